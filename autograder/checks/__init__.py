@@ -1,0 +1,1 @@
+"""What grade cells call: one module of plain functions a chapter."""

@@ -1,0 +1,391 @@
+"""The words a check is written in, and the one error it raises.
+
+Each function below returns None or raises ``CheckFailure``; the decorator that
+``Chapter`` makes fills in which check it was and where the chapter explains it.
+"""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import torch
+
+from autograder.interface import (
+    Data,
+    Opaque,
+    StudentError,
+    StudentFunction,
+    StudentModule,
+    describe,
+    wrap,
+)
+
+TOLERANCE = 1e-5  # absolute and relative, for float32 results of order one
+
+
+class CheckFailure(AssertionError):
+    """An answer is wrong: what was checked, on what, got, expected, why, and where.
+
+    ``mistake`` is the name of a known mistake, or None when the answer is wrong in a
+    way of its own.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        on: str = "",
+        got: str = "",
+        expected: str = "",
+        why: str = "",
+        mistake: str | None = None,
+        section: str | None = None,
+    ) -> None:
+        super().__init__(what)
+        self.check, self.read = "", ""
+        self.what, self.on, self.got, self.expected = what, on, got, expected
+        self.why, self.mistake, self.section = why, mistake, section
+
+    def __str__(self) -> str:
+        lines = [f"{self.check}: {self.what}"]
+        for label, text in (
+            ("mistake", self.mistake if self.mistake != self.what else None),
+            ("on", self.on),
+            ("got", self.got),
+            ("expected", self.expected),
+            ("why", self.why),
+            ("read", self.read),
+        ):
+            if text:
+                indented = text.replace("\n", "\n" + " " * 11)
+                lines.append(f"  {label:<8} {indented}")
+        return "\n".join(lines)
+
+    def _render_traceback_(self) -> list[str]:
+        """Tell IPython to print the message instead of the check's own code."""
+        return [str(self)]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A known wrong answer: its name, the value it leads to, and why it is wrong."""
+
+    name: str
+    value: Data
+    why: str
+    section: str | None = None
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """Makes the decorator of a chapter's checks.
+
+    >>> chapter = Chapter(4, "04_attention")
+    >>> @chapter.check(section="attention-softmax")
+    ... def softmax(student: StudentFunction, seed: int = 0) -> None: ...
+    """
+
+    number: int
+    page: str
+
+    def check(self, section: str) -> Callable:
+        """Decorate a check; ``section`` is the label in the book that explains it."""
+
+        def decorate(function: Callable) -> Callable:
+            wanted = [
+                parameter.annotation
+                for parameter in inspect.signature(function).parameters.values()
+                if parameter.annotation in (StudentFunction, StudentModule)
+            ]
+
+            @functools.wraps(function)
+            def run(*students: object, **options: object) -> None:
+                try:
+                    seen = [
+                        wrap(student, kind)
+                        for student, kind in zip(students, wanted, strict=True)
+                    ]
+                    function(*seen, **options)
+                except StudentError as error:
+                    failure = failure_of(error)
+                except CheckFailure as caught:
+                    failure = caught
+                else:
+                    print(f"{function.__name__}: passed")
+                    return
+                failure.check = function.__name__
+                failure.read = self.where(failure.section or section)
+                raise failure from None
+
+            run.section = section
+            return run
+
+        return decorate
+
+    def where(self, section: str) -> str:
+        """Say where a section of the book is to be found."""
+        return f"chapter {self.number}: {self.page}.html#{section}"
+
+
+ADVICE = {
+    "NotImplementedError": "Write the body: replace `raise NotImplementedError()`.",
+    "signature": "Keep the signature of the stub; a check calls the function by it.",
+    "missing": "Run the cell that defines it first; keep the name of the stub.",
+    "in-place": "Work on a new tensor: operations ending in _ and assignments to "
+    "x[...] change what the caller still needs.",
+}
+
+
+def failure_of(error: StudentError) -> CheckFailure:
+    """Turn an exception in the student's code into a message a student can act on."""
+    what = {
+        "NotImplementedError": "not written yet",
+        "signature": "does not accept the arguments",
+        "missing": "is not there",
+        "in-place": "changes its argument in place",
+    }.get(error.kind, f"stopped with {error.kind}")
+    mistake = "changes its argument in place" if error.kind == "in-place" else None
+    return CheckFailure(
+        what,
+        on=error.call,
+        got="" if error.kind == "NotImplementedError" else error.text,
+        why=ADVICE.get(error.kind, ""),
+        mistake=mistake,
+    )
+
+
+# --- expectations ---------------------------------------------------------------------
+
+
+def show(value: Data, limit: int = 20) -> str:
+    """Write a value shortly: small tensors whole, large ones by shape and first row."""
+    if isinstance(value, Opaque):
+        return f"a {value.type_name}"
+    if not isinstance(value, torch.Tensor):
+        return f"{value:.6g}" if isinstance(value, float) else describe(value)
+    if value.numel() <= limit:
+        return str(_rounded(value))
+    row = value.reshape(-1, value.shape[-1])[0][:6]
+    return f"{describe(value)}, first row {str(_rounded(row))[:-1]}, ...]"
+
+
+def _rounded(value: torch.Tensor) -> list | float | int | bool:
+    def clean(item):
+        if isinstance(item, list):
+            return [clean(entry) for entry in item]
+        return float(f"{item:.4g}") if isinstance(item, float) else item
+
+    return clean(value.tolist())
+
+
+def close(got: Data, expected: Data, tolerance: float = TOLERANCE) -> bool:
+    """Compare data of any nesting; tensors by shape and by value, NaN equal to NaN."""
+    if isinstance(got, torch.Tensor) and isinstance(expected, torch.Tensor):
+        return got.shape == expected.shape and torch.allclose(
+            got.to(torch.float64),
+            expected.to(torch.float64),
+            rtol=tolerance,
+            atol=tolerance,
+            equal_nan=True,
+        )
+    if isinstance(got, bool) or isinstance(expected, bool):
+        return got is expected
+    if isinstance(got, (int, float)) and isinstance(expected, (int, float)):
+        return math.isclose(got, expected, rel_tol=tolerance, abs_tol=tolerance)
+    if isinstance(got, (list, tuple)) and isinstance(expected, (list, tuple)):
+        return len(got) == len(expected) and all(
+            close(a, b, tolerance) for a, b in zip(got, expected, strict=True)
+        )
+    if isinstance(got, dict) and isinstance(expected, dict):
+        return got.keys() == expected.keys() and all(
+            close(got[key], expected[key], tolerance) for key in expected
+        )
+    return type(got) is type(expected) and got == expected
+
+
+def name_mistake(
+    got: Data, mistakes: Iterable[Mistake], on: str, expected: str, tolerance: float
+) -> None:
+    """Raise for the first known mistake whose value the answer equals."""
+    for mistake in mistakes:
+        if close(got, mistake.value, tolerance):
+            raise CheckFailure(
+                mistake.name,
+                on=on,
+                got=show(got),
+                expected=expected,
+                why=mistake.why,
+                mistake=mistake.name,
+                section=mistake.section,
+            )
+
+
+def tensor(
+    got: Data,
+    *,
+    shape: tuple[int, ...] | None = None,
+    dtype: torch.dtype | None = None,
+    finite: bool = True,
+    what: str = "the result",
+    on: str = "",
+    why: str = "",
+) -> None:
+    """Expect a tensor: type, then shape, then dtype, then finite values."""
+    if not isinstance(got, torch.Tensor):
+        cause = "The function ends without `return`." if got is None else why
+        _fail(f"{what} is not a tensor", on, show(got), "a torch.Tensor", cause)
+    if shape is not None and tuple(got.shape) != tuple(shape):
+        _fail(f"{what} has the wrong shape", on, f"{tuple(got.shape)}", f"{shape}", why)
+    if dtype is not None and got.dtype != dtype:
+        _fail(f"{what} has the wrong dtype", on, f"{got.dtype}", f"{dtype}", why)
+    if finite and got.is_floating_point() and not got.isfinite().all():
+        bad = "NaN" if got.isnan().any() else "infinity"
+        _fail(f"{what} contains {bad}", on, show(got), "finite numbers", why)
+
+
+def equal(
+    got: Data,
+    expected: Data,
+    *,
+    what: str = "the result",
+    on: str = "",
+    why: str = "",
+    mistakes: Iterable[Mistake] = (),
+    tolerance: float = TOLERANCE,
+) -> None:
+    """Expect a value: known mistakes are named first, then type, shape and values."""
+    if close(got, expected, tolerance) and _same_dtype(got, expected):
+        return
+    if not close(got, expected, tolerance):
+        name_mistake(got, mistakes, on, show(expected), tolerance)
+    if isinstance(expected, torch.Tensor):
+        finite = not expected.is_floating_point() or bool(expected.isfinite().all())
+        tensor(
+            got,
+            shape=tuple(expected.shape),
+            dtype=expected.dtype,
+            finite=finite,
+            what=what,
+            on=on,
+            why=why,
+        )
+        _fail_at_first_difference(got, expected, what, on, why, tolerance)
+    if isinstance(expected, dict):
+        _expect_dict(got, expected, what=what, on=on, why=why, tolerance=tolerance)
+    if isinstance(expected, (list, tuple)):
+        _expect_items(got, expected, what=what, on=on, why=why, tolerance=tolerance)
+    if got is None:
+        why = "The function ends without `return`."
+    elif type(got) is not type(expected) and not _both_numbers(got, expected):
+        wanted = type(expected).__name__
+        _fail(f"{what} has the wrong type", on, show(got), f"a {wanted}", why)
+    _fail(f"{what} is wrong", on, show(got), show(expected), why)
+
+
+def true(
+    condition: bool,
+    what: str,
+    *,
+    on: str = "",
+    got: str = "",
+    expected: str = "",
+    why: str = "",
+    mistake: str | None = None,
+    section: str | None = None,
+) -> None:
+    """Expect a property; ``what`` says what is wrong when it does not hold."""
+    if not condition:
+        raise CheckFailure(
+            what,
+            on=on,
+            got=got,
+            expected=expected,
+            why=why,
+            mistake=mistake,
+            section=section,
+        )
+
+
+def raises(
+    kind: str,
+    call: Callable[[], Data],
+    *,
+    on: str,
+    why: str = "",
+    mistake: str | None = None,
+) -> None:
+    """Expect the student's code to refuse an input with the exception named ``kind``."""
+    try:
+        value = call()
+    except StudentError as error:
+        if error.kind == kind:
+            return
+        if error.kind == "NotImplementedError":
+            raise
+        got = f"{error.kind}: {error.text}"
+    else:
+        got = f"no exception, but {show(value)}"
+    raise CheckFailure(
+        f"should raise {kind}", on=on, got=got, expected=kind, why=why, mistake=mistake
+    )
+
+
+def _fail(what: str, on: str, got: str, expected: str, why: str) -> None:
+    raise CheckFailure(what, on=on, got=got, expected=expected, why=why)
+
+
+def _both_numbers(a: Data, b: Data) -> bool:
+    numbers = (int, float)
+    return type(a) in numbers and type(b) in numbers
+
+
+def _same_dtype(got: Data, expected: Data) -> bool:
+    if isinstance(got, torch.Tensor) and isinstance(expected, torch.Tensor):
+        return got.dtype == expected.dtype
+    if isinstance(expected, (list, tuple)):
+        return type(got) is type(expected) and all(map(_same_dtype, got, expected))
+    if isinstance(expected, dict):
+        return all(_same_dtype(got[key], expected[key]) for key in expected)
+    return True
+
+
+def _fail_at_first_difference(got, expected, what, on, why, tolerance) -> None:
+    wrong = ~torch.isclose(
+        got.to(torch.float64),
+        expected.to(torch.float64),
+        rtol=tolerance,
+        atol=tolerance,
+        equal_nan=True,
+    )
+    place = tuple(wrong.nonzero()[0].tolist())
+    at = f", first at index {list(place)}" if place else ""
+    _fail(
+        f"{what}: {int(wrong.sum())} of {wrong.numel()} values are wrong{at}",
+        on,
+        show(got) if got.numel() <= 20 else show(got[place].item()),
+        show(expected) if got.numel() <= 20 else show(expected[place].item()),
+        why,
+    )
+
+
+def _expect_dict(got, expected, *, what, on, why, tolerance) -> None:
+    if not isinstance(got, dict):
+        _fail(f"{what} has the wrong type", on, show(got), "a dict", why)
+    if got.keys() != expected.keys():
+        _fail(f"{what} has other keys", on, f"{list(got)}", f"{list(expected)}", why)
+    for key, value in expected.items():
+        where = f"{what}[{key!r}]"
+        equal(got[key], value, what=where, on=on, why=why, tolerance=tolerance)
+
+
+def _expect_items(got, expected, *, what, on, why, tolerance) -> None:
+    wanted = type(expected).__name__
+    if type(got) is not type(expected):
+        _fail(f"{what} has the wrong type", on, show(got), f"a {wanted}", why)
+    if len(got) != len(expected):
+        _fail(f"{what} has the wrong length", on, f"{len(got)}", f"{len(expected)}", why)
+    for index, value in enumerate(expected):
+        where = f"{what}[{index}]"
+        equal(got[index], value, what=where, on=on, why=why, tolerance=tolerance)

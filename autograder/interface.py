@@ -1,0 +1,293 @@
+"""What a check sees of a student's work: data go in, data come out.
+
+A check never touches a student's object. It holds a ``StudentFunction`` or a
+``StudentModule`` and exchanges tensors, numbers, strings, lists, tuples and dicts with
+it. In an open notebook the classes below that start with ``Local`` stand behind that
+interface: thin wrappers in the same process. A grader may put another process behind
+it; a check cannot tell.
+"""
+
+import contextlib
+import copy
+import inspect
+import io
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+Data = Any  # tensors, numbers, strings, None, and lists, tuples and dicts of them
+
+MAXIMUM_DEPTH = 8  # of nested lists and dicts; deeper data are an Opaque
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """Stands for a value that is no data, such as a NumPy array or a generator."""
+
+    type_name: str
+
+
+class StudentError(Exception):
+    """Something went wrong in the student's code, not in the check.
+
+    ``kind`` is the exception's class name, or one of the interface's own: "signature"
+    (the arguments do not fit), "missing" (not callable), "in-place" (an argument was
+    changed).
+    """
+
+    def __init__(self, kind: str, text: str, call: str = "") -> None:
+        super().__init__(f"{kind}: {text}")
+        self.kind, self.text, self.call = kind, text, call
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """The value of a call and the gradients of ``(value * cotangent).sum()``.
+
+    A gradient is None where the value does not depend on that input or parameter.
+    """
+
+    value: Data
+    inputs: tuple[torch.Tensor | None, ...]
+    parameters: dict[str, torch.Tensor | None] = field(default_factory=dict)
+
+
+class StudentFunction(ABC):
+    """A function of the student's."""
+
+    name: str
+
+    @abstractmethod
+    def __call__(self, *args: Data, **kwargs: Data) -> Data:
+        """Call the function on copies of the arguments; raise StudentError."""
+
+    @abstractmethod
+    def gradients(
+        self,
+        *args: Data,
+        wrt: tuple[int, ...] = (0,),
+        cotangent: torch.Tensor | None = None,
+        output: int | None = None,
+        **kwargs: Data,
+    ) -> Gradients:
+        """Differentiate the result with respect to the positional arguments ``wrt``.
+
+        ``cotangent`` has the shape of the result and defaults to ones; ``output``
+        picks one of several results.
+        """
+
+
+class StudentInstance(StudentFunction):
+    """A module of the student's that has been built; calling it runs ``forward``.
+
+    Its ``gradients`` also has those of the parameters, by their state-dict names.
+    """
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """Return copies of the parameters and buffers, by name."""
+
+    @abstractmethod
+    def parameter_names(self) -> list[str]:
+        """Return the names of what is trained, in order."""
+
+    @abstractmethod
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        """Copy the tensors in; the names and shapes must fit."""
+
+    @abstractmethod
+    def train(self, mode: bool = True) -> None:
+        """Switch to training (True) or evaluation (False)."""
+
+
+class StudentModule(ABC):
+    """A class of the student's, derived from ``torch.nn.Module``."""
+
+    name: str
+
+    @abstractmethod
+    def build(self, *args: Data, **kwargs: Data) -> StudentInstance:
+        """Construct an instance; raise StudentError."""
+
+
+# --- the same process -----------------------------------------------------------------
+
+
+def describe(value: Data) -> str:
+    """Say in a few words what a value is: a shape for a tensor, the value if short."""
+    if isinstance(value, torch.Tensor):
+        kind = str(value.dtype).removeprefix("torch.")
+        return f"{kind} tensor of shape {tuple(value.shape)}"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def describe_call(name: str, args: tuple, kwargs: dict) -> str:
+    """Write a call the way a student would."""
+    parts = [describe(arg) for arg in args]
+    parts += [f"{key}={describe(value)}" for key, value in kwargs.items()]
+    return f"{name}({', '.join(parts)})"
+
+
+def to_data(value: Any, depth: int = 0) -> Data:
+    """Copy a student's value into plain data; what is none becomes an Opaque."""
+    if isinstance(value, torch.Tensor):
+        return torch.Tensor.detach(value).clone()
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if depth < MAXIMUM_DEPTH:
+        if isinstance(value, (list, tuple)):
+            items = [to_data(item, depth + 1) for item in value]
+            return items if isinstance(value, list) else tuple(items)
+        if isinstance(value, dict):
+            return {
+                to_data(key, depth + 1): to_data(item, depth + 1)
+                for key, item in value.items()
+            }
+    return Opaque(type(value).__qualname__)
+
+
+@contextlib.contextmanager
+def _students_turn(call: str):
+    """Run student code: silence stderr (it would cost all points), name exceptions."""
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    except StudentError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise StudentError(type(error).__name__, str(error), call) from error
+
+
+def _same(a: Data, b: Data) -> bool:
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        return a.shape == b.shape and torch.equal(
+            a.nan_to_num(nan=1.5e30) if a.is_floating_point() else a,
+            b.nan_to_num(nan=1.5e30) if b.is_floating_point() else b,
+        )
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+    return a == b
+
+
+def _bind(function: Any, call: str, args: tuple, kwargs: dict) -> None:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # built-in functions have none; the call itself will tell
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise StudentError(
+            "signature", f"{error}; its signature is {signature}", call
+        ) from None
+
+
+class _LocalCallable(StudentFunction):
+    """What functions and built modules share: copied arguments and gradients."""
+
+    def __init__(self, target: Any, name: str) -> None:
+        self._target, self.name = target, name
+
+    def __call__(self, *args: Data, **kwargs: Data) -> Data:
+        return to_data(self._run(args, kwargs))
+
+    def _run(self, args: tuple, kwargs: dict) -> Any:
+        call = describe_call(self.name, args, kwargs)
+        forward = getattr(self._target, "forward", self._target)
+        _bind(forward, call, args, kwargs)
+        args_given, kwargs_given = copy.deepcopy((to_data(args), to_data(kwargs)))
+        with _students_turn(call):
+            value = self._target(*args, **kwargs)
+        if not _same((args_given, kwargs_given), (to_data(args), to_data(kwargs))):
+            raise StudentError("in-place", "an argument was changed", call)
+        return value
+
+    def _parameters(self) -> dict[str, torch.Tensor]:
+        return {}
+
+    def gradients(self, *args, wrt=(0,), cotangent=None, output=None, **kwargs):
+        args = list(args)
+        for index in wrt:
+            args[index] = args[index].detach().clone().requires_grad_()
+        parameters = self._parameters()
+        with torch.enable_grad():
+            value = self._run(tuple(args), kwargs)
+            result = value if output is None else value[output]
+            sources = [args[index] for index in wrt] + list(parameters.values())
+            found = self._differentiate(result, cotangent, sources)
+        return Gradients(
+            to_data(value),
+            tuple(found[: len(wrt)]),
+            dict(zip(parameters, found[len(wrt) :], strict=True)),
+        )
+
+    def _differentiate(self, result, cotangent, sources):
+        if not isinstance(result, torch.Tensor) or not result.requires_grad:
+            return [None] * len(sources)
+        weight = torch.ones_like(result) if cotangent is None else cotangent
+        with _students_turn(f"the backward pass of {self.name}"):
+            return torch.autograd.grad(
+                (result * weight).sum(), sources, allow_unused=True
+            )
+
+
+class LocalFunction(_LocalCallable):
+    """A function in this process."""
+
+
+class LocalInstance(_LocalCallable, StudentInstance):
+    """A built module in this process."""
+
+    def _parameters(self) -> dict[str, torch.Tensor]:
+        return dict(self._target.named_parameters())
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        return to_data(dict(self._target.state_dict()))
+
+    def parameter_names(self) -> list[str]:
+        return list(self._parameters())
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        with _students_turn(f"{self.name}.load_state_dict(...)"):
+            self._target.load_state_dict(to_data(state))
+
+    def train(self, mode: bool = True) -> None:
+        with _students_turn(f"{self.name}.train({mode})"):
+            self._target.train(mode)
+
+
+class LocalModule(StudentModule):
+    """A class in this process."""
+
+    def __init__(self, target: type, name: str) -> None:
+        self._target, self.name = target, name
+
+    def build(self, *args: Data, **kwargs: Data) -> LocalInstance:
+        call = describe_call(self.name, args, kwargs)
+        _bind(self._target, call, args, kwargs)
+        with _students_turn(call):
+            instance = self._target(*args, **kwargs)
+        if not isinstance(instance, torch.nn.Module):
+            raise StudentError("missing", "the class is not a torch.nn.Module", call)
+        return LocalInstance(instance, self.name)
+
+
+def wrap(target: Any, wanted: type) -> StudentFunction | StudentModule:
+    """Put the interface around a student's object, unless it is there already."""
+    if isinstance(target, (StudentFunction, StudentModule)):
+        return target
+    name = getattr(target, "__name__", type(target).__name__)
+    if wanted is StudentModule:
+        if not isinstance(target, type):
+            raise StudentError("missing", f"{name} is not a class", name)
+        return LocalModule(target, name)
+    if not callable(target):
+        raise StudentError("missing", f"{describe(target)} is not a function", name)
+    return LocalFunction(target, name)

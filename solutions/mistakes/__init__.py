@@ -1,0 +1,49 @@
+"""The bank of mistakes: wrong answers with what to say, right ones in other styles.
+
+Each entry replaces the object of its name in the solved notebook; then the exercise's
+check cell is run. A wrong entry must be rejected under its own name, a right one pass.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One answer to one exercise."""
+
+    exercise: str
+    mistake: str | None  # None: a correct variant
+    answer: object
+
+    @property
+    def label(self) -> str:
+        """What a test report calls it."""
+        return f"{self.exercise}: {self.mistake or self.answer.__doc__ or 'variant'}"
+
+
+def wrong(exercise: str, mistake: str) -> Callable:
+    """Mark a wrong answer and the name of the mistake that its message must carry."""
+    return _mark(exercise, mistake)
+
+
+def right(exercise: str) -> Callable:
+    """Mark a correct answer in another style than the reference."""
+    return _mark(exercise, None)
+
+
+def _mark(exercise: str, mistake: str | None) -> Callable:
+    def decorate(answer: object) -> object:
+        entry = Entry(exercise, mistake, answer)
+        _entries.setdefault(answer.__module__, []).append(entry)
+        return answer
+
+    return decorate
+
+
+_entries: dict[str, list[Entry]] = {}
+
+
+def entries(module: str) -> list[Entry]:
+    """Return the entries of one module of the bank, in order of definition."""
+    return _entries.get(module, [])
