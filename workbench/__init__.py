@@ -1,0 +1,1 @@
+"""What chapters and exercises are given rather than asked for."""
