@@ -1,0 +1,98 @@
+"""The command line: ``python -m autograder COMMAND --help``."""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from autograder import generator
+from autograder.generator import ROOT, Missing, SourceError
+from autograder.grading import command as grading
+
+
+def generate(arguments: argparse.Namespace) -> int:
+    """Write exercises/ and solutions/transformer/ from the text notebooks."""
+    del arguments
+    print(f"{'chapter':<28} {'exercises':>9} {'points':>7}")
+    for source in generator.write_exercises():
+        points = sum(exercise.points for exercise in source.exercises)
+        print(f"{source.chapter:<28} {len(source.exercises):>9} {points:>7}")
+    return 0
+
+
+def handout(arguments: argparse.Namespace) -> int:
+    """Write a chapter's notebook and the parts of the chapters before it."""
+    folder = arguments.out / arguments.chapter
+    generator.write_handout(arguments.chapter, folder)
+    print(f"{folder}: the notebook, and transformer/ of the chapters before it")
+    return 0
+
+
+def release(arguments: argparse.Namespace) -> int:
+    """Make nbgrader's source/ and release/ in autograder/."""
+    course = ROOT / "autograder"
+    chapters = arguments.chapter or generator.chapters()
+    for chapter in chapters:
+        generator.write_nbgrader_source(chapter, course / "source" / chapter)
+    # nbgrader calls `alembic` by name, which lies beside the interpreter
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for chapter in chapters:
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "nbgrader",
+                "generate_assignment",
+                chapter,
+                "--force",
+            ],
+            cwd=course,
+            env=os.environ | {"PATH": path},
+            check=True,
+        )
+        print(f"{course / 'release' / chapter}: ready to hand out")
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the commands."""
+    top = argparse.ArgumentParser(prog="python -m autograder", description=__doc__)
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def add(function, name: str) -> argparse.ArgumentParser:
+        text = function.__doc__.splitlines()[0]
+        command = commands.add_parser(name, help=text, description=text)
+        command.set_defaults(run=function)
+        return command
+
+    add(generate, "generate")
+    one = add(handout, "handout")
+    one.add_argument("chapter", metavar="CHAPTER", help="such as 04_attention")
+    one.add_argument(
+        "--out",
+        type=Path,
+        default=ROOT / "_build" / "handout",
+        metavar="DIR",
+        help="where to put the folder (default: _build/handout)",
+    )
+    many = add(release, "release")
+    many.add_argument(
+        "chapter", nargs="*", metavar="CHAPTER", help="chapters (default: all)"
+    )
+    grading.add_arguments(add(grading.run, "grade"))
+    return top
+
+
+def main() -> int:
+    """Run a command; a bad input is one line and exit code 2."""
+    arguments = parser().parse_args()
+    try:
+        return arguments.run(arguments)
+    except (Missing, SourceError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""The generator: one text notebook a chapter in, everything else out.
+
+Nothing is written before everything has been read and checked, and every file is
+written beside its place and renamed, so a bad source leaves all as it was.
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from autograder.generator import notebooks
+from autograder.generator.modules import PACKAGE, reference_module
+from autograder.generator.source import Exercise, Source, SourceError
+
+__all__ = [
+    "Exercise",
+    "Missing",
+    "Source",
+    "SourceError",
+    "chapters",
+    "read",
+    "release_notebook",
+    "source_notebook",
+    "write_exercises",
+    "write_handout",
+    "write_nbgrader_source",
+]
+
+ROOT = Path(__file__).resolve().parents[2]
+GENERATED = "Generated from solutions/"  # stands in every generated file
+
+
+class Missing(Exception):
+    """Something that a command needs is not there; says what to do."""
+
+
+def chapters(root: Path = ROOT) -> list[str]:
+    """Return the names of the chapters that have a source, in order."""
+    folder = root / "solutions"
+    names = sorted(path.stem for path in folder.glob("[0-9][0-9]_*.md"))
+    if not names:
+        raise Missing(
+            f"{folder}: no text notebooks here. This command needs the instructor's "
+            "folder solutions/; the exercises and their checks work without it."
+        )
+    return names
+
+
+def read(chapter: str, root: Path = ROOT) -> Source:
+    """Read and check the source of a chapter."""
+    known = chapters(root)
+    if chapter not in known:
+        raise Missing(f"no chapter is named {chapter!r}; there are: {', '.join(known)}")
+    return Source(root / "solutions" / f"{chapter}.md")
+
+
+def source_notebook(chapter: str, root: Path = ROOT) -> NotebookNode:
+    """Build the nbgrader source notebook of a chapter."""
+    return notebooks.source_notebook(read(chapter, root))
+
+
+def release_notebook(chapter: str, root: Path = ROOT) -> NotebookNode:
+    """Build what a student gets of a chapter."""
+    return notebooks.release_notebook(read(chapter, root))
+
+
+def write_exercises(root: Path = ROOT) -> list[Source]:
+    """Write exercises/ and solutions/transformer/ anew; return what they came from."""
+    sources = [read(chapter, root) for chapter in chapters(root)]
+    files = {
+        root
+        / "exercises"
+        / source.chapter
+        / f"{source.chapter}.ipynb": notebooks.write(notebooks.release_notebook(source))
+        for source in sources
+    }
+    for path in files:
+        _refuse_to_overwrite_work(path)
+    package = root / "solutions" / "transformer"
+    files |= {package / name: text for name, text in _modules(sources).items()}
+    for path, text in files.items():
+        _write(path, text)
+    written = [*root.glob("exercises/*/*.ipynb"), *package.glob("*.py")]
+    for path in set(written) - set(files):
+        if GENERATED in path.read_text(encoding="utf-8"):
+            path.unlink()  # its source is gone
+    return sources
+
+
+def write_handout(chapter: str, folder: Path, root: Path = ROOT) -> None:
+    """Write a chapter's notebook and the parts of the chapters before it."""
+    notebook = notebooks.write(release_notebook(chapter, root))
+    _replace(folder, {f"{chapter}.ipynb": notebook} | _parts_before(chapter, root))
+
+
+def write_nbgrader_source(chapter: str, folder: Path, root: Path = ROOT) -> None:
+    """Write what nbgrader makes a release from: a hand-out with the answers in."""
+    notebook = notebooks.write(source_notebook(chapter, root))
+    _replace(folder, {f"{chapter}.ipynb": notebook} | _parts_before(chapter, root))
+
+
+def _modules(sources: list[Source]) -> dict[str, str]:
+    modules = {f"{source.module}.py": reference_module(source) for source in sources}
+    return {"__init__.py": PACKAGE} | modules
+
+
+def _parts_before(chapter: str, root: Path) -> dict[str, str]:
+    names = chapters(root)
+    earlier = [read(name, root) for name in names[: names.index(chapter)]]
+    if not earlier:
+        return {}
+    return {f"transformer/{name}": text for name, text in _modules(earlier).items()}
+
+
+def _refuse_to_overwrite_work(path: Path) -> None:
+    """Stop before an exercise notebook that somebody has worked in would be lost."""
+    if path.exists():
+        cells = nbformat.read(path, as_version=4).cells
+        if any(cell.get("outputs") or cell.get("execution_count") for cell in cells):
+            raise Missing(
+                f"{path}: has been run, so it may hold somebody's work, and would be "
+                "overwritten. Move it elsewhere, then try again."
+            )
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file beside its place and rename it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(text, encoding="utf-8", newline="\n")
+    os.replace(beside, path)
+
+
+def _replace(folder: Path, files: dict[str, str]) -> None:
+    """Make a folder hold just these files; the old one stays until all are written."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        for name, text in files.items():
+            _write(beside / name, text)
+        beside.chmod(0o755)
+        if folder.exists():
+            os.rename(folder, beside.with_suffix(".old"))
+        os.rename(beside, folder)
+        shutil.rmtree(beside.with_suffix(".old"), ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise

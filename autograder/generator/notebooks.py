@@ -1,0 +1,109 @@
+"""From a text notebook to nbgrader's source notebook and to what a student gets."""
+
+import copy
+import logging
+
+import nbformat
+from nbformat import NotebookNode
+from nbgrader.preprocessors import (
+    CheckCellMetadata,
+    ClearHiddenTests,
+    ClearOutput,
+    ClearSolutions,
+    ComputeChecksums,
+    LockCells,
+)
+
+from autograder.generator.source import Cell, Exercise, Source
+
+# nbgrader's own steps and order (GenerateAssignment), less those that need a gradebook
+RELEASE_STEPS = (
+    LockCells,
+    ClearSolutions,
+    ClearOutput,
+    CheckCellMetadata,
+    ClearHiddenTests,
+    ComputeChecksums,
+    CheckCellMetadata,
+)
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+def source_notebook(source: Source) -> NotebookNode:
+    """Build nbgrader's source notebook: answers and hidden tests in, metadata on."""
+    notebook = nbformat.v4.new_notebook(
+        metadata={"kernelspec": KERNEL, "language_info": {"name": "python"}}
+    )
+    exercises = {exercise.name: exercise for exercise in source.exercises}
+    graded_so_far: dict[str, int] = {}
+    for number, cell in enumerate(source.cells):
+        text, grading = cell.text, None
+        if cell.kind == "description":
+            text = _with_facts(exercises[cell.options["exercise"]])
+        elif cell.kind != "given":
+            grading = _nbgrader_metadata(cell, graded_so_far)
+        if number == 0:
+            text = f"{_banner(source)}\n{text}"
+        name = grading["grade_id"] if grading else f"cell-{number:03}"
+        notebook.cells.append(_new_cell(cell, text, grading, name))
+    return notebook
+
+
+def release_notebook(source: Source) -> NotebookNode:
+    """Cut answers and hidden tests, as nbgrader's ``generate_assignment`` does."""
+    notebook, resources = copy.deepcopy(source_notebook(source)), {}
+    for step in RELEASE_STEPS:
+        preprocessor = step()
+        preprocessor.log.setLevel(logging.ERROR)
+        notebook, resources = preprocessor.preprocess(notebook, resources)
+    return notebook
+
+
+def write(notebook: NotebookNode) -> str:
+    """Serialise a notebook; equal notebooks give equal bytes."""
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook, indent=1, sort_keys=True) + "\n"
+
+
+def _banner(source: Source) -> str:
+    return (
+        f"<!-- Generated from solutions/{source.path.name} by `make exercises`; "
+        "change that file, not this one. -->"
+    )
+
+
+def _with_facts(exercise: Exercise) -> str:
+    title, _, rest = exercise.description.text.partition("\n")
+    options = exercise.description.options
+    plural = "point" if exercise.points == 1 else "points"
+    by_hand = " · graded by a person" if exercise.by_hand else ""
+    facts = (
+        f"*{exercise.points} {plural} · difficulty {options['difficulty']} of 5 · "
+        f"about {options['minutes']} minutes{by_hand}*"
+    )
+    return f"{title}\n\n{facts}\n{rest}"
+
+
+def _nbgrader_metadata(cell: Cell, graded_so_far: dict[str, int]) -> dict:
+    common = {"schema_version": 3, "task": False, "cell_type": cell.node.cell_type}
+    if cell.kind == "answer":
+        name = cell.options["exercise"]
+        own = {"grade": False, "solution": True, "locked": False, "grade_id": name}
+        return common | own
+    name = cell.options[cell.kind]
+    points = {"grade": True, "points": cell.options["points"]}
+    if cell.kind == "manual":
+        own = {"solution": True, "locked": False, "grade_id": name}
+        return common | points | own
+    graded_so_far[name] = graded_so_far.get(name, 0) + 1
+    suffix = f"-{graded_so_far[name]}" if graded_so_far[name] > 1 else ""
+    own = {"solution": False, "locked": True, "grade_id": f"test-{name}{suffix}"}
+    return common | points | own
+
+
+def _new_cell(cell: Cell, text: str, grading: dict | None, name: str) -> NotebookNode:
+    make = getattr(nbformat.v4, f"new_{cell.node.cell_type}_cell")
+    metadata = {"tags": cell.options["tags"]} if "tags" in cell.options else {}
+    if grading:
+        metadata["nbgrader"] = grading
+    return make(text, id=name, metadata=metadata)

@@ -1,0 +1,57 @@
+"""What tests of the chapters share: the solved notebook, run once, cell by cell."""
+
+import functools
+import importlib
+
+import mistakes
+from autograder import generator
+from autograder.generator.modules import without_markers
+from autograder.generator.source import BEGIN_HIDDEN, END_HIDDEN, without_regions
+
+CHAPTERS = generator.chapters()
+
+
+@functools.cache
+def source(chapter: str) -> generator.Source:
+    """The chapter's source."""
+    return generator.read(chapter)
+
+
+@functools.cache
+def _solved(chapter: str) -> dict:
+    names: dict = {"__name__": "__main__"}
+    for cell in source(chapter).cells:
+        if cell.node.cell_type == "code" and cell.kind != "check":
+            exec(compile(without_markers(cell.text), chapter, "exec"), names)
+    return names
+
+
+def solved(chapter: str) -> dict:
+    """The names that a solved notebook has in the end; a fresh copy."""
+    return dict(_solved(chapter))
+
+
+def bank(chapter: str) -> list[mistakes.Entry]:
+    """The bank of mistakes and variants of a chapter."""
+    module = f"mistakes.{source(chapter).module}"
+    importlib.import_module(module)
+    return mistakes.entries(module)
+
+
+def check_cells(chapter: str, exercise: str, *, hidden: bool) -> list[str]:
+    """The text of an exercise's check cells, with or without what is hidden."""
+    found = next(each for each in source(chapter).exercises if each.name == exercise)
+    texts = [cell.text for cell in found.graded if cell.kind == "check"]
+    if hidden:
+        return texts
+    return [without_regions(text, BEGIN_HIDDEN, END_HIDDEN) for text in texts]
+
+
+def run_checks(chapter: str, entry: mistakes.Entry, *, hidden: bool) -> None:
+    """Run an exercise's check cells with an answer of the bank in the notebook."""
+    names = solved(chapter)
+    if entry.answer.__name__ not in names:
+        raise KeyError(f"{entry.label}: the notebook has no {entry.answer.__name__}")
+    names[entry.answer.__name__] = entry.answer
+    for text in check_cells(chapter, entry.exercise, hidden=hidden):
+        exec(compile(text, f"check of {entry.exercise}", "exec"), names)

@@ -1,0 +1,201 @@
+"""The generator: what it writes, that it is the same every time, what it refuses."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from autograder import generator
+from autograder.generator import ROOT, Missing, SourceError
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Read a folder whole, less what only Python or an editor puts there."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Path:
+    """A course of two small chapters with every kind of cell."""
+    shutil.copytree(GOLDEN / "solutions", tmp_path / "solutions")
+    return tmp_path
+
+
+def test_the_golden_course_is_generated_byte_for_byte(course: Path) -> None:
+    """Everything generated equals the folder kept in tests/golden.
+
+    After a wanted change: ``python -m tests.update_golden`` and read the difference.
+    """
+    shutil.rmtree(course / "solutions" / "transformer")
+    generator.write_exercises(course)
+    for chapter in ("01_scaling", "02_quiz"):
+        generator.write_handout(chapter, course / "handout" / chapter, course)
+        generator.write_nbgrader_source(chapter, course / "source" / chapter, course)
+    assert files_of(course) == files_of(GOLDEN)
+
+
+def test_the_committed_exercises_and_modules_are_what_the_sources_say(tmp_path) -> None:
+    for path in generator.ROOT.glob("solutions/*.md"):
+        (tmp_path / "solutions").mkdir(exist_ok=True)
+        shutil.copy(path, tmp_path / "solutions")
+    generator.write_exercises(tmp_path)
+    assert files_of(tmp_path / "exercises") == files_of(ROOT / "exercises")
+    package = "solutions/transformer"
+    assert files_of(tmp_path / package) == files_of(ROOT / package)
+
+
+def test_a_second_run_changes_nothing(course: Path) -> None:
+    generator.write_exercises(course)
+    before = files_of(course)
+    generator.write_exercises(course)
+    assert files_of(course) == before
+
+
+def test_stubs_are_valid_python_that_is_not_implemented(course: Path) -> None:
+    notebook = generator.release_notebook("01_scaling", course)
+    text = next(cell.source for cell in notebook.cells if "class Scale" in cell.source)
+    names: dict = {}
+    exec("import torch\nfrom torch import nn\n" + text, names)
+    with pytest.raises(NotImplementedError):
+        names["Scale"](1.0)
+
+
+def test_the_module_works_and_says_where_it_comes_from(course: Path) -> None:
+    generator.write_exercises(course)
+    command = (
+        "import torch; from transformer.scaling import Scale, double;"
+        "assert double(torch.ones(1)) == 2 and Scale(3.0)(torch.ones(1)) == 3;"
+        "assert 'Defined in Exercise 1.1 · Double.' in double.__doc__;"
+        "assert 'Defined in Exercise 1.2 · Scale.' in Scale.__doc__"
+    )
+    where = {"PYTHONPATH": str(course / "solutions")}
+    subprocess.run([sys.executable, "-c", command], env=os.environ | where, check=True)
+
+
+def test_a_handout_has_the_parts_of_earlier_chapters_only(course: Path) -> None:
+    for chapter in ("01_scaling", "02_quiz"):
+        generator.write_handout(chapter, course / chapter, course)
+    assert files_of(course / "01_scaling").keys() == {"01_scaling.ipynb"}
+    assert files_of(course / "02_quiz").keys() == {
+        "02_quiz.ipynb",
+        "transformer/__init__.py",
+        "transformer/scaling.py",
+    }
+
+
+def test_a_stale_notebook_goes_and_what_is_not_generated_stays(course: Path) -> None:
+    generator.write_exercises(course)
+    own = course / "exercises" / "02_quiz" / "my_notes.ipynb"
+    own.write_text(nbformat.writes(nbformat.v4.new_notebook()))
+    (course / "solutions" / "02_quiz.md").unlink()
+    generator.write_exercises(course)
+    assert own.exists()
+    assert not (course / "exercises/02_quiz/02_quiz.ipynb").exists()
+    assert not (course / "solutions/transformer/quiz.py").exists()
+
+
+def test_a_notebook_that_has_been_run_is_not_overwritten(course: Path) -> None:
+    generator.write_exercises(course)
+    path = course / "exercises" / "02_quiz" / "02_quiz.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    next(cell for cell in notebook.cells if cell.cell_type == "code").execution_count = 1
+    nbformat.write(notebook, path)
+    before = files_of(course)
+    with pytest.raises(Missing, match=r"02_quiz\.ipynb: has been run"):
+        generator.write_exercises(course)
+    assert files_of(course) == before
+
+
+REFUSALS = {
+    # what is wrong: (text to replace, replacement, reason)
+    "nested": ("    total = x + x\n", "    ### BEGIN SOLUTION\n", "inside another"),
+    "no end": ("    return total\n    ### END SOLUTION\n", "", "never closed"),
+    "no begin": ("    ### BEGIN SOLUTION\n    total", "    total", "without its BEGIN"),
+    "empty": ("    total = x + x\n    return total\n", "\n", "is empty"),
+    "marker in a given cell": ('print("given")', "### BEGIN SOLUTION", "misplaced"),
+    "marker in a string": ("total = x + x", '"### BEGIN SOLUTION"', "misplaced"),
+    "hidden tests in an answer": ("total = x", "### BEGIN HIDDEN TESTS", "misplaced"),
+    "no region": (
+        "    ### BEGIN SOLUTION\n    total = x + x\n    return total\n"
+        "    ### END SOLUTION\n",
+        "    return x + x\n",
+        "has no '### BEGIN SOLUTION'",
+    ),
+    "described twice": ('"exercise": "scale"', '"exercise": "double"', "twice"),
+    "two answers": (":exercise: scale", ":exercise: double", "needs one answer cell"),
+    "no id": (":check: double", ":check: dubble", "no description"),
+    "bad id": (":exercise: double", ":exercise: Double It", "joined by hyphens"),
+    "no points": (":check: double\n:points: 2", ":check: double", "points must be"),
+    "points of nothing": (":points: 2", ":points: 0", "points must be"),
+    "only hidden": ("print(double(torch.ones(2)))\n", "", "no visible part"),
+    "no hidden": (
+        "### BEGIN HIDDEN TESTS\nprint(double(torch.zeros(3)))\n"
+        "### END HIDDEN TESTS\n",
+        "",
+        "has no '### BEGIN HIDDEN TESTS'",
+    ),
+    "value on the last line": ("print(double(torch.zeros(3)))", "3", "the last line"),
+    "no docstring": ('"""double: is it twice as large?"""\n', "", "docstring"),
+    "unknown option": (":tags: [hide-input]", ":tag: [hide-input]", "unknown option"),
+    "syntax": ("total = x + x", "total = x +", "Python cannot read it"),
+    "no difficulty": ('"difficulty": 1, ', "", "difficulty must be"),
+    "no minutes": ('"minutes": 5}\n\n## Exercise 1.1', '"minutes": 0}\n\n## Exercise 1.1',
+                   "minutes must be"),
+    "wrong number": ("## Exercise 1.1 ·", "## Exercise 1.7 ·", "must start with"),
+    "no goal": ("**Goal.** Double", "Double", "no paragraph '**Goal.**'"),
+    "hint missing": ("<summary>Hint 2: pseudocode</summary>\n\nAdd", "Add", "needs hints"),
+    "header": ("module: scaling, ", "", "the header has no course: module"),
+    "header not YAML": ("kernelspec: {", "kernelspec: {{", "is no text notebook"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSALS)
+def test_a_bad_source_is_refused_with_file_line_and_reason(course: Path, what) -> None:
+    old, new, reason = REFUSALS[what]
+    path = course / "solutions" / "01_scaling.md"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    before = files_of(course)
+    with pytest.raises(SourceError, match=re.escape(reason)) as caught:
+        generator.write_exercises(course)
+    assert re.match(rf"{re.escape(str(path))}:\d+: ", str(caught.value))
+    assert files_of(course) == before, "a refused source must leave all as it was"
+
+
+def test_the_line_of_a_refusal_is_where_the_fault_is(course: Path) -> None:
+    path = course / "solutions" / "01_scaling.md"
+    text = path.read_text(encoding="utf-8").replace("total = x + x", "total = x +")
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SourceError) as caught:
+        generator.read("01_scaling", course)
+    assert "total = x +" in text.splitlines()[caught.value.line - 1]
+
+
+def test_unreadable_and_missing_sources(course: Path) -> None:
+    (course / "solutions" / "02_quiz.md").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SourceError, match="cannot be read"):
+        generator.write_exercises(course)
+    with pytest.raises(Missing, match="no chapter is named '09_none'; there are: 01_sc"):
+        generator.read("09_none", course)
+    with pytest.raises(Missing, match="no text notebooks here"):
+        generator.chapters(course / "elsewhere")
+
+
+def test_the_command_line_says_what_is_wrong_in_one_line() -> None:
+    command = [sys.executable, "-m", "autograder", "handout", "12_nothing"]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert run.returncode == 2
+    assert run.stderr.startswith("error: no chapter is named '12_nothing'; there are:")
+    assert run.stderr.count("\n") == 1

@@ -1,0 +1,150 @@
+"""The notebooks as a person runs them: untouched, solved, validated, cell by cell."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from autograder import generator
+from autograder.generator import ROOT
+from tests.chapters import CHAPTERS
+
+BIN = Path(sys.executable).parent
+ENVIRONMENT = os.environ | {
+    "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+    "OMP_NUM_THREADS": "1",
+}
+
+
+def run_notebook(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
+    """Run a notebook in a folder of its own, going on after errors."""
+    client = NotebookClient(
+        notebook,
+        timeout=120,
+        allow_errors=True,
+        resources={"metadata": {"path": str(folder)}},
+    )
+    return client.execute()
+
+
+def errors_of(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    """The error outputs of a code cell."""
+    return [each for each in cell.get("outputs", []) if each.output_type == "error"]
+
+
+def is_check(cell: nbformat.NotebookNode) -> bool:
+    """Whether a cell gives points and is run."""
+    return cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_an_untouched_notebook_earns_nothing(chapter: str, tmp_path: Path) -> None:
+    """Every check fails, and nothing but a stub that is not written stops a cell."""
+    path = ROOT / "exercises" / chapter / f"{chapter}.ipynb"
+    notebook = run_notebook(nbformat.read(path, as_version=4), tmp_path)
+    for cell in notebook.cells:
+        names = {error.ename for error in errors_of(cell)}
+        if is_check(cell):
+            assert names == {"CheckFailure"}, cell.source
+            assert "not written yet" in errors_of(cell)[0].evalue
+        else:
+            assert names <= {"NotImplementedError"}, cell.source
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_solved_notebook_earns_everything(chapter: str, tmp_path: Path) -> None:
+    """No error, nothing on stderr, and no value a grader could take for points."""
+    notebook = run_notebook(generator.source_notebook(chapter), tmp_path)
+    for cell in notebook.cells:
+        assert not errors_of(cell), cell.source
+        if is_check(cell):
+            kinds = {(out.output_type, out.get("name")) for out in cell.outputs}
+            assert kinds == {("stream", "stdout")}, cell.source
+
+
+@pytest.fixture(scope="session")
+def solved(tmp_path_factory) -> dict[str, Path]:
+    """The solved notebook of each chapter, as files."""
+    folder = tmp_path_factory.mktemp("solved")
+    for chapter in CHAPTERS:
+        generator.write_nbgrader_source(chapter, folder / chapter)
+    return {chapter: folder / chapter / f"{chapter}.ipynb" for chapter in CHAPTERS}
+
+
+def run(*command: str | Path, folder: Path) -> subprocess.CompletedProcess:
+    """Run one of the environment's commands."""
+    return subprocess.run(
+        [sys.executable, "-m", *map(str, command)],
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_nbgrader_validate_passes_what_is_solved(chapter: str, solved) -> None:
+    path = solved[chapter]
+    ran = run("nbgrader", "validate", path.name, folder=path.parent)
+    assert ran.returncode == 0, ran.stderr
+    assert "Success! Your notebook passes all the tests." in ran.stdout
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_nbgrader_validate_invert_fails_every_test(chapter: str, tmp_path) -> None:
+    shutil.copy(ROOT / "exercises" / chapter / f"{chapter}.ipynb", tmp_path)
+    ran = run("nbgrader", "validate", "--invert", f"{chapter}.ipynb", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "Success! The notebook does not pass any tests." in ran.stdout
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_nbval_runs_every_cell_of_what_is_solved(chapter: str, solved) -> None:
+    path = solved[chapter]
+    ran = run("pytest", "--nbval-lax", "-q", "-p", "no:cacheprovider", path.name,
+              folder=path.parent)  # fmt: skip
+    assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("book/*.md")), ids=lambda path: path.stem)
+def test_nbval_runs_every_cell_of_a_page(path: Path, tmp_path: Path) -> None:
+    import jupytext
+
+    text = path.read_text(encoding="utf-8")
+    if "```{code-cell}" not in text:
+        return
+    notebook = jupytext.reads(text, fmt="md:myst")
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(notebook, tmp_path / f"{path.stem}.ipynb")
+    ran = run("pytest", "--nbval-lax", "-q", "-p", "no:cacheprovider",
+              f"{path.stem}.ipynb", folder=tmp_path)  # fmt: skip
+    assert ran.returncode == 0, ran.stdout
+
+
+def test_exercises_and_checks_work_without_the_solutions(tmp_path: Path) -> None:
+    """A student's copy has no solutions/: notebooks and checks run all the same."""
+    for name in ("autograder", "workbench", "exercises"):
+        ignore = shutil.ignore_patterns(
+            "__pycache__", "source", "release", "submitted", "autograded", "feedback"
+        )
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignore)
+    where = f"import sys; sys.path[:0] = [{str(tmp_path)!r}]"
+    for chapter in CHAPTERS:
+        folder = tmp_path / "exercises" / chapter
+        notebook = nbformat.read(folder / f"{chapter}.ipynb", as_version=4)
+        block = "import sys; sys.modules['transformer'] = None"  # importing it fails
+        setup = nbformat.v4.new_code_cell(f"{where}; {block}")
+        ask = nbformat.v4.new_code_cell("import autograder; print(autograder.__file__)")
+        notebook.cells = [setup, ask, *notebook.cells]
+        notebook = run_notebook(notebook, folder)
+        assert str(tmp_path) in notebook.cells[1].outputs[0].text
+        checks = [cell for cell in notebook.cells if is_check(cell)]
+        assert checks
+        for cell in checks:
+            assert "not written yet" in errors_of(cell)[0].evalue
