@@ -4,6 +4,7 @@ Each function below returns None or raises ``CheckFailure``; the decorator that
 ``Chapter`` makes fills in which check it was and where the chapter explains it.
 """
 
+import contextlib
 import functools
 import inspect
 import math
@@ -44,7 +45,7 @@ class CheckFailure(AssertionError):
         section: str | None = None,
     ) -> None:
         super().__init__(what)
-        self.check, self.read = "", ""
+        self.check, self.read, self.first = "", "", ""
         self.what, self.on, self.got, self.expected = what, on, got, expected
         self.why, self.mistake, self.section = why, mistake, section
 
@@ -52,6 +53,7 @@ class CheckFailure(AssertionError):
         lines = [f"{self.check}: {self.what}"]
         for label, text in (
             ("mistake", self.mistake if self.mistake != self.what else None),
+            ("first", self.first),
             ("on", self.on),
             ("got", self.got),
             ("expected", self.expected),
@@ -140,6 +142,13 @@ ADVICE = {
 
 def failure_of(error: StudentError) -> CheckFailure:
     """Turn an exception in the student's code into a message a student can act on."""
+    owner, called = error.function.split(".")[0], error.call.split("(")[0]
+    if error.kind == "NotImplementedError" and owner not in ("", called):
+        return CheckFailure(
+            f"calls {owner}, which is not written yet",
+            on=error.call,
+            why=f"Write {owner} first: it is an exercise of its own.",
+        )
     what = {
         "NotImplementedError": "not written yet",
         "signature": "does not accept the arguments",
@@ -150,10 +159,47 @@ def failure_of(error: StudentError) -> CheckFailure:
     return CheckFailure(
         what,
         on=error.call,
-        got="" if error.kind == "NotImplementedError" else error.text,
+        got=describe_error(error),
         why=ADVICE.get(error.kind, ""),
         mistake=mistake,
     )
+
+
+def describe_error(error: StudentError) -> str:
+    """Write an exception's own words and the student's line that it came from."""
+    if error.kind == "NotImplementedError":
+        return ""
+    place = f"in {error.function}, {error.line}" if error.function else ""
+    return "\n".join(part for part in (error.text, place) if part)
+
+
+@contextlib.contextmanager
+def relying_on(earlier: Callable, *students: StudentFunction | StudentModule):
+    """Say so when what follows fails and an earlier exercise fails its check, too.
+
+    ``earlier`` is the decorated check of that exercise, ``students`` what it checks.
+    """
+    try:
+        yield
+    except (StudentError, CheckFailure) as error:
+        failure = failure_of(error) if isinstance(error, StudentError) else error
+        unwritten = isinstance(error, StudentError) and not failure.got
+        if not unwritten:
+            failure.first = _verdict(earlier, students)
+        raise failure from None
+
+
+def _verdict(check: Callable, students: tuple) -> str:
+    try:
+        check.__wrapped__(*students)
+    except StudentError as error:
+        what = failure_of(error).what
+    except CheckFailure as error:
+        what = error.what
+    else:
+        return ""
+    name = students[0].name
+    return f"{name}, which this may use, fails its own check ({what}): begin there."
 
 
 # --- expectations ---------------------------------------------------------------------
@@ -385,7 +431,9 @@ def _expect_items(got, expected, *, what, on, why, tolerance) -> None:
     if type(got) is not type(expected):
         _fail(f"{what} has the wrong type", on, show(got), f"a {wanted}", why)
     if len(got) != len(expected):
-        _fail(f"{what} has the wrong length", on, f"{len(got)}", f"{len(expected)}", why)
+        _fail(
+            f"{what} has the wrong length", on, f"{len(got)}", f"{len(expected)}", why
+        )
     for index, value in enumerate(expected):
         where = f"{what}[{index}]"
         equal(got[index], value, what=where, on=on, why=why, tolerance=tolerance)

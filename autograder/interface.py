@@ -11,6 +11,9 @@ import contextlib
 import copy
 import inspect
 import io
+import linecache
+import sysconfig
+import traceback
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
@@ -35,12 +38,16 @@ class StudentError(Exception):
 
     ``kind`` is the exception's class name, or one of the interface's own: "signature"
     (the arguments do not fit), "missing" (not callable), "in-place" (an argument was
-    changed).
+    changed). ``function`` and ``line`` say where in the student's code it happened, if
+    that is known: "Attention.forward" and "line 12: return scores @ values".
     """
 
-    def __init__(self, kind: str, text: str, call: str = "") -> None:
+    def __init__(
+        self, kind: str, text: str, call: str = "", function: str = "", line: str = ""
+    ) -> None:
         super().__init__(f"{kind}: {text}")
         self.kind, self.text, self.call = kind, text, call
+        self.function, self.line = function, line
 
 
 @dataclass(frozen=True)
@@ -160,7 +167,22 @@ def _students_turn(call: str):
     except StudentError:
         raise
     except (Exception, SystemExit) as error:
-        raise StudentError(type(error).__name__, str(error), call) from error
+        place = _place(error)
+        raise StudentError(type(error).__name__, str(error), call, *place) from error
+
+
+_LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"), __file__)
+
+
+def _place(error: BaseException) -> tuple[str, str]:
+    """Find the innermost function and line of the student's that an exception left."""
+    place = "", ""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        if not any(part in code.co_filename for part in _LIBRARIES):
+            text = linecache.getline(code.co_filename, number).strip()
+            place = code.co_qualname, f"line {number}: {text}".removesuffix(": ")
+    return place
 
 
 def _same(a: Data, b: Data) -> bool:
