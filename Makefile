@@ -1,0 +1,55 @@
+# One set of commands, the same for people and for CI. `make` lists them.
+# Everything runs in .venv, which is made from requirements-dev.txt and constraints.txt
+# with a Python found on this machine, or with the one given as PYTHON=…
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help course test exercises book handout grade lint clean environment
+
+# nbgrader calls programs of the environment by name.
+run := PATH="$(CURDIR)/.venv/bin:$$PATH"
+python := $(run) python
+environment := python=$$(sh tools/find_python.sh "$(PYTHON)") && \
+	"$$python" tools/environment.py
+need = test -n "$($(1))" || { echo "$(1) is missing, as in:  $(2)" >&2; exit 2; }
+
+help: ## list these commands
+	@echo "Usage: make COMMAND [PYTHON=/path/to/python3.12]"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
+
+course: ## everything: environment, exercises, site, a sample class graded
+	@began=$$(date +%s) && $(environment) bubblewrap && \
+	$(python) tools/course.py $$began
+
+test: ## style and all tests, as CI runs them
+	@$(environment) bubblewrap chromium
+	@$(MAKE) --no-print-directory lint book
+	$(run) OMP_NUM_THREADS=1 pytest -n 2 --dist loadfile
+
+exercises: environment ## generate exercises/ and solutions/transformer/ from solutions/
+	@$(python) -m autograder generate
+
+book: environment ## build the site into _build/html
+	@$(python) tools/book.py
+
+handout: ## what students of one chapter get: CHAPTER=04_attention
+	@$(call need,CHAPTER,make handout CHAPTER=04_attention)
+	@$(environment)
+	@$(python) -m autograder handout "$(CHAPTER)"
+
+grade: ## grade a class: SUBMISSIONS=folder OUT=folder
+	@$(call need,SUBMISSIONS,make grade SUBMISSIONS=my_class OUT=grades)
+	@$(call need,OUT,make grade SUBMISSIONS=my_class OUT=grades)
+	@$(environment)
+	@$(python) -m autograder grade --submissions "$(SUBMISSIONS)" --out "$(OUT)"
+
+lint: environment ## style and spelling
+	@$(run) ruff check
+	@$(run) codespell
+
+clean: ## remove what was built (keeps .venv, and every grade in autograder/)
+	rm -rf _build .pytest_cache .ruff_cache *.egg-info
+	find . -name .venv -prune -o -name __pycache__ -prune -exec rm -rf {} +
+
+environment: # make .venv, or bring it up to date
+	@$(environment)

@@ -1,0 +1,111 @@
+"""Make .venv and install what is pinned; install the system packages named.
+
+Run by the Makefile with a Python from find_python.sh:
+
+    python tools/environment.py [SYSTEM_PACKAGE ...]
+
+The environment is left alone while its Python, its place and the four files that
+describe it are the same as when it was made.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+
+from steps import ROOT, run_step
+
+VENV = ROOT / ".venv"
+STAMP = VENV / "made_from.txt"
+LOGS = ROOT / "_build" / "logs"
+DESCRIBED_BY = (
+    "pyproject.toml",
+    "requirements.txt",
+    "requirements-dev.txt",
+    "constraints.txt",
+)
+# package: (programs that show it is there, what is not done without it)
+SYSTEM_PACKAGES = {
+    "bubblewrap": (["bwrap"], "the tests of the sandbox"),
+    "chromium": (
+        ["chromium", "chromium-browser", "google-chrome"],
+        "the tests of the site in a browser",
+    ),
+}
+IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
+
+
+def main(packages: list[str]) -> None:
+    """Make the environment, then the system packages."""
+    make_environment()
+    missing = [name for name in packages if not is_installed(name)]
+    if missing:
+        install_system_packages(missing)
+
+
+def make_environment() -> None:
+    """Create .venv or bring it up to date, if anything it is made from has changed."""
+    python = f"Python {sys.version.split()[0]} at {sys.base_prefix}, {ROOT}"
+    contents = b"".join((ROOT / name).read_bytes() for name in DESCRIBED_BY)
+    wanted = f"{python}\n{hashlib.sha256(contents).hexdigest()}\n"
+    found = STAMP.read_text() if STAMP.is_file() else ""
+    if found == wanted:
+        return
+    if not found.startswith(python + "\n"):
+        note_on_cuda()
+        run_step(
+            f"environment: .venv with Python {sys.version.split()[0]}",
+            [sys.executable, "-m", "venv", "--clear", str(VENV)],
+            LOGS / "venv.log",
+        )
+    STAMP.write_text(python + "\n")  # made, but not yet complete
+    pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+    run_step(
+        "environment: packages of requirements-dev.txt",
+        [*pip, "install", "-r", "requirements-dev.txt"],
+        LOGS / "packages.log",
+    )
+    STAMP.write_text(wanted)
+
+
+def note_on_cuda() -> None:
+    """On Linux, say beforehand when torch may come with gigabytes of CUDA."""
+    settings = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True
+    ).stdout + " ".join(name for name in os.environ if name.startswith("PIP_"))
+    settings = settings.lower().replace("_", "-")
+    redirected = "index-url" in settings or "find-links" in settings
+    if sys.platform == "linux" and not redirected:
+        print(
+            "Note: torch for Linux comes with CUDA, about 3 GB. README.md, section\n"
+            "'The CPU build of torch', says how to get the one of 0.2 GB."
+        )
+
+
+def is_installed(package: str) -> bool:
+    """Whether one of the programs that a system package brings can be run."""
+    return any(shutil.which(program) for program in SYSTEM_PACKAGES[package][0])
+
+
+def install_system_packages(missing: list[str]) -> None:
+    """Install with apt-get as root; elsewhere say what is skipped and what to type."""
+    if shutil.which("apt-get") and os.geteuid() == 0:
+        install = f"apt-get install -y --no-install-recommends {' '.join(missing)}"
+        run_step(
+            f"system packages: {', '.join(missing)}",
+            ["sh", "-c", f"apt-get update && DEBIAN_FRONTEND=noninteractive {install}"],
+            LOGS / "system_packages.log",
+        )
+        missing = [name for name in missing if not is_installed(name)]
+    for name in missing:
+        without = SYSTEM_PACKAGES[name][1]
+        print(f"SKIPPED: {without}, because {name} is not installed. To install it:")
+        print(f"    sudo apt-get install {name}     (or your system's own command)")
+    if missing and IN_CI:
+        sys.exit("In CI nothing may be skipped.")
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    main(sys.argv[1:])
