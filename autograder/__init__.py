@@ -1,1 +1,1 @@
-"""Checks that name the mistake, the generator of the exercises, and the grading of a class."""
+"""Checks that name the mistake, the generator of exercises, the grading of a class."""

@@ -362,7 +362,7 @@ def raises(
     why: str = "",
     mistake: str | None = None,
 ) -> None:
-    """Expect the student's code to refuse an input with the exception named ``kind``."""
+    """Expect the student's code to refuse an input with the named exception."""
     try:
         value = call()
     except StudentError as error:

@@ -4,6 +4,7 @@ import functools
 import importlib
 
 import mistakes
+
 from autograder import generator
 from autograder.generator.modules import without_markers
 from autograder.generator.source import BEGIN_HIDDEN, END_HIDDEN, without_regions

@@ -46,7 +46,7 @@ def test_a_correct_variant_passes(chapter: str, entry, capsys) -> None:
 
 
 @pytest.mark.parametrize(("chapter", "exercise"), EXERCISES)
-def test_the_reference_passes_visible_and_hidden(chapter: str, exercise, capsys) -> None:
+def test_the_reference_passes_every_check(chapter: str, exercise, capsys) -> None:
     names = chapters.solved(chapter)
     for text in chapters.check_cells(chapter, exercise.name, hidden=True):
         exec(text, names)
@@ -99,7 +99,7 @@ def test_checks_never_see_the_solutions() -> None:
 
 
 def test_print_the_count(capsys) -> None:
-    """Show how large the bank is; ``pytest -s`` or the end of ``make test`` prints it."""
+    """Show how large the bank is."""
     with capsys.disabled():
         print(
             f"\nbank of mistakes: {len(EXERCISES)} exercises graded by checks, "

@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jupytext
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from nbformat import NotebookNode
 
 from autograder import generator
 from autograder.generator import ROOT
@@ -21,7 +23,7 @@ ENVIRONMENT = os.environ | {
 }
 
 
-def run_notebook(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
+def run_notebook(notebook: NotebookNode, folder: Path) -> NotebookNode:
     """Run a notebook in a folder of its own, going on after errors."""
     client = NotebookClient(
         notebook,
@@ -32,12 +34,12 @@ def run_notebook(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.Note
     return client.execute()
 
 
-def errors_of(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+def errors_of(cell: NotebookNode) -> list[NotebookNode]:
     """The error outputs of a code cell."""
     return [each for each in cell.get("outputs", []) if each.output_type == "error"]
 
 
-def is_check(cell: nbformat.NotebookNode) -> bool:
+def is_check(cell: NotebookNode) -> bool:
     """Whether a cell gives points and is run."""
     return cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade")
 
@@ -112,10 +114,9 @@ def test_nbval_runs_every_cell_of_what_is_solved(chapter: str, solved) -> None:
     assert ran.returncode == 0, ran.stdout
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("book/*.md")), ids=lambda path: path.stem)
-def test_nbval_runs_every_cell_of_a_page(path: Path, tmp_path: Path) -> None:
-    import jupytext
-
+@pytest.mark.parametrize("page", sorted(page.stem for page in ROOT.glob("book/*.md")))
+def test_nbval_runs_every_cell_of_a_page(page: str, tmp_path: Path) -> None:
+    path = ROOT / "book" / f"{page}.md"
     text = path.read_text(encoding="utf-8")
     if "```{code-cell}" not in text:
         return

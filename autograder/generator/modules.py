@@ -4,7 +4,7 @@ import ast
 
 from autograder.generator.source import BEGIN_SOLUTION, END_SOLUTION, Cell, Source
 
-PACKAGE = '''"""The reference modules: every part of the model, as the exercises ask for it.
+PACKAGE = '''"""The reference modules: the parts of the model, as the exercises ask for.
 
 Generated from solutions/*.md by `make exercises`; change those.
 """
@@ -12,7 +12,7 @@ Generated from solutions/*.md by `make exercises`; change those.
 
 
 def reference_module(source: Source) -> str:
-    """Extract what belongs to the model: marked given cells and the answers, in order."""
+    """Extract what belongs to the model: marked given cells and answers, in order."""
     parts = [
         f'"""{source.title}: the answers to the exercises of chapter '
         f"{source.header['number']}.\n\n"

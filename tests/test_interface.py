@@ -1,0 +1,164 @@
+"""The one interface: in this process and in another, a check cannot tell."""
+
+import logging
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from autograder.expect import Chapter, CheckFailure
+from autograder.interface import (
+    LocalFunction,
+    LocalModule,
+    Opaque,
+    StudentError,
+    StudentFunction,
+    StudentModule,
+    wrap,
+)
+from tests import chapters, remote
+
+CHECK = Chapter(0, "00_example")
+
+
+@CHECK.check(section="here")
+def doubled(student: StudentFunction, seed: int = 0) -> None:
+    student(torch.tensor([float(seed)]))
+
+
+@CHECK.check(section="here")
+def layer(student: StudentModule) -> None:
+    student.build(2)
+
+
+@pytest.mark.parametrize("chapter", chapters.CHAPTERS)
+def test_every_check_works_across_a_process_boundary(chapter: str) -> None:
+    """Only data cross; the verdict on the reference is the same: passed."""
+    process = remote.Process(chapter)
+    try:
+        names = remote.remote_names(process, chapters.solved(chapter))
+        for exercise in chapters.source(chapter).exercises:
+            for text in chapters.check_cells(chapter, exercise.name, hidden=True):
+                exec(text, names)
+    finally:
+        process.close()
+
+
+@pytest.mark.parametrize("chapter", chapters.CHAPTERS)
+def test_a_mistake_has_the_same_message_across_the_boundary(chapter: str) -> None:
+    number, entry = next(
+        (number, entry)
+        for number, entry in enumerate(chapters.bank(chapter))
+        if entry.mistake
+    )
+    with pytest.raises(CheckFailure) as here:
+        chapters.run_checks(chapter, entry, hidden=False)
+    process = remote.Process(chapter, overlay=(entry.answer.__name__, number))
+    try:
+        names = remote.remote_names(process, chapters.solved(chapter))
+        with pytest.raises(CheckFailure) as there:
+            for text in chapters.check_cells(chapter, entry.exercise, hidden=False):
+                exec(text, names)
+    finally:
+        process.close()
+    assert str(there.value) == str(here.value)
+
+
+def message(answer: object, check=doubled) -> str:
+    """What a student reads."""
+    with pytest.raises(CheckFailure) as caught:
+        check(answer)
+    return str(caught.value)
+
+
+def test_an_exception_in_the_answer_is_a_message() -> None:
+    def broken(x):
+        return x @ torch.ones(3, 2)
+
+    assert "doubled: stopped with RuntimeError" in message(broken)
+    assert "broken(float32 tensor of shape (1,))" in message(broken)
+
+
+def test_a_stub_a_signature_and_a_missing_name_are_said_plainly() -> None:
+    def stub(x):
+        raise NotImplementedError()
+
+    assert "doubled: not written yet" in message(stub)
+    assert "missing a required argument: 'y'" in message(lambda x, y: x)
+    assert "3 is not a function" in message(3)
+    assert "is not a class" in message(lambda: 3, layer)
+    plain = type("Plain", (), {"__init__": lambda self, width: None})
+    assert "not a torch.nn.Module" in message(plain, layer)
+
+
+def test_an_answer_that_exits_does_not_end_the_notebook() -> None:
+    assert "stopped with SystemExit" in message(lambda x: sys.exit(1))
+
+
+def test_a_changed_argument_is_noticed_in_tensors_lists_and_views() -> None:
+    def in_place(x):
+        x[0] = 7.0
+        return x
+
+    def through_a_view(x):
+        x.view(-1).add_(1)
+        return x
+
+    for answer in (in_place, through_a_view):
+        with pytest.raises(StudentError, match="in-place"):
+            LocalFunction(answer, "answer")(torch.ones(3))
+    with pytest.raises(StudentError, match="in-place"):
+        LocalFunction(lambda items: items.append(1), "answer")([1, 2])
+
+
+def test_the_callers_tensor_is_not_shared_with_the_answer() -> None:
+    result = LocalFunction(lambda x: x, "same")(given := torch.ones(2))
+    result.zero_()
+    assert given.tolist() == [1, 1]
+
+
+def test_what_is_no_data_is_opaque() -> None:
+    assert LocalFunction(lambda: np.ones(2), "array")() == Opaque("ndarray")
+    assert LocalFunction(lambda: [object()], "items")() == [Opaque("object")]
+    nested: list = []
+    nested.append(nested)
+    assert "Opaque" in repr(LocalFunction(lambda: nested, "endless")())
+
+
+def test_a_warning_a_log_line_and_stderr_cost_nothing(capsys) -> None:
+    def noisy(x):
+        warnings.warn("old", stacklevel=1)
+        print("progress", file=sys.stderr)
+        logging.warning("careful")
+        return x
+
+    doubled(noisy)
+    assert capsys.readouterr().err == ""
+
+
+def test_gradients_of_inputs_and_parameters() -> None:
+    linear = LocalModule(nn.Linear, "Linear").build(3, 2)
+    linear.load_state_dict({"weight": torch.ones(2, 3), "bias": torch.zeros(2)})
+    cotangent = torch.tensor([[1.0, 10.0]])
+    found = linear.gradients(torch.tensor([[1.0, 2.0, 3.0]]), cotangent=cotangent)
+    assert found.value.tolist() == [[6, 6]]
+    assert found.inputs[0].tolist() == [[11, 11, 11]]
+    assert found.parameters["weight"].tolist() == [[1, 2, 3], [10, 20, 30]]
+    assert found.parameters["bias"].tolist() == [1, 10]
+
+
+def test_a_gradient_that_does_not_flow_is_none() -> None:
+    detached = LocalFunction(lambda x, y: x.detach() * 2, "detached")
+    assert detached.gradients(torch.ones(2), torch.ones(2)).inputs == (None,)
+    first = LocalFunction(lambda x, y: (x * 3, y), "first")
+    found = first.gradients(torch.ones(2), torch.ones(2), wrt=(0, 1), output=0)
+    assert found.inputs[0].tolist() == [3, 3]
+    assert found.inputs[1] is None
+
+
+def test_what_is_wrapped_is_not_wrapped_again() -> None:
+    function = LocalFunction(abs, "abs")
+    assert wrap(function, StudentFunction) is function
