@@ -102,6 +102,10 @@ class StudentInstance(StudentFunction):
         """Return the names of what is trained, in order."""
 
     @abstractmethod
+    def buffer_names(self) -> list[str]:
+        """Return the names of what moves with the module without being trained."""
+
+    @abstractmethod
     def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
         """Copy the tensors in; the names and shapes must fit."""
 
@@ -275,6 +279,9 @@ class LocalInstance(_LocalCallable, StudentInstance):
 
     def parameter_names(self) -> list[str]:
         return list(self._parameters())
+
+    def buffer_names(self) -> list[str]:
+        return [name for name, _ in self._target.named_buffers()]
 
     def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
         with _students_turn(f"{self.name}.load_state_dict(...)"):
