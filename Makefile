@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help course test exercises book handout grade lint clean environment
+.PHONY: help course test exercises book handout release grade lint clean environment
 
 # nbgrader calls programs of the environment by name.
 run := PATH="$(CURDIR)/.venv/bin:$$PATH"
@@ -37,6 +37,9 @@ handout: ## what students of one chapter get: CHAPTER=04_attention
 	@$(environment)
 	@$(python) -m autograder handout "$(CHAPTER)"
 
+release: environment ## nbgrader's source/ and release/ in autograder/
+	@$(python) -m autograder release
+
 grade: ## grade a class: SUBMISSIONS=folder OUT=folder
 	@$(call need,SUBMISSIONS,make grade SUBMISSIONS=my_class OUT=grades)
 	@$(call need,OUT,make grade SUBMISSIONS=my_class OUT=grades)
@@ -44,7 +47,8 @@ grade: ## grade a class: SUBMISSIONS=folder OUT=folder
 	@$(python) -m autograder grade --submissions "$(SUBMISSIONS)" --out "$(OUT)"
 
 lint: environment ## style and spelling
-	@$(run) ruff check
+	@$(run) ruff check --quiet
+	@$(run) ruff format --check --quiet
 	@$(run) codespell
 
 clean: ## remove what was built (keeps .venv, and every grade in autograder/)

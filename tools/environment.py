@@ -4,8 +4,8 @@ Run by the Makefile with a Python from find_python.sh:
 
     python tools/environment.py [SYSTEM_PACKAGE ...]
 
-The environment is left alone while its Python, its place and the four files that
-describe it are the same as when it was made.
+The environment is left alone while its Python, its place, the four files that
+describe it and the packages of the project are the same as when it was made.
 """
 
 import hashlib
@@ -48,7 +48,8 @@ def make_environment() -> None:
     """Create .venv or bring it up to date, if anything it is made from has changed."""
     python = f"Python {sys.version.split()[0]} at {sys.base_prefix}, {ROOT}"
     contents = b"".join((ROOT / name).read_bytes() for name in DESCRIBED_BY)
-    wanted = f"{python}\n{hashlib.sha256(contents).hexdigest()}\n"
+    has_transformer = (ROOT / "solutions" / "transformer").is_dir()
+    wanted = f"{python}\n{hashlib.sha256(contents).hexdigest()} {has_transformer}\n"
     found = STAMP.read_text() if STAMP.is_file() else ""
     if found == wanted:
         return
