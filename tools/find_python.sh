@@ -39,7 +39,7 @@ if [ -n "$apt_venv" ]; then
   echo "Python was found, but not its venv module. On Debian and Ubuntu:" >&2
   echo "    sudo apt-get install $apt_venv" >&2
 else
-  echo "No Python 3.11, 3.12 or 3.13 was found (looked for: $*)." >&2
+  echo "No Python 3.11, 3.12 or 3.13 among: $*" >&2
   echo "Install one of them, or name it:  make course PYTHON=/path/to/python3.12" >&2
 fi
 exit 1
