@@ -1,0 +1,395 @@
+"""The built site: in a browser with the network refused, and without any answer.
+
+Reads _build/html, which `make book` makes.
+"""
+
+import functools
+import html
+import http.server
+import json
+import re
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / "_build" / "html"
+CHROMIUM = next(
+    filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])),
+    None,
+)
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PHONE = {"width": 360, "height": 740}
+DESK = {"width": 1440, "height": 900}
+
+if not (SITE / "index.html").is_file():
+    pytest.fail(f"no site at {SITE}: run `make book` first", pytrace=False)
+
+PAGES = sorted(
+    str(path.relative_to(SITE))
+    for folder in ("book", "exercises")
+    for path in (SITE / folder).rglob("*.html")
+)
+EXERCISES = sorted(
+    path.relative_to(ROOT) for path in (ROOT / "exercises").glob("*/*.ipynb")
+)
+
+# ---------------------------------------------------------------------------------------
+# In a browser
+# ---------------------------------------------------------------------------------------
+
+# Formulas that MathJax has not set, set with an error, or left as text.
+UNSET_FORMULAS = """() => {
+  const article = document.querySelector("article");
+  const wrong = [...article.querySelectorAll(".math")]
+    .filter((element) => !element.querySelector("mjx-container"))
+    .map((element) => "not set: " + element.textContent);
+  for (const error of article.querySelectorAll("mjx-merror"))
+    wrong.push("error: " + (error.dataset.mjxError || error.textContent));
+  const walker = document.createTreeWalker(article, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const text = walker.currentNode;
+    if (text.parentElement.closest("pre, code, script, style, mjx-container")) continue;
+    if (/\\\\[([]|\\$|\\\\[a-z]{2,}/.test(text.data)) wrong.push("raw: " + text.data);
+  }
+  return wrong;
+}"""
+
+# Text whose contrast with what is behind it is below WCAG AA.
+PALE_TEXT = """() => {
+  const canvas = document.createElement("canvas").getContext("2d");
+  const rgba = (css) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = css;
+    canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+    return [r, g, b, a / 255];
+  };
+  const over = (top, below) =>
+    [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3])).concat(1);
+  const luminance = (color) => {
+    const [r, g, b] = color.map((part) => {
+      const share = part / 255;
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const background = (element) => {
+    const layers = [];
+    for (let node = element; node; node = node.parentElement)
+      layers.push(rgba(getComputedStyle(node).backgroundColor));
+    return layers.reduceRight((below, layer) => over(layer, below), [255, 255, 255, 1]);
+  };
+  const pale = new Set();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !element.checkVisibility()) continue;
+    if (element.closest("script, style, noscript, svg, mjx-container")) continue;
+    const style = getComputedStyle(element);
+    const behind = background(element);
+    const light = [over(rgba(style.color), behind), behind].map(luminance);
+    const ratio = (Math.max(...light) + 0.05) / (Math.min(...light) + 0.05);
+    const large = parseFloat(style.fontSize) >= 24
+      || (parseFloat(style.fontSize) >= 18.66 && style.fontWeight >= 700);
+    if (ratio < (large ? 3 : 4.5))
+      pale.add(`${ratio.toFixed(2)} ${element.tagName}.${element.className}: `
+        + walker.currentNode.data.trim().slice(0, 40));
+  }
+  return [...pale];
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """One headless Chromium for all tests of this module."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="pip install -r requirements-dev.txt"
+    )
+    if CHROMIUM is None:
+        pytest.skip("Chromium is missing: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def address():
+    """The site on a server of this machine; gives its address."""
+
+    class Silent(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    handler = functools.partial(Silent, directory=SITE)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+class Visitor:
+    """A browser's page that reaches one place only and writes down all complaints."""
+
+    def __init__(self, context, base: str):
+        self.base = base
+        self.complaints: list[str] = []
+        context.route("**/*", self._allow_or_refuse)
+        self.page = context.new_page()
+        self.page.set_default_timeout(20_000)
+        self.page.on("console", self._note_console)
+        self.page.on("pageerror", lambda error: self._note(f"script error: {error}"))
+        self.page.on("response", self._note_response)
+        self.page.on("requestfailed", lambda request: self._note(request.url))
+
+    def open(self, path: str):
+        """Open a page of the site and wait until its formulas are set."""
+        self.complaints.clear()
+        self.page.goto(self.base + path, wait_until="load")
+        self.page.evaluate("window.MathJax && window.MathJax.startup.promise")
+        return self.page
+
+    def _note(self, complaint: str) -> None:
+        self.complaints.append(complaint)
+
+    def _note_console(self, message) -> None:
+        if message.type in {"error", "warning"}:
+            self._note(f"console {message.type}: {message.text}")
+
+    def _note_response(self, response) -> None:
+        if response.status >= 400:
+            self._note(f"{response.status}: {response.url}")
+
+    def _allow_or_refuse(self, route) -> None:
+        url = route.request.url
+        if url.startswith((self.base, "data:", "blob:")):
+            route.continue_()
+        else:
+            self._note(f"asked another host: {url}")
+            route.abort()
+
+
+@pytest.fixture
+def visit(browser):
+    """Make visitors; every one has a browser profile of its own."""
+    contexts = []
+
+    def make(base: str, viewport: dict = DESK, theme: str = "light") -> Visitor:
+        context = browser.new_context(viewport=viewport, color_scheme=theme)
+        contexts.append(context)
+        return Visitor(context, base)
+
+    yield make
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.browser
+def test_every_page_served_asks_no_other_host_and_sets_its_formulas(visit, address):
+    visitor = visit(address)
+    formulas = 0
+    for path in [*PAGES, "search.html"]:
+        page = visitor.open(path)
+        assert visitor.complaints == [], path
+        if path in PAGES:
+            assert page.evaluate(UNSET_FORMULAS) == [], path
+            formulas += page.locator("mjx-container").count()
+    assert formulas > 100
+
+
+@pytest.mark.browser
+def test_every_page_works_from_a_disk_on_a_phone(visit):
+    visitor = visit(SITE.as_uri() + "/", PHONE)
+    for path in PAGES:
+        page = visitor.open(path)
+        assert visitor.complaints == [], path
+        assert page.evaluate(UNSET_FORMULAS) == [], path
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= PHONE["width"], f"{path} scrolls sideways: {width} px wide"
+
+
+@pytest.mark.browser
+def test_front_page_leads_home(visit):
+    visitor = visit(SITE.as_uri() + "/")
+    visitor.page.goto(visitor.base + "index.html")
+    visitor.page.wait_for_url("**/book/index.html")
+    assert (
+        visitor.page.locator("article h1")
+        .inner_text()
+        .startswith("Transformers by hand")
+    )
+    assert visitor.complaints == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("place", ["server", "disk"])
+def test_search_finds_a_chapter(visit, address, place):
+    visitor = visit(address if place == "server" else SITE.as_uri() + "/")
+    page = visitor.open("book/index.html")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("softmax")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search.html?q=softmax")
+    results = page.locator("#search-results li a")
+    results.first.wait_for()
+    targets = [results.nth(i).get_attribute("href") for i in range(results.count())]
+    assert any("book/04_attention.html" in target for target in targets)
+    if place == "server":  # from a disk, a page may not read its neighbours' excerpts
+        assert visitor.complaints == []
+
+
+@pytest.mark.browser
+def test_dark_theme_can_be_chosen_and_stays(visit):
+    visitor = visit(SITE.as_uri() + "/", theme="light")
+    page = visitor.open(PAGES[0])
+    root = page.locator("html")
+    assert root.get_attribute("data-theme") == "light"
+    for _ in range(3):  # the button goes through automatic, light and dark
+        page.locator("button.theme-switch-button:visible").first.click()
+        if root.get_attribute("data-theme") == "dark":
+            break
+    visitor.open(PAGES[1])
+    assert root.get_attribute("data-theme") == "dark"
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert max(map(int, re.findall(r"\d+", background)[:3])) < 64
+    assert visitor.complaints == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_text_stands_out_from_its_background(visit, theme):
+    visitor = visit(SITE.as_uri() + "/", theme=theme)
+    for path in PAGES:
+        assert visitor.open(path).evaluate(PALE_TEXT) == [], path
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("notebook", EXERCISES, ids=lambda path: path.stem)
+def test_exercise_page_gives_the_notebook_byte_for_byte(visit, address, notebook):
+    page = visit(address).open(notebook.with_suffix(".html").as_posix())
+    with page.expect_download() as download:
+        page.locator("a.exercise-download").click()
+    assert download.value.suggested_filename == notebook.name
+    assert Path(download.value.path()).read_bytes() == (ROOT / notebook).read_bytes()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("notebook", EXERCISES, ids=lambda path: path.stem)
+def test_hints_are_closed_and_open_on_a_click(visit, notebook):
+    page = visit(SITE.as_uri() + "/").open(notebook.with_suffix(".html").as_posix())
+    hints = page.locator("article details:has(summary:text-matches('^Hint [123]'))")
+    assert hints.count() >= 3 * 7  # three for each of at least seven exercises
+    for index in range(3):
+        hint = hints.nth(index)
+        inside = hint.locator(":scope > :not(summary)").first
+        assert not inside.is_visible()
+        hint.locator("summary").click()
+        assert inside.is_visible()
+        assert "**" not in hint.inner_text()  # its Markdown was read as Markdown
+
+
+@pytest.mark.browser
+def test_page_stays_light(visit, address):
+    """A chapter with its styles, scripts and fonts weighs little, uncompressed."""
+    visitor = visit(address)
+    sizes = {}
+
+    def measure(response):
+        name = response.url.removeprefix(address).partition("?")[0]
+        sizes[name] = len(response.body()) if response.ok else 0
+
+    visitor.page.on("requestfinished", lambda request: measure(request.response()))
+    page = visitor.open("book/04_attention.html")
+    page.wait_for_load_state("networkidle")
+    own = ("book/", "_images/", "searchindex.js")
+    assert not any("fontawesome.js" in name for name in sizes)
+    rest = sum(size for name, size in sizes.items() if not name.startswith(own))
+    assert rest < 1_800_000, sizes
+
+
+# ---------------------------------------------------------------------------------------
+# Without any answer
+# ---------------------------------------------------------------------------------------
+
+REGION = re.compile(
+    r"### BEGIN (SOLUTION|HIDDEN TESTS)\n(.*?)### END \1", re.DOTALL | re.MULTILINE
+)
+
+
+def squeeze(text: str) -> str:
+    """Make every run of white space one space."""
+    return " ".join(text.split())
+
+
+def secret_lines() -> dict[str, str]:
+    """Lines of answers and hidden tests that students do not get; line -> source."""
+    given = "\n".join(read(ROOT / path) for path in EXERCISES)
+    lines = {}
+    for source in sorted((ROOT / "solutions").glob("*.md")):
+        text = re.sub(r"[ \t]+$", "", source.read_text("utf-8"), flags=re.MULTILINE)
+        regions = re.sub(r"^[ \t]+(?=### )", "", text, flags=re.MULTILINE)
+        for _, region in REGION.findall(regions):
+            for line in map(squeeze, region.splitlines()):
+                if len(line) >= 12 and line not in given:
+                    lines[line] = source.name
+    return lines
+
+
+def read(path: Path) -> str:
+    """A file's text as a reader sees it, white space squeezed."""
+    text = path.read_text("utf-8")
+    if path.suffix == ".html":
+        text = html.unescape(re.sub(r"<[^>]*>", "", text))
+    elif path.suffix == ".ipynb":
+        text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+    return squeeze(text)
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file of the site can carry lines of code (MathJax's own cannot)."""
+    return (
+        path.is_file()
+        and path.suffix in {".html", ".js", ".ipynb", ".md", ".txt", ".py", ".json"}
+        and "_static" not in path.relative_to(SITE).parts
+    )
+
+
+def test_no_answer_and_no_hidden_test_is_in_the_site():
+    secrets = secret_lines()
+    assert len(secrets) > 50, "the answers' lines were not found"
+    files = [path for path in sorted(SITE.rglob("*")) if is_text(path)]
+    assert SITE / "searchindex.js" in files
+    found = []
+    for path in files:
+        text = read(path)
+        where = path.relative_to(SITE)
+        found += [f"{where}: {line}" for line in secrets if line in text]
+        found += [
+            f"{where}: {mark}" for mark in ("### BEGIN", "### END") if mark in text
+        ]
+    assert found == []
+
+
+def test_nothing_of_the_instructor_is_copied_to_the_site():
+    parts = {"solutions", "autograder", "tests", ".venv", "gradebook.db"}
+    files = [path.relative_to(SITE) for path in SITE.rglob("*")]
+    assert [str(path) for path in files if parts & set(path.parts)] == []
+    assert [str(path) for path in files if path.suffix in {".py", ".db"}] == []
+
+
+def test_search_index_knows_the_listed_pages_only():
+    index = (SITE / "searchindex.js").read_text("utf-8")
+    names = json.loads(index[index.index("{") : index.rindex("}") + 1])["docnames"]
+    assert sorted(f"{name}.html" for name in names) == PAGES
