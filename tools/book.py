@@ -23,13 +23,29 @@ def main() -> None:
         )
     built = STAGE / "_build" / "html"
     shutil.rmtree(built, ignore_errors=True)  # no page of an earlier build stays
-    command = ["jupyter-book", "build", ".", "--path-output", str(STAGE)]
-    code = subprocess.call([*command, "-W", "--keep-going"], cwd=ROOT)
+    code = run_jupyter_book()
     if code != 0 or not (built / "index.html").is_file():
+        # read every page anew next time, so that no warning is passed over
+        shutil.rmtree(STAGE / "_build" / ".doctrees", ignore_errors=True)
         sys.exit("make book: the site was not built; the messages above say why.")
     shutil.rmtree(HTML, ignore_errors=True)
     os.replace(built, HTML)
     print(f"The site: {HTML / 'index.html'}")
+
+
+def run_jupyter_book() -> int:
+    """Build with warnings as errors; leave out the closing lines, which name STAGE."""
+    command = ["jupyter-book", "build", ".", "--path-output", str(STAGE)]
+    command += ["-W", "--keep-going"]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        shown = True
+        for line in process.stdout:
+            shown = shown and "The HTML pages are in" not in line
+            if shown:
+                print(line, end="", flush=True)
+    return process.returncode
 
 
 if __name__ == "__main__":
