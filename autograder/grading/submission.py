@@ -1,0 +1,130 @@
+"""Find a student's notebook and read it, or say in plain words why that cannot be."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+
+class Refused(Exception):
+    """A submission cannot be graded; the text is the reason a student gets."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A submitted notebook, and what was unusual about it."""
+
+    path: Path
+    notes: tuple[str, ...] = ()
+
+    def sha256(self) -> str:
+        """Return the file's checksum."""
+        try:
+            with self.path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise _unreadable(error) from None
+
+
+def find(student: Path, chapter: str) -> Found:
+    """Return the notebook that a student handed in for a chapter."""
+    folder = student / chapter
+    named = folder / f"{chapter}.ipynb"
+    others = _notebooks(folder)
+    if named in others:
+        return Found(named, _leftovers(folder, named))
+    if len(others) > 1:
+        names = ", ".join(path.name for path in others)
+        raise Refused(f"several notebooks and none is named {named.name}: {names}")
+    if others:
+        note = f"the notebook was named {others[0].name}"
+        return Found(others[0], (note, *_leftovers(folder, others[0])))
+    loose = student / f"{chapter}.ipynb"
+    if loose.is_file():
+        return Found(loose, (f"the notebook was not in a folder {chapter}/",))
+    if named.is_symlink() or loose.is_symlink():
+        raise Refused("the notebook is a link to a file that is not there")
+    raise Refused("no notebook was submitted")
+
+
+def _notebooks(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.suffix.lower() == ".ipynb" and not path.name.startswith(".")
+        if path.is_file()
+    )
+
+
+def _leftovers(folder: Path, used: Path) -> tuple[str, ...]:
+    """Say which other files were handed in: a submission is its notebook only."""
+    known = {used.name, "timestamp.txt", "transformer", "__pycache__"}
+    names = sorted(
+        path.name
+        for path in folder.iterdir()
+        if path.name not in known and not path.name.startswith(".")
+    )
+    if not names:
+        return ()
+    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    return (f"other files were not used: {shown}",)
+
+
+def read(path: Path) -> tuple[NotebookNode, tuple[str, ...]]:
+    """Read a notebook of any format version; return it, and notes."""
+    try:
+        text, notes = _decode(path.read_bytes())
+    except OSError as error:
+        raise _unreadable(error) from None
+    notebook, upgraded = _notebook(_json(text))
+    return notebook, (*notes, *upgraded)
+
+
+def _unreadable(error: OSError) -> Refused:
+    return Refused(f"the notebook cannot be read ({error.strerror})")
+
+
+def _decode(data: bytes) -> tuple[str, tuple[str, ...]]:
+    if not data.strip():
+        raise Refused("the notebook is an empty file")
+    encoding = json.detect_encoding(data)
+    try:
+        return data.decode(encoding), ()
+    except UnicodeDecodeError:
+        return data.decode("latin-1"), ("read as Latin-1: it was not UTF-8",)
+
+
+def _json(text: str) -> dict:
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise Refused(f"the notebook is not valid JSON ({where})") from None
+    except (RecursionError, ValueError):
+        raise Refused("the notebook is not valid JSON (nested too deeply)") from None
+    if not isinstance(content, dict) or not {"cells", "worksheets"} & content.keys():
+        raise Refused("the file is JSON, but not a notebook: it has no cells")
+    return content
+
+
+def _notebook(content: dict) -> tuple[NotebookNode, tuple[str, ...]]:
+    """Bring a notebook to format 4; what is wrong inside its cells, repair mends."""
+    version = content.get("nbformat", 4)
+    notebook = nbformat.from_dict(content)
+    notes = ()
+    if "cells" not in notebook:
+        try:
+            notebook = nbformat.convert(notebook, 4)
+        except Exception as error:  # whatever an old notebook with odd content gives
+            reason = f"{type(error).__name__}: {error}"
+            raise Refused(f"the old notebook cannot be converted ({reason})") from None
+        notes = (f"brought from notebook format {version} to 4",)
+    cells = notebook.get("cells")
+    if not isinstance(cells, list) or not all(isinstance(c, dict) for c in cells):
+        raise Refused("the file is JSON, but not a notebook: its cells are no list")
+    return notebook, notes
