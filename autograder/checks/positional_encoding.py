@@ -1,0 +1,1395 @@
+"""Checks of chapter 3: positional encoding.
+
+Expected values come from complex numbers, matrix exponentials and PyTorch's attention,
+in float64. Answers are float32, and sin(p) of a float32 angle is off by about p · 1e-7:
+tolerances are set so that any order of the same arithmetic passes.
+"""
+
+import itertools
+import math
+import random
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+
+from autograder import expect
+from autograder.expect import Chapter, CheckFailure, Mistake, failure_of
+from autograder.interface import (
+    Data,
+    StudentError,
+    StudentFunction,
+    StudentInstance,
+    StudentModule,
+)
+
+chapter = Chapter(3, "03_positional_encoding")
+check = chapter.check
+
+NEAR = 1e-4  # positions below 100
+FAR = 2e-3  # positions in the thousands
+
+
+# --- order ----------------------------------------------------------------------------
+
+EQUIVARIANT = {"equivariant": True, "invariant": False}
+INVARIANT = {"equivariant": False, "invariant": True}
+BOTH = {"equivariant": True, "invariant": True}
+NEITHER = {"equivariant": False, "invariant": False}
+
+EXCHANGED = (
+    "Equivariant: permuting the input permutes the output rows in the same way, "
+    "f(RX) = R f(X).\nInvariant: the output stays as it was, f(RX) = f(X)."
+)
+
+
+def _attend(x: torch.Tensor, causal: bool = False) -> torch.Tensor:
+    """Self-attention with x as queries, keys and values."""
+    return F.scaled_dot_product_attention(x, x, x, is_causal=causal)
+
+
+def _models(length: int, width: int, values: torch.Generator) -> Iterator[tuple]:
+    """Yield (name, model, expected answer, known wrong answers) of sequence models."""
+    positions = torch.randn(length, width, generator=values)
+    flat = "Only an output with one row a token can be equivariant: test its shape."
+    yield (
+        "mean-pooled attention",
+        lambda x: _attend(x).mean(0) * (torch.arange(width) != 1),
+        INVARIANT,
+        [
+            Mistake("invariance and equivariance exchanged", EQUIVARIANT, EXCHANGED),
+            Mistake(
+                "no tolerance for rounding",
+                NEITHER,
+                "The two outputs differ by 3e-7 only, also where they are 0. Compare "
+                "with torch.allclose(..., atol=1e-5).",
+            ),
+            Mistake("pooled output called equivariant", BOTH, flat),
+        ],
+    )
+    yield (
+        "self-attention without a mask",
+        _attend,
+        EQUIVARIANT,
+        [
+            Mistake("invariance and equivariance exchanged", INVARIANT, EXCHANGED),
+            Mistake(
+                "permuted by the inverse",
+                NEITHER,
+                "Row t of the permuted input is row permutation[t] of the input, so "
+                "compare with outputs[permutation]. outputs_of_permuted[permutation] "
+                "undoes nothing: it permutes a second time.",
+            ),
+            Mistake(
+                "order of the rows ignored",
+                BOTH,
+                "The outputs hold the same rows in another order. That is not "
+                "invariance: compare row by row, not sums or sorted rows.",
+            ),
+        ],
+    )
+    both = "Rows that are all alike stay so under any permutation: both hold."
+    yield (
+        "a model that gives every token the mean of all tokens",
+        lambda x: x.mean(0).expand(length, width),
+        BOTH,
+        [
+            Mistake("the two treated as opposites", EQUIVARIANT, both),
+            Mistake("the two treated as opposites", INVARIANT, both),
+        ],
+    )
+    again = (
+        "The same rows come out in an order of their own: compare with "
+        "outputs[permutation], row by row."
+    )
+    yield (
+        "a model that turns the sequence round",
+        lambda x: x.flip(0),
+        NEITHER,
+        [
+            Mistake("order of the rows ignored", INVARIANT, again),
+            Mistake("order of the rows ignored", EQUIVARIANT, again),
+        ],
+    )
+    for name, model in (
+        ("self-attention with a causal mask", lambda x: _attend(x, causal=True)),
+        ("self-attention with positions added", lambda x: _attend(x + positions)),
+    ):
+        yield name, model, NEITHER, []
+    yield (
+        "a pooled output with as many features as tokens, all alike",
+        lambda x: x.mean().expand(length),
+        INVARIANT,
+        [Mistake("pooled output called equivariant", BOTH, flat)],
+    )
+
+
+@check(section="position-equivariance")
+def order_behaviour(student: StudentFunction, seed: int = 0) -> None:
+    """Compare the verdict on seven models with what is known of them."""
+    draw = random.Random(seed)
+    length, width = draw.choice([5, 6, 7]), draw.choice([3, 4])
+    values = torch.Generator().manual_seed(seed)
+    permutation = torch.roll(torch.arange(length), 2)  # not its own inverse
+    x = torch.randn(length, width, generator=values)
+    for name, model, expected, mistakes in _models(length, width, values):
+        outputs, permuted = model(x), model(x[permutation])
+        permuted = permuted + 3e-7 * torch.randn(permuted.shape, generator=values)
+        on = f"{name}, outputs of shape {tuple(outputs.shape)}"
+        got = _verdict_on(student, outputs, permuted, permutation, on)
+        expect.equal(
+            got,
+            expected,
+            what="the verdict",
+            on=on,
+            why="Make two comparisons, of all rows, each for itself: neither, one or "
+            "both of them can hold.",
+            mistakes=mistakes,
+        )
+
+
+def _verdict_on(
+    student: StudentFunction,
+    outputs: torch.Tensor,
+    permuted: torch.Tensor,
+    permutation: torch.Tensor,
+    on: str,
+) -> Data:
+    try:
+        got = student(outputs, permuted, permutation)
+    except StudentError as error:
+        if outputs.ndim == 1 and error.kind in ("IndexError", "RuntimeError"):
+            raise CheckFailure(
+                "pooled output indexed like a sequence",
+                on=on,
+                got=f"{error.kind}: {error.text}",
+                expected=f"{INVARIANT}",
+                why="A pooled output (d,) has no token axis: nothing can be permuted, "
+                "so answer False for equivariant before indexing.",
+                mistake="pooled output indexed like a sequence",
+            ) from None
+        raise
+    if isinstance(got, dict):
+        wrong = [k for k, v in got.items() if isinstance(v, torch.Tensor)]
+        expect.true(
+            not wrong,
+            "tensors instead of Python bools",
+            on=on,
+            got=expect.show(got),
+            expected="{'equivariant': True or False, 'invariant': True or False}",
+            why="(a == b).all() is a tensor. torch.allclose returns a Python bool; "
+            "bool(...) turns a one-element tensor into one.",
+            mistake="tensors instead of Python bools",
+        )
+    return got
+
+
+# --- the sinusoidal encoding ----------------------------------------------------------
+
+SLIPS = {
+    "exponent outside the base": (
+        "sin((p/10000)^(2i/d)) raises the position, too. The exponent belongs to the "
+        "base alone: sin(p / 10000^(2i/d)).\nSigns: the first pair never changes after "
+        "row 0, and row 1 is right by accident, as 1^x = 1.",
+        "position-disagreements",
+    ),
+    "base 1000": (
+        "The base is 10000. With 1000, the longest wavelength shrinks about tenfold.",
+        "position-disagreements",
+    ),
+    "cosine first": (
+        "Even columns are sines, odd columns cosines: row 0 reads 0, 1, 0, 1, ...",
+        "position-disagreements",
+    ),
+    "positions from 1": (
+        "Row 0 belongs to position 0 and reads 0, 1, 0, 1, ...: positions count from "
+        "0 like Python's indices.",
+        "position-disagreements",
+    ),
+    "sine block, then cosine block": (
+        "All sines stand left and all cosines right. The formula interleaves them: "
+        "column 2i is a sine, column 2i+1 the cosine of the same angle.",
+        "position-sinusoidal",
+    ),
+    "exponent i/d instead of 2i/d": (
+        "i counts pairs, 0 ... d/2 - 1, and the exponent is 2i/d: it runs from 0 to "
+        "nearly 1, not to nearly 1/2.",
+        "position-sinusoidal",
+    ),
+    "factor 2 counted twice": (
+        "torch.arange(0, d_model, 2) is 2i already; 2 * that / d_model is 4i/d.",
+        "position-sinusoidal",
+    ),
+    "an exponent for every column": (
+        "Columns 2i and 2i+1 share one frequency: both have the exponent 2i/d. With "
+        "an exponent c/d for column c, no rotation shifts the positions.",
+        "position-disagreements",
+    ),
+    "exponents from 1/d": (
+        "Columns are counted from 0 and come in pairs of one frequency: exponents "
+        "0/d, 0/d, 2/d, 2/d, ..., not 1/d, 2/d, 3/d, ...",
+        "position-disagreements",
+    ),
+    "sines only": (
+        "Odd columns are cosines. With sines alone, two positions can get the same "
+        "pair value, and a shift is no linear map.",
+        "position-sinusoidal",
+    ),
+    "multiplied instead of divided": (
+        "The angle is p / base^(2i/d): later pairs turn more slowly, not faster.",
+        "position-sinusoidal",
+    ),
+}
+SOURCE_4 = ("cosine first", "base 1000", "exponents from 1/d", "positions from 1")
+
+
+def _encode(
+    length: int, d_model: int, base: float = 10_000.0, slips: tuple = ()
+) -> torch.Tensor:
+    """Return the encoding in float64, or, with slips, a known wrong one."""
+    first = 1 if "positions from 1" in slips else 0
+    p = torch.arange(first, first + length, dtype=torch.float64)[:, None]
+    c = torch.arange(d_model, dtype=torch.float64)
+    pair, cosine = c // 2, c % 2 == 1
+    if "sine block, then cosine block" in slips:
+        pair, cosine = c % (d_model // 2), c >= d_model // 2
+    exponent = 2 * pair / d_model
+    if "exponent i/d instead of 2i/d" in slips:
+        exponent = pair / d_model
+    if "factor 2 counted twice" in slips:
+        exponent = 4 * pair / d_model
+    if "an exponent for every column" in slips:
+        exponent = c / d_model
+    if "exponents from 1/d" in slips:
+        exponent = (c + 1) / d_model
+    if "base 1000" in slips:
+        base = 1_000.0
+    angle = p / base**exponent
+    if "exponent outside the base" in slips:
+        angle = (p / base) ** exponent
+    if "multiplied instead of divided" in slips:
+        angle = p * base**exponent
+    if "cosine first" in slips:
+        cosine = ~cosine
+    if "sines only" in slips:
+        cosine = torch.zeros_like(cosine)
+    return torch.where(cosine, angle.cos(), angle.sin())
+
+
+def _wrong_encodings(length: int, d_model: int, base: float) -> Iterator[Mistake]:
+    """Yield the encodings with one slip, with two, and the matrix of source 4."""
+    for slips in itertools.chain(
+        itertools.combinations(SLIPS, 1), itertools.combinations(SLIPS, 2), [SOURCE_4]
+    ):
+        why = "\n".join(SLIPS[slip][0] for slip in slips)
+        section = SLIPS[slips[0]][1]
+        name = ", and ".join(slips) if slips != SOURCE_4 else "the matrix of source 4"
+        yield Mistake(name, _encode(length, d_model, base, slips), why, section)
+
+
+def _expect_float32(got: Data, on: str) -> None:
+    """Name the mistake of returning another floating-point type."""
+    if isinstance(got, torch.Tensor) and got.dtype in (torch.float64, torch.float16):
+        raise CheckFailure(
+            "float32 expected",
+            on=on,
+            got=f"{got.dtype}",
+            expected="torch.float32",
+            why="Embeddings are float32; adding float64 to them makes the whole model "
+            "float64. Finish with .float() if you compute in float64.",
+            mistake="float32 expected",
+        )
+
+
+def _refuses_odd(student: StudentFunction, *args: Data, **kwargs: Data) -> None:
+    expect.raises(
+        "ValueError",
+        lambda: student(*args, **kwargs),
+        on=f"{student.name} with d_model = {kwargs['d_model']}",
+        why="Sine and cosine come in pairs: an odd width leaves a sine without its "
+        "cosine. Say so: raise ValueError(...).",
+        mistake="odd width accepted",
+    )
+
+
+@check(section="position-sinusoidal")
+def sinusoidal_positional_encoding(student: StudentFunction, seed: int = 0) -> None:
+    """Compare with values by hand, in other sizes and bases, and far out."""
+    on = "length = 3, d_model = 4, base left at its default"
+    got = student(3, 4)
+    expected = _encode(3, 4).float()
+    mistakes = _wrong_encodings(3, 4, 10_000.0)
+    if not expect.close(got, expected, NEAR):
+        expect.name_mistake(got, mistakes, on, expect.show(expected), NEAR)
+    expect.tensor(got, shape=(3, 4), what="the encoding", on=on)
+    _expect_float32(got, on)
+    expect.equal(got, expected, what="the encoding", on=on, tolerance=NEAR)
+    draw = random.Random(seed)
+    base = draw.choice([50.0, 100.0, 300.0])
+    for length, d_model in draw.sample([(7, 6), (1, 10), (23, 8), (60, 26)], 3):
+        on = f"length = {length}, d_model = {d_model}, base = {base:g}"
+        fixed = Mistake(
+            "base not used",
+            _encode(length, d_model),
+            "The result is the one of base 10000: use the argument base.",
+        )
+        expect.equal(
+            student(length, d_model, base),
+            _encode(length, d_model, base).float(),
+            what="the encoding",
+            on=on,
+            why="At length 3, d_model 4 and base 10000 it was right: does a number "
+            "in your code stand where length, d_model or base should?",
+            mistakes=[fixed],
+            tolerance=NEAR,
+        )
+    length, d_model = draw.choice([(2500, 14), (3000, 10)])
+    expect.equal(
+        student(length, d_model),
+        _encode(length, d_model).float(),
+        what="the encoding",
+        on=f"length = {length}, d_model = {d_model}",
+        why="Near rows are right, far ones are not: keep positions and angles in "
+        "float32 or better, and do not sum up small steps.",
+        tolerance=FAR,
+    )
+    _refuses_odd(student, length=4, d_model=draw.choice([5, 7]))
+
+
+# --- wavelengths ----------------------------------------------------------------------
+
+
+def _wrong_wavelengths(d_model: int, base: float) -> list[Mistake]:
+    i = torch.arange(d_model // 2, dtype=torch.float64)
+    e = 2 * i / d_model
+    turn = 2 * math.pi
+    last = i / max(d_model // 2 - 1, 1)
+    return [
+        Mistake(
+            "a rate instead of a wavelength",
+            base**-e,
+            "base^(-2i/d) is the angle that pair i turns by per position. The "
+            "wavelength is the number of positions in a full turn: 2π / rate.",
+        ),
+        Mistake(
+            "turns per position instead of positions per turn",
+            base**-e / turn,
+            "This is the frequency; the wavelength is its reciprocal.",
+        ),
+        Mistake(
+            "2π forgotten",
+            base**e,
+            "The angle reaches 1 after base^(2i/d) positions; a full turn is 2π.",
+        ),
+        Mistake(
+            "exponent i/d instead of 2i/d",
+            turn * base ** (e / 2),
+            SLIPS["exponent i/d instead of 2i/d"][0],
+        ),
+        Mistake(
+            "factor 2 counted twice",
+            turn * base ** (2 * e),
+            SLIPS["factor 2 counted twice"][0],
+        ),
+        Mistake(
+            "the last wavelength put at 2π times the base",
+            turn * base**last,
+            "The exponents are 0, 2/d, ..., (d-2)/d: base · 2π would belong to pair "
+            "d/2, which does not exist. The wavelengths stop one step before it.",
+            "position-wavelengths",
+        ),
+        Mistake(
+            "pairs counted from 1",
+            turn * base ** (e + 2 / d_model),
+            "i runs from 0 to d/2 - 1: the first wavelength is 2π.",
+        ),
+        Mistake(
+            "a wavelength for every column",
+            (turn * base**e).repeat_interleave(2),
+            "The two columns of a pair share a wavelength: the result is (d/2,).",
+        ),
+        Mistake(
+            "base 1000",
+            turn * 1_000.0**e,
+            SLIPS["base 1000"][0],
+            "position-disagreements",
+        ),
+        Mistake(
+            "base not used",
+            turn * 10_000.0**e,
+            "The result is the one of base 10000: use the argument base.",
+        ),
+        Mistake(
+            "longest first",
+            (turn * base**e).flip(0),
+            "Entry i belongs to pair i; the first pair turns fastest.",
+        ),
+    ]
+
+
+@check(section="position-wavelengths")
+def wavelengths(student: StudentFunction, seed: int = 0) -> None:
+    """Compare with values by hand and with the period of the encoding itself."""
+    draw = random.Random(seed)
+    base = draw.choice([50.0, 200.0, 400.0])
+    other = draw.choice([8, 10, 14])
+    cases = [(6, 10_000.0), (other, base), (512, 10_000.0), (2, base)]
+    for d_model, base in cases:
+        usual = base == 10_000.0
+        on = f"d_model = {d_model}" + ("" if usual else f", base = {base:g}")
+        got = student(d_model) if usual else student(d_model, base)
+        logs = torch.linspace(0, 1, d_model // 2 + 1, dtype=torch.float64)[:-1]
+        expected = 2 * math.pi * torch.exp(logs * math.log(base))
+        if not _relatively_close(got, expected):
+            _name_wavelengths(got, d_model, base, on, expected)
+        expect.tensor(got, shape=(d_model // 2,), what="the wavelengths", on=on)
+        _expect_float32(got, on)
+        expect.equal(
+            got, expected.float(), what="the wavelengths", on=on, tolerance=NEAR
+        )
+    _refuses_odd(student, d_model=draw.choice([5, 9]))
+
+
+def _name_wavelengths(
+    got: Data, d_model: int, base: float, on: str, expected: torch.Tensor
+) -> None:
+    for mistake in _wrong_wavelengths(d_model, base):
+        if _relatively_close(got, mistake.value):
+            raise CheckFailure(
+                mistake.name,
+                on=on,
+                got=expect.show(got),
+                expected=expect.show(expected.float()),
+                why=mistake.why,
+                mistake=mistake.name,
+                section=mistake.section,
+            )
+
+
+def _relatively_close(got: Data, value: torch.Tensor) -> bool:
+    """Compare wavelengths, which differ by orders of magnitude, by their ratios."""
+    return (
+        isinstance(got, torch.Tensor)
+        and got.shape == value.shape
+        and torch.allclose(got.double(), value, rtol=NEAR, atol=0)
+    )
+
+
+# --- shifts ---------------------------------------------------------------------------
+
+
+def _rates(d_model: int, base: float) -> torch.Tensor:
+    """Return the angle per position of each pair, (d/2,)."""
+    return torch.logspace(0, -1, d_model // 2 + 1, base=base, dtype=torch.float64)[:-1]
+
+
+def _blocks(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return the matrix with blocks [[a, -b], [b, a]] along its diagonal."""
+    rows = torch.stack([torch.stack([a, -b], -1), torch.stack([b, a], -1)], -2)
+    return torch.block_diag(*rows)
+
+
+def _shift(offset: int, d_model: int, base: float) -> torch.Tensor:
+    """Return M_k = exp(k G), where G turns by one position at an infinitesimal rate."""
+    rates = _rates(d_model, base)
+    return torch.linalg.matrix_exp(offset * _blocks(torch.zeros_like(rates), rates))
+
+
+def _wrong_shifts(offset: int, d_model: int, base: float) -> list[Mistake]:
+    right = _shift(offset, d_model, base)
+    angles = offset * _rates(d_model, base)
+    c, s = torch.cos(angles), torch.sin(angles)
+    halves = torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
+    e = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
+    outside = torch.sign(torch.tensor(offset)) * (abs(offset) / base) ** e
+    slow, twice = offset * base ** (-e / 2), offset * base ** (-2 * e)
+    one = torch.full_like(angles, float(offset))
+    return [
+        Mistake(
+            "sign of the offset lost",
+            _shift(abs(offset), d_model, base),
+            "A negative offset shifts back: M[-k] undoes M[k].",
+        ),
+        Mistake(
+            "transposed: made for column vectors",
+            right.T,
+            "PE[p] is a row and stands left of M. This matrix takes PE[p] to "
+            "PE[p - k]; it is the right one for columns, M @ PE[p]. For rows the block "
+            "is [[cos, -sin], [sin, cos]].",
+        ),
+        Mistake(
+            "both sines with the same sign",
+            torch.block_diag(
+                *torch.stack([torch.stack([c, s], -1), torch.stack([s, c], -1)], -2)
+            ),
+            "cos(a + b) = cos a cos b - sin a sin b: one of the two sines is negative; "
+            "else the block is no rotation.",
+        ),
+        Mistake(
+            "sine and cosine on each other's places",
+            _blocks(s, c),
+            "At offset 0 the matrix must be the identity: cosines stand on the "
+            "diagonal.",
+        ),
+        Mistake(
+            "laid out for a sine block and a cosine block",
+            right[halves][:, halves],
+            "The encoding is interleaved: pair i occupies columns 2i and 2i+1, so the "
+            "2 × 2 blocks lie along the diagonal.",
+        ),
+        Mistake(
+            "one angle for all pairs",
+            _blocks(one.cos(), one.sin()),
+            "Pair i turns by k / base^(2i/d): every block has its own angle.",
+        ),
+        Mistake(
+            "exponent outside the base",
+            _blocks(outside.cos(), outside.sin()),
+            "The angle of pair i is k / base^(2i/d), not (k / base)^(2i/d).",
+        ),
+        Mistake(
+            "exponent i/d instead of 2i/d",
+            _blocks(slow.cos(), slow.sin()),
+            SLIPS["exponent i/d instead of 2i/d"][0],
+        ),
+        Mistake(
+            "factor 2 counted twice",
+            _blocks(twice.cos(), twice.sin()),
+            SLIPS["factor 2 counted twice"][0],
+        ),
+        Mistake(
+            "base not used",
+            _shift(offset, d_model, 10_000.0),
+            "The result is the one of base 10000: use the argument base.",
+        ),
+    ]
+
+
+@check(section="position-shift")
+def shift_matrix(student: StudentFunction, seed: int = 0) -> None:
+    """Compare with the matrix exponential; demand blocks, and the shift itself."""
+    draw = random.Random(seed)
+    base = draw.choice([60.0, 90.0, 250.0])
+    cases = [
+        (2, 4, 10_000.0),
+        (draw.choice([3, 5, 17]), 6, base),
+        (-draw.choice([2, 4, 9]), 10, base),
+        (0, 8, base),
+        (draw.choice([31, 40]), 32, 10_000.0),
+    ]
+    for offset, d_model, base in cases:
+        usual = base == 10_000.0
+        on = f"offset = {offset}, d_model = {d_model}"
+        on += "" if usual else f", base = {base:g}"
+        args = (offset, d_model) if usual else (offset, d_model, base)
+        got = student(*args)
+        expected = _shift(offset, d_model, base)
+        if not expect.close(got, expected, NEAR):
+            expect.name_mistake(
+                got,
+                _wrong_shifts(offset, d_model, base),
+                on,
+                expect.show(expected.float()),
+                NEAR,
+            )
+        shape = (d_model, d_model)
+        expect.tensor(got, shape=shape, what="the shift matrix", on=on)
+        _expect_float32(got, on)
+        _expect_blocks(got, on)
+        expect.equal(
+            got,
+            expected.float(),
+            what="the shift matrix",
+            on=on,
+            why="Row p of the encoding, times this matrix, must be row p + k.",
+            tolerance=NEAR,
+        )
+    _refuses_odd(student, offset=1, d_model=draw.choice([5, 7]))
+
+
+def _expect_blocks(got: torch.Tensor, on: str) -> None:
+    width = len(got)
+    pair = torch.arange(width) // 2
+    outside = got.masked_fill(pair[:, None] == pair, 0).abs()
+    expect.true(
+        bool(outside.max() < NEAR),
+        "entries outside the 2 × 2 blocks",
+        on=on,
+        got=f"an entry of size {outside.max():.4g} outside the blocks",
+        expected="0 there: pair i of PE[p + k] depends on pair i of PE[p] alone",
+        why="A matrix fitted freely (least squares) may shift the rows it has seen, "
+        "but it fits wrong encodings just as well and proves nothing. Write the "
+        "blocks down from the addition theorems.",
+        mistake="entries outside the 2 × 2 blocks",
+    )
+
+
+# --- a diagnosis ----------------------------------------------------------------------
+
+DIAGNOSES = {
+    "right": (),
+    "exponent outside the base": ("exponent outside the base",),
+    "base 1000": ("base 1000",),
+    "cosine first": SOURCE_4,
+}
+CONFUSIONS = {
+    ("base 1000", "right"): (
+        "base 1000 not noticed",
+        "Row 0, the row norms and the first pair are the same for every base, and at "
+        "small d_model row 1 hardly differs. Read the angle of the last pair at "
+        "position 1: it is base^(-(d-2)/d).",
+    ),
+    ("right", "base 1000"): (
+        "the right base taken for 1000",
+        "How large an entry is depends on d_model as well. Solve for the base: the "
+        "last pair has the angle base^(-(d-2)/d) at position 1.",
+    ),
+    ("exponent outside the base", "right"): (
+        "misplaced exponent not noticed",
+        "Row norms are right here, too (sin² + cos² = 1), row 1 is right by accident "
+        "(1^x = 1), and a freely fitted shift matrix fits. Look down column 0: after "
+        "row 0 it never changes.",
+    ),
+    ("exponent outside the base", "cosine first"): (
+        "misplaced exponent taken for cosine first",
+        "Its first entry is sin 1 = .84, since 0^0 = 1: large, but no cosine. Look "
+        "down column 0 before you judge the first entry.",
+    ),
+    ("exponent outside the base", "base 1000"): (
+        "misplaced exponent taken for base 1000",
+        "Look down column 0 first: after row 0 it never changes here, and no base "
+        "does that.",
+    ),
+    ("cosine first", "right"): (
+        "cosine first not noticed",
+        "Row 0 of the right matrix starts with 0 = sin 0. This one starts with a "
+        "cosine, above .54 at every d_model.",
+    ),
+    ("cosine first", "base 1000"): (
+        "cosine first taken for base 1000 alone",
+        "Its base is 1000, true, but its columns are exchanged as well: its first "
+        "entry is no sin 0 = 0. Report what is wrong first.",
+    ),
+    ("cosine first", "exponent outside the base"): (
+        "cosine first taken for a misplaced exponent",
+        "Both start with a large entry. Only with the misplaced exponent does column "
+        "0 stay the same from row 1 on.",
+    ),
+}
+SUSPECTED = (
+    "the right matrix suspected",
+    "This is the formula of the paper. Entries are rounded to float32, so do not ask "
+    "for equality; and at large d_model neighbouring pairs turn almost equally fast.",
+)
+
+
+@check(section="position-disagreements")
+def diagnose_encoding(student: StudentFunction, seed: int = 0) -> None:
+    """Present the right matrix and the sources' wrong ones in several sizes."""
+    draw = random.Random(seed)
+    sizes = [
+        (20, 16),
+        (8, 4),
+        (draw.choice([9, 11]), draw.choice([6, 10])),
+        (draw.choice([100, 130]), 4),
+        (draw.choice([33, 50]), draw.choice([128, 512])),
+    ]
+    for number, (length, d_model) in enumerate(sizes):
+        for name in draw.sample(list(DIAGNOSES), len(DIAGNOSES)):
+            encoding = _encode(length, d_model, slips=DIAGNOSES[name]).float()
+            got = student(encoding)
+            if got == name and isinstance(got, str):
+                continue
+            on = f"the matrix {name!r}, length = {length}, d_model = {d_model}"
+            _explain_diagnosis(got, name, on, first_size=number == 0)
+
+
+def _explain_diagnosis(got: Data, name: str, on: str, first_size: bool) -> None:
+    expected = f"{name!r}"
+    if not isinstance(got, str) or got not in DIAGNOSES:
+        expect.equal(got, name, what="the diagnosis", on=on, why=_one_of(DIAGNOSES))
+    if first_size:
+        mistake, why = CONFUSIONS.get((name, got), SUSPECTED)
+    else:
+        mistake = "right at one size only"
+        why = (
+            "At length 20 and d_model 16 every verdict was right: a threshold of yours "
+            "fits that size alone.\n" + CONFUSIONS.get((name, got), SUSPECTED)[1]
+        )
+    raise CheckFailure(
+        mistake, on=on, got=f"{got!r}", expected=expected, why=why, mistake=mistake
+    )
+
+
+def _one_of(names: dict) -> str:
+    return "Return one of these strings: " + ", ".join(map(repr, names))
+
+
+# --- modules --------------------------------------------------------------------------
+
+
+def _wrong_sums(x: torch.Tensor, table: torch.Tensor) -> Iterator[Mistake]:
+    """Yield what is known to go wrong when table (max_length, d) is added to x."""
+    batch, length, width = x.shape
+    rows = table[:length]
+    yield Mistake(
+        "added along the batch axis",
+        x + table[:batch, None],
+        "Every token of sentence b got row b. The batch comes first: row t belongs to "
+        "x[:, t], so slice by x.shape[-2]. (With B = T the shapes would not tell.)",
+    )
+    if length < len(table):
+        yield Mistake(
+            "positions from 1",
+            x + table[1 : length + 1],
+            "The first token gets row 0 of the table: slice [:T].",
+        )
+        yield Mistake(
+            "one row for all tokens",
+            x + table[length],
+            "Every token got row T: an index picks a single row. Slice the first T.",
+        )
+        yield Mistake(
+            "the last rows instead of the first",
+            x + table[-length:],
+            "A sequence starts at position 0 whatever its length: the first T rows.",
+        )
+    yield Mistake(
+        "one row for all tokens",
+        x + table[0],
+        "Every token got row 0: slice the first T rows of the table.",
+    )
+    yield Mistake(
+        "scaled by the square root of the width",
+        x * width**0.5 + rows,
+        "The factor √d_model belongs to the embedding (chapter 1); this module only "
+        "adds.",
+    )
+    yield Mistake(
+        "the encoding alone",
+        rows.expand_as(x),
+        "Return the sum of x and the encoding, not the encoding.",
+    )
+    yield Mistake("nothing added", x, "The output equals x: add the first T rows.")
+    yield Mistake(
+        "added twice",
+        x + 2 * rows,
+        "The encoding is added once: in the sum, nowhere else.",
+    )
+
+
+def _expect_sum(
+    module: StudentInstance, table: torch.Tensor, values: torch.Generator, draw
+) -> None:
+    """Expect x + table[:T] for inputs with one batch axis, with none, and with two."""
+    limit, width = table.shape
+    short, batch = draw.choice([5, 6]), draw.choice([2, 3])
+    for shape in (
+        (batch, short, width),
+        (batch + 2, limit, width),
+        (short, width),
+        (2, 1, short, width),
+        (batch, 1, width),
+    ):
+        x = torch.randn(shape, generator=values)
+        on = f"x of shape {shape} in evaluation mode, max_length = {limit}"
+        try:
+            got = module(x)
+        except StudentError as error:
+            if error.kind in ("RuntimeError", "IndexError") and len(shape) != 3:
+                _wrong_axis(f"{error.kind}: {error.text}", on, shape)
+            raise
+        expected = x + table[: shape[-2]].float()
+        if len(shape) == 3:
+            mistakes = _wrong_sums(x, table.float())
+        else:
+            mistakes = [
+                Mistake("length read from the wrong axis", x + rows, _axes(shape))
+                for rows in (table[0].float(), *_slices(table, x))
+            ]
+        expect.equal(
+            got,
+            expected,
+            what="the sum",
+            on=on,
+            why=f"Expected x + table[:{shape[-2]}], the same for every leading index.",
+            mistakes=mistakes,
+            tolerance=NEAR,
+        )
+
+
+def _slices(table: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
+    rows = [table[:size].float() for size in x.shape[:-2]]
+    return [row for row in rows if len(row) in (1, x.shape[-2])]
+
+
+def _axes(shape: tuple[int, ...]) -> str:
+    return (
+        f"x has {len(shape)} axes here; the tokens lie along the last but one. Take T "
+        "from x.shape[-2], not from x.shape[0] or x.shape[1]."
+    )
+
+
+def _wrong_axis(got: str, on: str, shape: tuple[int, ...]) -> None:
+    raise CheckFailure(
+        "length read from the wrong axis",
+        on=on,
+        got=got,
+        expected=f"a tensor of shape {shape}",
+        why=_axes(shape),
+        mistake="length read from the wrong axis",
+    )
+
+
+def _expect_limit(build, width: int, limit: int) -> None:
+    """Expect ValueError one token beyond max_length, and where one row broadcasts."""
+    for rows, length in ((limit, limit + 1), (1, 3)):
+        module = build(rows)
+        module.train(False)
+        expect.raises(
+            "ValueError",
+            lambda module=module, length=length: module(torch.ones(2, length, width)),
+            on=f"{length} tokens, max_length = {rows}",
+            why="Row T of a table with T rows does not exist. Wrapping round, "
+            "repeating the last row or adding one row to all tokens gives two tokens "
+            "the same position; compare T with the table and raise ValueError.",
+            mistake="longer than the table, not refused",
+        )
+
+
+DROPOUT_WHY = (
+    "Dropout acts on the sum of embedding and encoding (section 5.4 of the paper): an "
+    "entry is either 0 or the sum times 1 / (1 - p)."
+)
+EVALUATION_WHY = (
+    "After module.eval() nothing is dropped. F.dropout drops by default: pass "
+    "training=self.training, or use an nn.Dropout made in __init__."
+)
+
+
+def _expect_dropout(
+    plain: StudentInstance, dropping: StudentInstance, table: torch.Tensor
+) -> None:
+    """Expect dropout on the sum: p = 0.5 in training, none with p = 0 or outside it."""
+    length, width = table.shape
+    x = torch.linspace(3, 5, 8 * length * width).reshape(8, length, width)
+    total = x + table.float()  # at least 2, so that no kept entry is 0
+    on = f"x of shape {tuple(x.shape)}, "
+    for module, training, where, mistake, why in (
+        (
+            dropping,
+            False,
+            "dropout = 0.5, evaluation mode",
+            "dropout in evaluation mode",
+            EVALUATION_WHY,
+        ),
+        (
+            plain,
+            True,
+            "dropout left at 0, training mode",
+            "dropout although dropout = 0",
+            "Use the constructor's argument as the probability.",
+        ),
+    ):
+        module.train(training)
+        got = module(x)
+        expect.true(
+            expect.close(got, total, NEAR),
+            mistake,
+            on=on + where,
+            got=_first_row(got),
+            expected=_first_row(total),
+            why=why,
+            mistake=mistake,
+        )
+    dropping.train(True)
+    on += "dropout = 0.5, training mode"
+    got = dropping(x)
+    expect.tensor(got, shape=tuple(x.shape), dtype=x.dtype, on=on)
+    zero, rows = torch.zeros_like(x), table.float().expand_as(x)
+    known = {
+        "no dropout in training": ([total], "Make an nn.Dropout and apply it."),
+        "dropout without rescaling": (
+            [zero, total],
+            "What is kept must grow by 1 / (1 - p), so that the mean stays: nn.Dropout "
+            "does it.",
+        ),
+        "dropout on the encoding only": ([x, x + 2 * rows], DROPOUT_WHY),
+        "dropout on the embeddings only": ([rows, 2 * x + rows], DROPOUT_WHY),
+        "dropout on embedding and encoding apart": (
+            [zero, 2 * x, 2 * rows, 2 * total],
+            DROPOUT_WHY,
+        ),
+    }
+    if not _among(got, [zero, 2 * total]):
+        unknown = ("the output in training mode is no sum after dropout", DROPOUT_WHY)
+        name, why = next(
+            ((name, why) for name, (v, why) in known.items() if _among(got, v)), unknown
+        )
+        raise CheckFailure(
+            name,
+            on=on,
+            got=_first_row(got),
+            expected=f"each entry 0 or twice that of {_first_row(total)}",
+            why=why,
+            mistake=name if name in known else None,
+        )
+    share = float((got == 0).double().mean())
+    expect.true(
+        0.3 < share < 0.7,
+        "the share of dropped entries does not fit p",
+        on=on,
+        got=f"{share:.3f} of the entries are 0",
+        expected="about 0.5 of them",
+        why="Hand the constructor's dropout on to nn.Dropout.",
+        mistake="the share of dropped entries does not fit p",
+    )
+
+
+def _first_row(x: Data) -> str:
+    if not isinstance(x, torch.Tensor) or not x.numel():
+        return expect.show(x)
+    return expect.show(x.reshape(-1, x.shape[-1])[0][:6])
+
+
+def _among(got: torch.Tensor, values: list[torch.Tensor]) -> bool:
+    """Say whether every entry equals that of one of the tensors."""
+    near = [torch.isclose(got, value, rtol=NEAR, atol=NEAR) for value in values]
+    return bool(torch.stack(near).any(0).all())
+
+
+def _expect_gradient(
+    module: StudentInstance, shape: tuple[int, ...], values: torch.Generator
+) -> torch.Tensor | None:
+    """Expect the gradient to reach x unchanged; return the table's, if any."""
+    module.train(False)
+    x, cotangent = torch.randn(2, *shape, generator=values)
+    found = module.gradients(x, cotangent=cotangent)
+    on = f"the backward pass, x of shape {shape}"
+    expect.true(
+        found.inputs[0] is not None,
+        "the gradient does not reach x",
+        on=on,
+        got="no gradient",
+        expected="the gradient of the output, unchanged",
+        why="Something cuts the graph: .detach(), .data, torch.tensor(...) or no_grad. "
+        "The embeddings below could not be trained.",
+        mistake="the gradient does not reach x",
+    )
+    expect.equal(
+        found.inputs[0], cotangent, what="the gradient of x", on=on, tolerance=NEAR
+    )
+    return next(iter(found.parameters.values()), None)
+
+
+@check(section="position-adding")
+def sinusoidal_module(
+    student: StudentModule, encoding: StudentFunction, seed: int = 0
+) -> None:
+    """Check the table's kind, the sum, the limit, dropout and the gradient.
+
+    A wrong table is the affair of the exercise before: if the module adds the rows
+    that the student's own function returns, that is right here.
+    """
+    with expect.relying_on(sinusoidal_positional_encoding, encoding):
+        _check_sinusoidal_module(student, encoding, seed)
+
+
+def _check_sinusoidal_module(
+    student: StudentModule, encoding: StudentFunction, seed: int
+) -> None:
+    draw = random.Random(seed)
+    values = torch.Generator().manual_seed(seed)
+    limit, width = draw.choice([11, 13]), draw.choice([8, 10])
+    module = student.build(width, max_length=limit)
+    on = f"d_model = {width}, max_length = {limit}"
+    _expect_quiet_buffer(module, on)
+    module.train(False)
+    table = _table_of(module, encoding, limit, width)
+    _expect_float32(module(torch.zeros(2, 3, width)), f"{on}, x float32")
+    _expect_sum(module, table, values, draw)
+    _expect_limit(lambda rows: student.build(width, max_length=rows), width, limit)
+    dropping = student.build(width, max_length=limit, dropout=0.5)
+    _expect_dropout(module, dropping, table)
+    _expect_gradient(module, (2, 4, width), values)
+
+
+def _expect_quiet_buffer(module: StudentInstance, on: str) -> None:
+    trained = module.parameter_names()
+    expect.true(
+        not trained,
+        "the encoding is a parameter",
+        on=on,
+        got=f"parameters {trained}",
+        expected="no parameters",
+        why="The sinusoids are fixed; an optimiser must not see them. Use "
+        "self.register_buffer(name, table, persistent=False).",
+        mistake="the encoding is a parameter",
+    )
+    saved = list(module.state_dict())
+    expect.true(
+        not saved,
+        "the buffer is persistent",
+        on=on,
+        got=f"state_dict() has {saved}",
+        expected="an empty state_dict()",
+        why="A table that can be computed need not be in every checkpoint, where it "
+        "also fixes max_length: register it with persistent=False.",
+        mistake="the buffer is persistent",
+    )
+    expect.true(
+        bool(module.buffer_names()),
+        "the table is no buffer",
+        on=on,
+        got="no buffers",
+        expected="one buffer, not persistent",
+        why="A plain attribute stays behind when the module moves: model.to('cuda') "
+        "then adds a CPU table to a CUDA tensor. Use self.register_buffer.",
+        mistake="the table is no buffer",
+    )
+
+
+def _table_of(
+    module: StudentInstance, encoding: StudentFunction, limit: int, width: int
+) -> torch.Tensor:
+    """Return the right table, or the student's own where the module adds that one."""
+    right = _encode(limit, width)
+    try:
+        used = module(torch.zeros(1, limit, width))[0]
+        own = encoding(limit, width)
+    except (StudentError, TypeError, IndexError):
+        return right
+    if not isinstance(own, torch.Tensor) or own.shape != right.shape:
+        return right
+    return own.double() if expect.close(used, own.float(), NEAR) else right
+
+
+@check(section="position-learned")
+def learned_module(student: StudentModule, seed: int = 0) -> None:
+    """Check the parameter and its start, the sum, the limit, dropout, gradients."""
+    draw = random.Random(seed)
+    values = torch.Generator().manual_seed(seed)
+    limit, width = draw.choice([11, 13]), draw.choice([8, 10])
+    on = f"max_length = {limit}, d_model = {width}"
+    module = student.build(limit, width)
+    _expect_one_table(module, limit, width, on)
+    _expect_start(student.build(60, 40).state_dict()["table"])
+    table = torch.randn(limit, width, generator=values)
+    module.load_state_dict({"table": table})
+    module.train(False)
+    _expect_sum(module, table, values, draw)
+    _expect_limit(lambda rows: student.build(rows, width), width, limit)
+    dropping = student.build(limit, width, dropout=0.5)
+    table = 0.3 + 0.7 * torch.rand(limit, width, generator=values)
+    module.load_state_dict({"table": table})
+    dropping.load_state_dict({"table": table})
+    _expect_dropout(module, dropping, table)
+    _expect_row_gradients(module, limit, width, values)
+
+
+def _expect_one_table(module: StudentInstance, limit: int, width: int, on: str) -> None:
+    state, names = module.state_dict(), module.parameter_names()
+    expect.true(
+        names != [] or "table" not in state,
+        "the table is not trained",
+        on=on,
+        got=f"no parameters; state_dict() has {list(state)}",
+        expected="one parameter, table",
+        why="An optimiser never updates a buffer: wrap the table in nn.Parameter.",
+        mistake="the table is not trained",
+    )
+    expect.true(
+        names == ["table"] and list(state) == ["table"],
+        "other parameters than table",
+        on=on,
+        got=f"parameters {names}, state_dict() has {list(state)}",
+        expected="['table'] in both",
+        why="Call it self.table and make it an nn.Parameter. (nn.Embedding is a module "
+        "of its own: its parameter would be called table.weight. A plain tensor is "
+        "no parameter at all.)",
+        mistake="other parameters than table",
+    )
+    if tuple(state["table"].shape) == (width, limit):
+        raise CheckFailure(
+            "table transposed",
+            on=on,
+            got=f"{(width, limit)}",
+            expected=f"{(limit, width)}",
+            why="A row is a position: (max_length, d_model). Note the order of the "
+            "constructor's arguments, the same.",
+            mistake="table transposed",
+        )
+    expect.tensor(
+        state["table"], shape=(limit, width), what="table", on=on, dtype=torch.float32
+    )
+
+
+def _expect_start(table: torch.Tensor) -> None:
+    spread, mean = float(table.std()), float(table.mean())
+    on = "the table of a new module, max_length = 60, d_model = 40"
+    got = f"standard deviation {spread:.4g}, mean {mean:.4g}"
+    wanted = "standard deviation about 0.02, mean about 0"
+    expect.true(
+        spread > 1e-6,
+        "the table starts constant",
+        on=on,
+        got=got,
+        expected=wanted,
+        why="Training could still pull the rows apart, as each gets its own gradient, "
+        "but until it has, no two positions differ. Draw from a normal distribution.",
+        mistake="the table starts constant",
+    )
+    expect.true(
+        spread < 0.5,
+        "the table starts at standard deviation 1",
+        on=on,
+        got=got,
+        expected=wanted,
+        why="At that size the positions drown small embeddings. Multiply by 0.02, or "
+        "use nn.init.normal_(table, std=0.02).",
+        mistake="the table starts at standard deviation 1",
+    )
+    expect.true(
+        0.01 < spread < 0.04 and abs(mean) < 0.005,
+        "the table starts from another distribution",
+        on=on,
+        got=got,
+        expected=wanted,
+        why="Draw from a normal distribution with mean 0 and standard deviation 0.02.",
+        mistake="the table starts from another distribution",
+    )
+
+
+def _expect_row_gradients(
+    module: StudentInstance, limit: int, width: int, values: torch.Generator
+) -> None:
+    gradient = _expect_gradient(module, (3, 4, width), values)
+    on = "the backward pass, 3 sequences of 4 tokens"
+    expect.true(
+        gradient is not None,
+        "the gradient does not reach the table",
+        on=on,
+        got="no gradient",
+        expected="a gradient for the rows that were used",
+        why="Something cuts the graph between table and output: .detach(), .data or "
+        "no_grad. The table would keep its random start.",
+        mistake="the gradient does not reach the table",
+    )
+    x = torch.zeros(3, 4, width)
+    cotangent = torch.randn(3, 4, width, generator=values)
+    found = module.gradients(x, cotangent=cotangent).parameters["table"]
+    expected = torch.cat([cotangent.sum(0), torch.zeros(limit - 4, width)])
+    expect.equal(
+        found,
+        expected,
+        what="the gradient of table",
+        on=on,
+        why="Row t collects the gradients of all tokens at position t; rows beyond the "
+        "longest sequence get 0.",
+        tolerance=NEAR,
+    )
+
+
+# --- rotary ---------------------------------------------------------------------------
+
+
+def _turn(x: torch.Tensor, base: float, **changes) -> torch.Tensor:
+    """Rotate pairs as complex numbers, in float64; ``changes`` make known mistakes."""
+    *_, length, width = x.shape
+    first, sign = changes.get("first", 0), changes.get("sign", 1)
+    position = torch.arange(first, first + length, dtype=torch.float64)
+    if "axis" in changes:  # positions along a leading axis
+        ahead = x.shape[changes["axis"]]
+        position = torch.arange(ahead, dtype=torch.float64)
+        position = position.reshape(-1, *[1] * (-changes["axis"] - 2))
+    rates = changes.get("rates", _rates(width, base))
+    angles = sign * position[..., None] * rates
+    x = x.double()
+    if changes.get("halves"):
+        z = torch.complex(*x.chunk(2, -1))
+    else:
+        z = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2).contiguous())
+    z = z * torch.polar(torch.ones_like(angles), angles)
+    if changes.get("halves") or changes.get("written in halves"):
+        return torch.cat([z.real, z.imag], -1)
+    return torch.view_as_real(z).flatten(-2)
+
+
+def _wrong_turns(x: torch.Tensor, base: float, usual: bool) -> Iterator[Mistake]:
+    *_, length, width = x.shape
+    e = torch.arange(0, width, 2, dtype=torch.float64) / width
+    p = torch.arange(length, dtype=torch.float64)[:, None]
+    angles = p / base**e
+    a, b = x.double()[..., 0::2], x.double()[..., 1::2]
+    c, s = angles.cos(), angles.sin()
+
+    def interleave(even: torch.Tensor, odd: torch.Tensor) -> torch.Tensor:
+        return torch.stack([even, odd], -1).flatten(-2)
+
+    yield Mistake(
+        "pairs (i, i + d/2) instead of (2i, 2i + 1)",
+        _turn(x, base, halves=True),
+        "This is the half-split layout of several published models: a convention, but "
+        "not the one of the paper and of this exercise, and weights trained with one "
+        "do not work with the other. Take columns 0::2 and 1::2.",
+        "position-relative",
+    )
+    yield Mistake(
+        "right pairs, written back in halves",
+        _turn(x, base, **{"written in halves": True}),
+        "The rotated pairs must go back to columns 2i and 2i+1: stack them on a new "
+        "last axis and flatten, instead of torch.cat.",
+    )
+    yield Mistake(
+        "rotated backwards",
+        _turn(x, base, sign=-1),
+        "(1, 0) at position 1 must become (cos 1, sin 1) = (.5403, .8415). The scores "
+        "alone cannot tell: they depend on the offset either way.",
+    )
+    yield Mistake(
+        "positions from 1",
+        _turn(x, base, first=1),
+        "Row 0 must come back unchanged. The scores cannot tell, as only offsets "
+        "matter there; the values can.",
+    )
+    yield Mistake(
+        "both sines with the same sign",
+        interleave(a * c + b * s, a * s + b * c),
+        "The first of a pair becomes a cos - b sin. With two equal signs the map is no "
+        "rotation: lengths change.",
+    )
+    yield Mistake(
+        "the second of a pair computed from the new first",
+        interleave(a * c - b * s, (a * c - b * s) * s + b * c),
+        "The first entry was overwritten before the second one was computed: both need "
+        "the old values.",
+    )
+    yield Mistake(
+        "the encoding added instead of rotated",
+        x.double() + _encode(length, width, base),
+        "Rotary encoding multiplies: it turns each pair of x by the angle of its "
+        "position.",
+    )
+    yield Mistake(
+        "one angle for all pairs",
+        _turn(x, base, rates=torch.ones(width // 2, dtype=torch.float64)),
+        "Pair i turns by p / base^(2i/d): every pair has its own rate.",
+    )
+    yield Mistake(
+        "exponent i/d instead of 2i/d",
+        _turn(x, base, rates=base ** (-e / 2)),
+        SLIPS["exponent i/d instead of 2i/d"][0],
+    )
+    yield Mistake(
+        "factor 2 counted twice",
+        _turn(x, base, rates=base ** (-2 * e)),
+        SLIPS["factor 2 counted twice"][0],
+    )
+    if not usual:
+        yield Mistake(
+            "base not used",
+            _turn(x, 10_000.0),
+            "The result is the one of base 10000: use the argument base.",
+        )
+    for axis in range(-x.ndim, -2):
+        yield Mistake(
+            "position read from the wrong axis",
+            _turn(x, base, axis=axis),
+            f"x has {x.ndim} axes here; the tokens lie along the last but one. Count "
+            "positions along x.shape[-2].",
+        )
+    yield Mistake("nothing rotated", x, "The output equals x.")
+
+
+@check(section="position-relative")
+def apply_rotary(student: StudentFunction, seed: int = 0) -> None:
+    """Compare with complex multiplication; then the scores, the type, the gradient."""
+    draw = random.Random(seed)
+    values = torch.Generator().manual_seed(seed)
+    base = draw.choice([40.0, 90.0, 500.0])
+    length, heads = draw.choice([6, 7]), draw.choice([2, 3])
+    cases = [
+        (torch.tensor([[1.0, 0, 1, 0]] * 3), 10_000.0),
+        (torch.randn(length, 6, generator=values), base),
+        (torch.randn(heads + 2, length, 8, generator=values), 10_000.0),
+        (torch.randn(heads + 3, heads, length, 4, generator=values), base),
+        (torch.randn(2, 1, 50, 10, generator=values), 10_000.0),
+    ]
+    for x, base in cases:
+        usual = base == 10_000.0
+        hand = x.numel() <= 12
+        on = f"three rows (1, 0, 1, 0), shape {tuple(x.shape)}" if hand else ""
+        on = on or f"x of shape {tuple(x.shape)}" + (
+            "" if usual else f", base = {base:g}"
+        )
+        got = _call_rotary(student, (x,) if usual else (x, base), on)
+        expected = _turn(x, base).float()
+        if not expect.close(got, expected, NEAR):
+            wrong = _wrong_turns(x, base, usual)
+            expect.name_mistake(got, wrong, on, expect.show(expected), NEAR)
+        expect.tensor(got, shape=tuple(x.shape), what="the rotated x", on=on)
+        _expect_float32(got, on)
+        expect.equal(got, expected, what="the rotated x", on=on, tolerance=NEAR)
+    _expect_rotary_type(student, values)
+    _expect_rotary_gradient(student, values)
+    expect.raises(
+        "ValueError",
+        lambda: student(torch.ones(2, 3, 5)),
+        on="x of shape (2, 3, 5)",
+        why="Entries are rotated in pairs: an odd width leaves one without a partner. "
+        "Say so: raise ValueError(...).",
+        mistake="odd width accepted",
+    )
+
+
+def _call_rotary(student: StudentFunction, args: tuple, on: str) -> Data:
+    try:
+        return student(*args)
+    except StudentError as error:
+        if error.kind in ("RuntimeError", "IndexError") and args[0].ndim != 3:
+            failure = failure_of(error)
+            failure.what = failure.mistake = "position read from the wrong axis"
+            failure.on = on
+            failure.expected = f"a tensor of shape {tuple(args[0].shape)}"
+            failure.why = (
+                f"x has {args[0].ndim} axes here; the tokens lie along the last but "
+                "one. Take T from x.shape[-2]; (T, d_k/2) broadcasts over the rest."
+            )
+            raise failure from None
+        raise
+
+
+def _expect_rotary_type(student: StudentFunction, values: torch.Generator) -> None:
+    x = torch.randn(2, 5, 6, generator=values, dtype=torch.float64)
+    got = student(x)
+    expect.tensor(
+        got,
+        shape=(2, 5, 6),
+        dtype=torch.float64,
+        what="the rotated x",
+        on="x of shape (2, 5, 6) in float64",
+        why="The result keeps the type of x.",
+    )
+
+
+def _expect_rotary_gradient(student: StudentFunction, values: torch.Generator) -> None:
+    x, cotangent = torch.randn(2, 3, 5, 6, generator=values)
+    found = student.gradients(x, cotangent=cotangent).inputs[0]
+    on = "the backward pass, x of shape (3, 5, 6)"
+    expect.true(
+        found is not None,
+        "the gradient does not reach x",
+        on=on,
+        got="no gradient",
+        expected="the gradient of the output, rotated back",
+        why="Something cuts the graph: .detach(), .data, torch.tensor(...) or no_grad. "
+        "The projections before it could not be trained.",
+        mistake="the gradient does not reach x",
+    )
+    expect.equal(
+        found,
+        _turn(cotangent, 10_000.0, sign=-1).float(),
+        what="the gradient of x",
+        on=on,
+        tolerance=NEAR,
+    )
