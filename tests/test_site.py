@@ -44,9 +44,9 @@ EXERCISES = sorted(
     path.relative_to(ROOT) for path in (ROOT / "exercises").glob("*/*.ipynb")
 )
 
-# ---------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------
 # In a browser
-# ---------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------
 
 # Formulas that MathJax has not set, set with an error, or left as text.
 UNSET_FORMULAS = """() => {
@@ -319,13 +319,16 @@ def test_page_stays_light(visit, address):
     assert rest < 1_800_000, sizes
 
 
-# ---------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------
 # Without any answer
-# ---------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------
 
 REGION = re.compile(
     r"### BEGIN (SOLUTION|HIDDEN TESTS)\n(.*?)### END \1", re.DOTALL | re.MULTILINE
 )
+
+
+MARKERS = ["BEGIN SOLUTION", "END SOLUTION", "BEGIN HIDDEN", "END HIDDEN"]
 
 
 def squeeze(text: str) -> str:
