@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help course test exercises book handout release grade lint clean environment
+.PHONY: help course test exercises book handout release grade bench lint clean environment
 
 # nbgrader calls programs of the environment by name.
 run := PATH="$(CURDIR)/.venv/bin:$$PATH"
@@ -45,6 +45,9 @@ grade: ## grade a class: SUBMISSIONS=folder OUT=folder
 	@$(call need,OUT,make grade SUBMISSIONS=my_class OUT=grades)
 	@$(environment)
 	@$(python) -m autograder grade --submissions "$(SUBMISSIONS)" --out "$(OUT)"
+
+bench: environment ## time the checks as a student waits for them
+	@$(python) tools/bench.py
 
 lint: environment ## style and spelling
 	@$(run) ruff check --quiet

@@ -1,10 +1,13 @@
 """What tests of the chapters share: the solved notebook, run once, cell by cell."""
 
+import contextlib
 import functools
 import importlib
+import io
+
+import matplotlib
 
 import mistakes
-
 from autograder import generator
 from autograder.generator.modules import without_markers
 from autograder.generator.source import BEGIN_HIDDEN, END_HIDDEN, without_regions
@@ -20,10 +23,12 @@ def source(chapter: str) -> generator.Source:
 
 @functools.cache
 def _solved(chapter: str) -> dict:
+    matplotlib.use("agg")
     names: dict = {"__name__": "__main__"}
-    for cell in source(chapter).cells:
-        if cell.node.cell_type == "code" and cell.kind != "check":
-            exec(compile(without_markers(cell.text), chapter, "exec"), names)
+    with contextlib.redirect_stdout(io.StringIO()):
+        for cell in source(chapter).cells:
+            if cell.node.cell_type == "code" and cell.kind != "check":
+                exec(compile(without_markers(cell.text), chapter, "exec"), names)
     return names
 
 
