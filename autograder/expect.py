@@ -8,6 +8,7 @@ import contextlib
 import functools
 import inspect
 import math
+import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from autograder.interface import (
     wrap,
 )
 
+WIDTH = 77  # of an explanation's lines, which are indented by 11
 TOLERANCE = 1e-5  # absolute and relative, for float32 results of order one
 
 
@@ -61,6 +63,10 @@ class CheckFailure(AssertionError):
             ("read", self.read),
         ):
             if text:
+                if label == "why":
+                    text = "\n".join(
+                        textwrap.fill(line, WIDTH) for line in text.split("\n")
+                    )
                 indented = text.replace("\n", "\n" + " " * 11)
                 lines.append(f"  {label:<8} {indented}")
         return "\n".join(lines)
@@ -217,6 +223,33 @@ def show(value: Data, limit: int = 20) -> str:
     return f"{describe(value)}, first row {str(_rounded(row))[:-1]}, ...]"
 
 
+def show_both(got: Data, expected: Data, tolerance: float) -> tuple[str, str]:
+    """Write two values; of large tensors the part of a row where they first differ."""
+    tensors = isinstance(got, torch.Tensor) and isinstance(expected, torch.Tensor)
+    if not tensors or got.shape != expected.shape or got.numel() <= 20:
+        return _show_rows(got), _show_rows(expected)
+    differ = ~torch.isclose(
+        got.to(torch.float64),
+        expected.to(torch.float64),
+        rtol=tolerance,
+        atol=tolerance,
+        equal_nan=True,
+    )
+    *row, column = differ.nonzero()[0].tolist() if differ.any() else [0] * got.ndim
+    first = max(0, min(column, got.shape[-1] - 6))
+    place = (*row, slice(first, first + 6))
+    index = ", ".join([*map(str, row), f"{first}:{min(first + 6, got.shape[-1])}"])
+    return tuple(f"[{index}] is {_rounded(each[place])}" for each in (got, expected))
+
+
+def _show_rows(value: Data) -> str:
+    """Write a value; a small matrix with a line for each row."""
+    if isinstance(value, torch.Tensor) and value.ndim == 2 and value.numel() <= 20:
+        rows = ",\n ".join(str(row) for row in _rounded(value))
+        return f"[{rows}]"
+    return show(value)
+
+
 def _rounded(value: torch.Tensor) -> list | float | int | bool:
     def clean(item):
         if isinstance(item, list):
@@ -229,9 +262,12 @@ def _rounded(value: torch.Tensor) -> list | float | int | bool:
 def close(got: Data, expected: Data, tolerance: float = TOLERANCE) -> bool:
     """Compare data of any nesting; tensors by shape and by value, NaN equal to NaN."""
     if isinstance(got, torch.Tensor) and isinstance(expected, torch.Tensor):
-        return got.shape == expected.shape and torch.allclose(
-            got.to(torch.float64),
-            expected.to(torch.float64),
+        if got.shape != expected.shape or got.is_complex() != expected.is_complex():
+            return False
+        widest = torch.complex128 if got.is_complex() else torch.float64
+        return torch.allclose(
+            got.to(widest),
+            expected.to(widest),
             rtol=tolerance,
             atol=tolerance,
             equal_nan=True,
@@ -252,16 +288,22 @@ def close(got: Data, expected: Data, tolerance: float = TOLERANCE) -> bool:
 
 
 def name_mistake(
-    got: Data, mistakes: Iterable[Mistake], on: str, expected: str, tolerance: float
+    got: Data, mistakes: Iterable[Mistake], on: str, expected: Data, tolerance: float
 ) -> None:
-    """Raise for the first known mistake whose value the answer equals."""
+    """Raise for the first known mistake whose value the answer equals.
+
+    ``expected`` is the right value, or words for it.
+    """
     for mistake in mistakes:
         if close(got, mistake.value, tolerance):
+            shown = show(got), expected
+            if not isinstance(expected, str):
+                shown = show_both(got, expected, tolerance)
             raise CheckFailure(
                 mistake.name,
                 on=on,
-                got=show(got),
-                expected=expected,
+                got=shown[0],
+                expected=shown[1],
                 why=mistake.why,
                 mistake=mistake.name,
                 section=mistake.section,
@@ -305,7 +347,7 @@ def equal(
     if close(got, expected, tolerance) and _same_dtype(got, expected):
         return
     if not close(got, expected, tolerance):
-        name_mistake(got, mistakes, on, show(expected), tolerance)
+        name_mistake(got, mistakes, on, expected, tolerance)
     if isinstance(expected, torch.Tensor):
         finite = not expected.is_floating_point() or bool(expected.isfinite().all())
         tensor(
@@ -410,8 +452,7 @@ def _fail_at_first_difference(got, expected, what, on, why, tolerance) -> None:
     _fail(
         f"{what}: {int(wrong.sum())} of {wrong.numel()} values are wrong{at}",
         on,
-        show(got) if got.numel() <= 20 else show(got[place].item()),
-        show(expected) if got.numel() <= 20 else show(expected[place].item()),
+        *show_both(got, expected, tolerance),
         why,
     )
 

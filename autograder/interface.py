@@ -146,6 +146,8 @@ def describe_call(name: str, args: tuple, kwargs: dict) -> str:
 def to_data(value: Any, depth: int = 0) -> Data:
     """Copy a student's value into plain data; what is none becomes an Opaque."""
     if isinstance(value, torch.Tensor):
+        if value.layout != torch.strided or value.is_meta or value.is_quantized:
+            return Opaque("tensor that is sparse, quantized or without values")
         return torch.Tensor.detach(value).clone()
     if value is None or type(value) in (bool, int, float, str):
         return value

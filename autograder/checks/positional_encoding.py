@@ -133,7 +133,7 @@ def order_behaviour(student: StudentFunction, seed: int = 0) -> None:
     permutation = torch.roll(torch.arange(length), 2)  # not its own inverse
     x = torch.randn(length, width, generator=values)
     for name, model, expected, mistakes in _models(length, width, values):
-        outputs, permuted = model(x), model(x[permutation])
+        outputs, permuted = model(x).clone(), model(x[permutation])
         permuted = permuted + 3e-7 * torch.randn(permuted.shape, generator=values)
         on = f"{name}, outputs of shape {tuple(outputs.shape)}"
         got = _verdict_on(student, outputs, permuted, permutation, on)
@@ -162,7 +162,7 @@ def _verdict_on(
             raise CheckFailure(
                 "pooled output indexed like a sequence",
                 on=on,
-                got=f"{error.kind}: {error.text}",
+                got=f"{error.kind}: {expect.describe_error(error)}",
                 expected=f"{INVARIANT}",
                 why="A pooled output (d,) has no token axis: nothing can be permuted, "
                 "so answer False for equivariant before indexing.",
@@ -217,7 +217,7 @@ SLIPS = {
         "position-sinusoidal",
     ),
     "factor 2 counted twice": (
-        "torch.arange(0, d_model, 2) is 2i already; 2 * that / d_model is 4i/d.",
+        "torch.arange(0, d, 2) is 2i already; 2 * that / d is 4i/d.",
         "position-sinusoidal",
     ),
     "an exponent for every column": (
@@ -228,6 +228,11 @@ SLIPS = {
     "exponents from 1/d": (
         "Columns are counted from 0 and come in pairs of one frequency: exponents "
         "0/d, 0/d, 2/d, 2/d, ..., not 1/d, 2/d, 3/d, ...",
+        "position-disagreements",
+    ),
+    "columns counted from 1": (
+        "The first column is column 0, a sine. Counted from 1, the first sine never "
+        "appears and the last column gets the exponent d/d.",
         "position-disagreements",
     ),
     "sines only": (
@@ -251,6 +256,8 @@ def _encode(
     p = torch.arange(first, first + length, dtype=torch.float64)[:, None]
     c = torch.arange(d_model, dtype=torch.float64)
     pair, cosine = c // 2, c % 2 == 1
+    if "columns counted from 1" in slips:
+        pair, cosine = (c + 1) // 2, (c + 1) % 2 == 1
     if "sine block, then cosine block" in slips:
         pair, cosine = c % (d_model // 2), c >= d_model // 2
     exponent = 2 * pair / d_model
@@ -287,16 +294,25 @@ def _wrong_encodings(length: int, d_model: int, base: float) -> Iterator[Mistake
         yield Mistake(name, _encode(length, d_model, base, slips), why, section)
 
 
+def _expect_kind(
+    got: Data, shape: tuple[int, ...], *, what: str, on: str, why: str
+) -> None:
+    """Expect a float32 tensor of a shape, finite; ``why`` explains the shape."""
+    expect.tensor(got, shape=shape, finite=False, what=what, on=on, why=why)
+    _expect_float32(got, on)
+    why = "NaN and infinity come from dividing by 0, or from a negative base raised to "
+    expect.tensor(got, what=what, on=on, why=why + "a fraction.")
+
+
 def _expect_float32(got: Data, on: str) -> None:
-    """Name the mistake of returning another floating-point type."""
-    if isinstance(got, torch.Tensor) and got.dtype in (torch.float64, torch.float16):
+    if isinstance(got, torch.Tensor) and got.dtype != torch.float32:
         raise CheckFailure(
             "float32 expected",
             on=on,
             got=f"{got.dtype}",
             expected="torch.float32",
-            why="Embeddings are float32; adding float64 to them makes the whole model "
-            "float64. Finish with .float() if you compute in float64.",
+            why="Embeddings are float32, and adding float64 to them makes the whole "
+            "model float64. Finish with .float() if you compute in another type.",
             mistake="float32 expected",
         )
 
@@ -320,9 +336,9 @@ def sinusoidal_positional_encoding(student: StudentFunction, seed: int = 0) -> N
     expected = _encode(3, 4).float()
     mistakes = _wrong_encodings(3, 4, 10_000.0)
     if not expect.close(got, expected, NEAR):
-        expect.name_mistake(got, mistakes, on, expect.show(expected), NEAR)
-    expect.tensor(got, shape=(3, 4), what="the encoding", on=on)
-    _expect_float32(got, on)
+        expect.name_mistake(got, mistakes, on, expected, NEAR)
+    rows = "A row for each position, a column for each entry: (length, d_model)."
+    _expect_kind(got, (3, 4), what="the encoding", on=on, why=rows)
     expect.equal(got, expected, what="the encoding", on=on, tolerance=NEAR)
     draw = random.Random(seed)
     base = draw.choice([50.0, 100.0, 300.0])
@@ -442,10 +458,16 @@ def wavelengths(student: StudentFunction, seed: int = 0) -> None:
         expected = 2 * math.pi * torch.exp(logs * math.log(base))
         if not _relatively_close(got, expected):
             _name_wavelengths(got, d_model, base, on, expected)
-        expect.tensor(got, shape=(d_model // 2,), what="the wavelengths", on=on)
-        _expect_float32(got, on)
+        pairs = "One wavelength for each pair of columns: d_model / 2 of them."
+        _expect_kind(
+            got, (d_model // 2,), what="the vector of wavelengths", on=on, why=pairs
+        )
         expect.equal(
-            got, expected.float(), what="the wavelengths", on=on, tolerance=NEAR
+            got,
+            expected.float(),
+            what="the vector of wavelengths",
+            on=on,
+            tolerance=NEAR,
         )
     _refuses_odd(student, d_model=draw.choice([5, 9]))
 
@@ -470,6 +492,7 @@ def _relatively_close(got: Data, value: torch.Tensor) -> bool:
     """Compare wavelengths, which differ by orders of magnitude, by their ratios."""
     return (
         isinstance(got, torch.Tensor)
+        and not got.is_complex()
         and got.shape == value.shape
         and torch.allclose(got.double(), value, rtol=NEAR, atol=0)
     )
@@ -528,8 +551,8 @@ def _wrong_shifts(offset: int, d_model: int, base: float) -> list[Mistake]:
         Mistake(
             "sine and cosine on each other's places",
             _blocks(s, c),
-            "At offset 0 the matrix must be the identity: cosines stand on the "
-            "diagonal.",
+            "Cosines belong on the diagonal: at offset 0 the matrix must be the "
+            "identity.",
         ),
         Mistake(
             "laid out for a sine block and a cosine block",
@@ -585,16 +608,11 @@ def shift_matrix(student: StudentFunction, seed: int = 0) -> None:
         got = student(*args)
         expected = _shift(offset, d_model, base)
         if not expect.close(got, expected, NEAR):
-            expect.name_mistake(
-                got,
-                _wrong_shifts(offset, d_model, base),
-                on,
-                expect.show(expected.float()),
-                NEAR,
-            )
+            wrong = _wrong_shifts(offset, d_model, base)
+            expect.name_mistake(got, wrong, on, expected.float(), NEAR)
         shape = (d_model, d_model)
-        expect.tensor(got, shape=shape, what="the shift matrix", on=on)
-        _expect_float32(got, on)
+        square = "A row of the encoding times this matrix is such a row again."
+        _expect_kind(got, shape, what="the shift matrix", on=on, why=square)
         _expect_blocks(got, on)
         expect.equal(
             got,
@@ -632,6 +650,16 @@ DIAGNOSES = {
     "base 1000": ("base 1000",),
     "cosine first": SOURCE_4,
 }
+COSINE_SUSPECTED = (
+    "cosine first suspected",
+    "Column 0 is a sine here: its first entry is sin 0 = 0. That column 1 starts with "
+    "cos 0 = 1 is as it should be.",
+)
+EXPONENT_SUSPECTED = (
+    "misplaced exponent suspected",
+    "Column 0 changes from row to row here, as sin(p) should. Look down that column, "
+    "from row 1 on, not at a single row: row 1 is the same in both tables.",
+)
 CONFUSIONS = {
     ("base 1000", "right"): (
         "base 1000 not noticed",
@@ -639,11 +667,16 @@ CONFUSIONS = {
         "small d_model row 1 hardly differs. Read the angle of the last pair at "
         "position 1: it is base^(-(d-2)/d).",
     ),
+    ("base 1000", "cosine first"): COSINE_SUSPECTED,
+    ("base 1000", "exponent outside the base"): EXPONENT_SUSPECTED,
     ("right", "base 1000"): (
         "the right base taken for 1000",
-        "How large an entry is depends on d_model as well. Solve for the base: the "
-        "last pair has the angle base^(-(d-2)/d) at position 1.",
+        "How large an entry is depends on d_model as well: solve for the base. The "
+        "last pair has the angle base^(-(d-2)/d) at position 1. (Entries are rounded "
+        "to float32: do not ask for equality.)",
     ),
+    ("right", "cosine first"): COSINE_SUSPECTED,
+    ("right", "exponent outside the base"): EXPONENT_SUSPECTED,
     ("exponent outside the base", "right"): (
         "misplaced exponent not noticed",
         "Row norms are right here, too (sin² + cos² = 1), row 1 is right by accident "
@@ -676,11 +709,6 @@ CONFUSIONS = {
         "0 stay the same from row 1 on.",
     ),
 }
-SUSPECTED = (
-    "the right matrix suspected",
-    "This is the formula of the paper. Entries are rounded to float32, so do not ask "
-    "for equality; and at large d_model neighbouring pairs turn almost equally fast.",
-)
 
 
 @check(section="position-disagreements")
@@ -709,12 +737,12 @@ def _explain_diagnosis(got: Data, name: str, on: str, first_size: bool) -> None:
     if not isinstance(got, str) or got not in DIAGNOSES:
         expect.equal(got, name, what="the diagnosis", on=on, why=_one_of(DIAGNOSES))
     if first_size:
-        mistake, why = CONFUSIONS.get((name, got), SUSPECTED)
+        mistake, why = CONFUSIONS[name, got]
     else:
         mistake = "right at one size only"
         why = (
             "At length 20 and d_model 16 every verdict was right: a threshold of yours "
-            "fits that size alone.\n" + CONFUSIONS.get((name, got), SUSPECTED)[1]
+            "fits that size alone.\n" + CONFUSIONS[name, got][1]
         )
     raise CheckFailure(
         mistake, on=on, got=f"{got!r}", expected=expected, why=why, mistake=mistake
@@ -784,20 +812,22 @@ def _expect_sum(
     """Expect x + table[:T] for inputs with one batch axis, with none, and with two."""
     limit, width = table.shape
     short, batch = draw.choice([5, 6]), draw.choice([2, 3])
-    for shape in (
-        (batch, short, width),
-        (batch + 2, limit, width),
-        (short, width),
-        (2, 1, short, width),
-        (batch, 1, width),
+    tens = 10.0 * torch.arange(1, batch + 1)[:, None, None]
+    for x, values_of_x in (
+        (tens.repeat(1, short, width), ": all 10 in the first sequence, then 20"),
+        (torch.randn(batch + 2, limit, width, generator=values), ""),
+        (torch.randn(short, width, generator=values), ""),
+        (torch.randn(2, 1, short, width, generator=values), ""),
+        (torch.randn(batch, 1, width, generator=values), ""),
     ):
-        x = torch.randn(shape, generator=values)
-        on = f"x of shape {shape} in evaluation mode, max_length = {limit}"
+        shape = tuple(x.shape)
+        on = f"x of shape {shape}{values_of_x}; evaluation mode, max_length = {limit}"
         try:
             got = module(x)
         except StudentError as error:
             if error.kind in ("RuntimeError", "IndexError") and len(shape) != 3:
-                _wrong_axis(f"{error.kind}: {error.text}", on, shape)
+                got = f"{error.kind}: {expect.describe_error(error)}"
+                _wrong_axis(got, on, shape)
             raise
         expected = x + table[: shape[-2]].float()
         if len(shape) == 3:
@@ -872,9 +902,9 @@ def _expect_dropout(
 ) -> None:
     """Expect dropout on the sum: p = 0.5 in training, none with p = 0 or outside it."""
     length, width = table.shape
-    x = torch.linspace(3, 5, 8 * length * width).reshape(8, length, width)
-    total = x + table.float()  # at least 2, so that no kept entry is 0
-    on = f"x of shape {tuple(x.shape)}, "
+    x = torch.full((8, length, width), 4.0)
+    total = x + table.float()  # at least 3, so that no kept entry is 0
+    on = f"x of shape {tuple(x.shape)}, all 4; "
     for module, training, where, mistake, why in (
         (
             dropping,
@@ -930,7 +960,7 @@ def _expect_dropout(
             name,
             on=on,
             got=_first_row(got),
-            expected=f"each entry 0 or twice that of {_first_row(total)}",
+            expected=f"each entry 0 or twice that of the sum: {_first_row(total)}",
             why=why,
             mistake=name if name in known else None,
         )
@@ -947,9 +977,9 @@ def _expect_dropout(
 
 
 def _first_row(x: Data) -> str:
-    if not isinstance(x, torch.Tensor) or not x.numel():
+    if not isinstance(x, torch.Tensor) or not x.ndim or not x.numel():
         return expect.show(x)
-    return expect.show(x.reshape(-1, x.shape[-1])[0][:6])
+    return "first row " + expect.show(x.reshape(-1, x.shape[-1])[0][:6])
 
 
 def _among(got: torch.Tensor, values: list[torch.Tensor]) -> bool:
@@ -1055,13 +1085,13 @@ def _table_of(
     """Return the right table, or the student's own where the module adds that one."""
     right = _encode(limit, width)
     try:
-        used = module(torch.zeros(1, limit, width))[0]
+        used = module(torch.zeros(1, limit, width))
         own = encoding(limit, width)
-    except (StudentError, TypeError, IndexError):
+    except StudentError:
         return right
-    if not isinstance(own, torch.Tensor) or own.shape != right.shape:
+    if not isinstance(own, torch.Tensor) or not own.is_floating_point():
         return right
-    return own.double() if expect.close(used, own.float(), NEAR) else right
+    return own.double() if expect.close(used, own.float()[None], NEAR) else right
 
 
 @check(section="position-learned")
@@ -1074,7 +1104,8 @@ def learned_module(student: StudentModule, seed: int = 0) -> None:
     module = student.build(limit, width)
     _expect_one_table(module, limit, width, on)
     _expect_start(student.build(60, 40).state_dict()["table"])
-    table = torch.randn(limit, width, generator=values)
+    # row p is p, p + 0.01, ...: a message shows at a glance which row was added
+    table = torch.arange(limit)[:, None] + torch.arange(width) / 100
     module.load_state_dict({"table": table})
     module.train(False)
     _expect_sum(module, table, values, draw)
@@ -1326,9 +1357,9 @@ def apply_rotary(student: StudentFunction, seed: int = 0) -> None:
         expected = _turn(x, base).float()
         if not expect.close(got, expected, NEAR):
             wrong = _wrong_turns(x, base, usual)
-            expect.name_mistake(got, wrong, on, expect.show(expected), NEAR)
-        expect.tensor(got, shape=tuple(x.shape), what="the rotated x", on=on)
-        _expect_float32(got, on)
+            expect.name_mistake(got, wrong, on, expected, NEAR)
+        same = "Rotating changes values only: the result has the shape of x."
+        _expect_kind(got, tuple(x.shape), what="the rotated x", on=on, why=same)
         expect.equal(got, expected, what="the rotated x", on=on, tolerance=NEAR)
     _expect_rotary_type(student, values)
     _expect_rotary_gradient(student, values)
@@ -1349,7 +1380,7 @@ def _call_rotary(student: StudentFunction, args: tuple, on: str) -> Data:
         if error.kind in ("RuntimeError", "IndexError") and args[0].ndim != 3:
             failure = failure_of(error)
             failure.what = failure.mistake = "position read from the wrong axis"
-            failure.on = on
+            failure.on, failure.got = on, f"{error.kind}: {failure.got}"
             failure.expected = f"a tensor of shape {tuple(args[0].shape)}"
             failure.why = (
                 f"x has {args[0].ndim} axes here; the tokens lie along the last but "

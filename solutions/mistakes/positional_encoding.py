@@ -204,6 +204,17 @@ def sinusoidal_positional_encoding(length, d_model, base=1_000.0):
     return result
 
 
+@wrong("sinusoidal-positional-encoding", "positions from 1, and columns counted from 1")
+def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
+    # reads source 2's matrix PE(1, 1) ... PE(n, d) with the formula's own indices
+    table = torch.empty(length, d_model)
+    for p in range(1, length + 1):
+        for c in range(1, d_model + 1):
+            angle = p / base ** ((c - c % 2) / d_model)
+            table[p - 1, c - 1] = math.cos(angle) if c % 2 else math.sin(angle)
+    return table
+
+
 @wrong("sinusoidal-positional-encoding", "sines only")
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     positions, exponent = _pairs(length, d_model, base)
@@ -632,7 +643,7 @@ def diagnose_encoding(encoding):
     return "right" if encoding[1, -2] < 0.001 else "base 1000"
 
 
-@wrong("diagnose-encoding", "the right matrix suspected")
+@wrong("diagnose-encoding", "cosine first suspected")
 def diagnose_encoding(encoding):
     # looks for the cosine in the wrong column
     if encoding[1:, 0].std() < 0.01:
