@@ -51,7 +51,8 @@ def serve(connection, chapter: str, overlay: tuple[str, int] | None) -> None:
         try:
             reply = ("value", answer(objects, *request))
         except StudentError as error:
-            reply = ("error", (error.kind, error.text, error.call))
+            facts = error.kind, error.text, error.call, error.function, error.line
+            reply = ("error", facts)
         connection.send(pickle.dumps(reply))
 
 
@@ -109,11 +110,14 @@ class RemoteFunction(StudentFunction):
 class RemoteInstance(RemoteFunction, StudentInstance):
     """A built module in the student's process."""
 
-    def state_dict(self):
-        return self.process.ask("state_dict", self.key)
+    def buffer_names(self):
+        return self.process.ask("buffer_names", self.key)
 
     def parameter_names(self):
         return self.process.ask("parameter_names", self.key)
+
+    def state_dict(self):
+        return self.process.ask("state_dict", self.key)
 
     def load_state_dict(self, state):
         self.process.ask("load_state_dict", self.key, (state,))

@@ -82,10 +82,11 @@ def test_an_exception_in_the_answer_is_a_message() -> None:
     assert "broken(float32 tensor of shape (1,))" in message(broken)
 
 
-def test_a_stub_a_signature_and_a_missing_name_are_said_plainly() -> None:
-    def stub(x):
-        raise NotImplementedError()
+def stub(x):
+    raise NotImplementedError()
 
+
+def test_a_stub_a_signature_and_a_missing_name_are_said_plainly() -> None:
     assert "doubled: not written yet" in message(stub)
     assert "missing a required argument: 'y'" in message(lambda x, y: x)
     assert "3 is not a function" in message(3)
