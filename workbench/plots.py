@@ -214,7 +214,6 @@ def vectors(
     circle: bool = True,
     axes: bool = True,
     limit: float | None = None,
-    label_at: float = 1.13,
     linestyle: str = "solid",
 ) -> None:
     """Draw the rows of a matrix as arrows in the plane, from the origin.
@@ -227,7 +226,6 @@ def vectors(
         circle: draw the unit circle, too.
         axes: draw the two coordinate axes, too.
         limit: the picture reaches from -limit to limit. Left out: what is needed.
-        label_at: how far along its arrow a name stands; 1 is the tip.
         linestyle: "solid" or "dashed".
     """
     rows = as_array(matrix).astype(float)
@@ -254,9 +252,7 @@ def vectors(
             },
         )
         if labels is not None:
-            tip = (x * label_at, y * label_at)
-            style = {"ha": "center", "va": "center", "color": colors[index]}
-            ax.text(*tip, labels[index], fontweight="bold", **style)
+            _name_tip(ax, x, y, labels[index], colors[index])
     reach = limit or max(1.25, 1.3 * float(np.abs(rows).max()), ax.get_xlim()[1])
     ax.set_xlim(-reach, reach)
     ax.set_ylim(-reach, reach)
@@ -265,6 +261,16 @@ def vectors(
     ax.set_yticks([])
     for side in ax.spines.values():
         side.set_visible(False)
+
+
+def _name_tip(ax: Axes, x: float, y: float, name: str, color: str) -> None:
+    """Write a name just beyond the tip of an arrow, on the side it points to."""
+    across, up = np.array([x, y]) / max(float(np.hypot(x, y)), 1e-9)
+    horizontal = "left" if across > 0.4 else "right" if across < -0.4 else "center"
+    vertical = "bottom" if up > 0.4 else "top" if up < -0.4 else "center"
+    style = {"ha": horizontal, "va": vertical, "color": color, "fontweight": "bold"}
+    shift = (5 * across, 5 * up)
+    ax.annotate(name, (x, y), shift, textcoords="offset points", **style)
 
 
 def label_lines(ax: Axes, *, gap: float = 0.02, rename: dict[str, str] | None = None):
