@@ -1,0 +1,1912 @@
+"""Checks of chapter 4, attention.
+
+The oracles are PyTorch's own functions, values worked out by hand, and properties. A
+known mistake is found by computing what it would give on the same input.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import torch
+import torch.nn.functional as F
+
+from autograder import expect
+from autograder.expect import Chapter, CheckFailure, Mistake, describe_error, show
+from autograder.interface import (
+    Data,
+    Opaque,
+    StudentError,
+    StudentFunction,
+    StudentInstance,
+    StudentModule,
+)
+
+chapter = Chapter(4, "04_attention")
+
+Candidate = tuple[str, Callable[[], Data], str]  # a mistake, what it gives, why
+
+
+# --- shared ---------------------------------------------------------------------------
+
+
+def _random(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def _sizes(generator: torch.Generator, count: int) -> list[int]:
+    """Draw sizes from 2 to 7 that are all different."""
+    return (torch.randperm(6, generator=generator)[:count] + 2).tolist()
+
+
+def _normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=generator)
+
+
+def _mistakes(candidates: Iterable[Candidate]) -> Iterator[Mistake]:
+    """Compute what each mistake gives; leave out those whose shapes do not fit.
+
+    Nothing is computed before it is asked for, so a right answer costs nothing.
+    """
+    for name, answer, why in candidates:
+        try:
+            value = answer()
+        except (RuntimeError, IndexError):
+            continue
+        yield Mistake(name, value, why)
+
+
+def _refuse(name: str, why: str, *, on: str, got: str = "", expected: str = "") -> None:
+    """Reject an answer as the known mistake of this name."""
+    raise CheckFailure(name, on=on, got=got, expected=expected, why=why, mistake=name)
+
+
+@contextlib.contextmanager
+def _shapes_explained(
+    call: Callable, square: Sequence, candidates: Callable[..., Iterable[Candidate]]
+) -> Iterator[None]:
+    """Name the mistake behind an error of shapes.
+
+    A product in the wrong order fails when all sizes differ; on inputs whose sizes are
+    all equal it has a value, and the value tells which mistake it is.
+    """
+    try:
+        yield
+    except StudentError as error:
+        if error.kind in ("RuntimeError", "IndexError", "ValueError"):
+            with contextlib.suppress(StudentError):
+                got = call(*square)
+                for mistake in _mistakes(candidates(*square)):
+                    if expect.close(got, mistake.value):
+                        said = f"{error.kind}: {describe_error(error)}"
+                        _refuse(mistake.name, mistake.why, on=error.call, got=said)
+        raise
+
+
+def _expect_finite(got: Data, *, on: str, mistake: str, why: str) -> None:
+    """Name the mistake that NaN or infinity in a result gives away."""
+    if not isinstance(got, torch.Tensor) or not got.is_floating_point():
+        return
+    if not got.isfinite().all():
+        _refuse(mistake, why, on=on, got=show(got), expected="finite numbers")
+
+
+def _expect_dict(got: Data, keys: Iterable[str]) -> None:
+    what, wanted = "the result is not a dict", f"{list(keys)}"
+    why = "The function ends without `return`." if got is None else ""
+    expect.true(isinstance(got, dict), what, got=show(got), expected=wanted, why=why)
+    if any(key not in got for key in keys):
+        why = "The dict needs every key below 'expected', spelt exactly so."
+        on = "the keys of the result"
+        _refuse("an entry is missing", why, on=on, got=f"{list(got)}", expected=wanted)
+
+
+def _expect_numbers(
+    got: Data, shape: tuple[int, ...], what: str, on: str = ""
+) -> torch.Tensor:
+    """Expect a tensor of numbers, of whatever dtype, and return it as float32."""
+    expect.tensor(got, shape=shape, finite=False, what=what, on=on)
+    return got.to(torch.float32)
+
+
+def _weights(scores: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+    """Compute the right weights by PyTorch; rows with nothing to attend to are zero."""
+    if mask is not None:
+        scores = torch.where(mask, scores, -math.inf)
+    empty = scores.isneginf().all(dim=-1, keepdim=True)
+    return torch.where(empty, 0.0, F.softmax(scores, dim=-1))
+
+
+def _attend(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Compute output and weights by PyTorch; values of one-hot rows give the weights.
+
+    PyTorch gives zeros for a row with nothing to attend to, as the course does.
+    """
+    one_hot = torch.eye(k.shape[-2], dtype=k.dtype).expand(*k.shape[:-1], k.shape[-2])
+    attend = F.scaled_dot_product_attention
+    return attend(q, k, v, attn_mask=mask), attend(q, k, one_hot, attn_mask=mask)
+
+
+# --- softmax --------------------------------------------------------------------------
+
+
+def _softmax_candidates(scores: torch.Tensor) -> Iterator[Candidate]:
+    for axis in range(scores.dim() - 1):
+        yield (
+            "softmax over the wrong axis",
+            lambda axis=axis: torch.softmax(scores, axis),
+            f"The weights sum to 1 along axis {axis}. Each row, along the last axis, "
+            "belongs to one query and shares out that query's attention: pass dim=-1 "
+            "wherever you take a sum or a maximum.",
+        )
+    yield (
+        "one softmax over the whole tensor",
+        lambda: torch.softmax(scores.flatten(), 0).reshape(scores.shape),
+        "All weights together sum to 1, so the rows take from each other. Give the "
+        "sum dim=-1 and keepdim=True: every row sums to 1 by itself.",
+    )
+    yield (
+        "no exponential",
+        lambda: scores / scores.sum(-1, keepdim=True),
+        "The scores themselves are divided by their sum. A negative score would get a "
+        "negative weight; exp makes every entry positive first.",
+    )
+    unnormalised = "the exponentials are not divided by their sum"
+    why = "The rows do not sum to 1. Divide each exponential by the sum of its row."
+    shifted = scores - scores.amax(-1, keepdim=True)
+    yield unnormalised, lambda: shifted.exp(), why
+    yield unnormalised, lambda: scores.exp(), why
+    yield (
+        "the logarithm of the weights",
+        lambda: F.log_softmax(scores, -1),
+        "These are log-probabilities, useful in a loss; here the weights are wanted.",
+    )
+    yield (
+        "sigmoid instead of softmax",
+        lambda: torch.sigmoid(scores),
+        "Each score is squashed on its own, so the weights of a row do not compete "
+        "and do not sum to 1.",
+    )
+    yield (
+        "minus sign in the exponent",
+        lambda: torch.softmax(-scores, -1),
+        "The smallest score got the largest weight. Subtract the maximum from the "
+        "scores, not the scores from the maximum.",
+    )
+
+
+def _expect_softmax(
+    student: StudentFunction,
+    scores: torch.Tensor,
+    on: str,
+    tolerance: float = expect.TOLERANCE,
+) -> None:
+    got = student(scores)
+    if isinstance(got, Opaque) and got.type_name == "ndarray":
+        why = (
+            "NumPy keeps no record of what was computed, so no gradient could pass. "
+            "Everything needed is in torch: torch.exp, .amax, .sum."
+        )
+        name = "a NumPy array instead of a tensor"
+        _refuse(name, why, on=on, got="a NumPy array", expected="a torch.Tensor")
+    if isinstance(got, torch.Tensor) and got.dtype != scores.dtype:
+        why = (
+            "The weights keep the dtype of the scores: no .float() or dtype=... on the "
+            "way. (In float64, scores are tested for small differences.)"
+        )
+        say = {"on": on, "got": f"{got.dtype}", "expected": f"{scores.dtype}"}
+        _refuse("computed in another precision", why, **say)
+    mistakes = _mistakes(_softmax_candidates(scores))
+    expect.equal(got, _weights(scores), on=on, mistakes=mistakes, tolerance=tolerance)
+
+
+@chapter.check(section="attention-softmax")
+def softmax(student: StudentFunction, seed: int = 0) -> None:
+    """Values by hand and PyTorch's, large scores, rows of -inf, the gradient."""
+    generator = _random(seed)
+    a, b, c, n = _sizes(generator, 4)
+    hand = torch.tensor([[0.0, math.log(2), math.log(5)], [0.0, 0.0, 0.0]])
+    _expect_softmax(student, hand, "softmax([[0, ln 2, ln 5], [0, 0, 0]])")
+    for shape in ((b, n), (a, b, n), (a, b, c, n), (n,)):
+        scores = 2 * _normal(generator, *shape)
+        _expect_softmax(student, scores, f"random scores of shape {shape}")
+    double = _normal(generator, b, n).double()
+    _expect_softmax(student, double, f"float64 scores of shape {(b, n)}")
+    _expect_stable_softmax(student)
+    _expect_softmax_of_infinity(student)
+    _expect_softmax_gradient(student, _normal(generator, b, n), generator)
+
+
+def _expect_stable_softmax(student: StudentFunction) -> None:
+    large = torch.tensor([[10_000.0, 9_999.0, -10_000.0]])
+    small = torch.tensor([[-10_000.0, -10_001.0, -9_999.0]])
+    for scores, accident in (
+        (large, "exp(10000) is infinite in floating point, and ∞/∞ is NaN."),
+        (small, "exp(-10000) is 0 in floating point, and 0/0 is NaN."),
+    ):
+        on = f"softmax({show(scores)})"
+        got = student(scores)
+        why = accident + (
+            " Subtract the row's largest score from the whole row before exp: the "
+            "weights stay the same and the largest exponent is 0."
+        )
+        _expect_finite(got, on=on, mistake="not stable for large scores", why=why)
+        cut = isinstance(got, torch.Tensor) and got.shape == (1, 3)
+        if cut and (got[0, 0] - got[0, 1]).abs() < 1e-6:
+            why = (
+                "Scores that differ by 1 got the same weight. Cutting scores off at "
+                "some limit loses their differences; subtracting the row's largest "
+                "score keeps them."
+            )
+            expected = show(_weights(scores))
+            say = {"on": on, "got": show(got), "expected": expected}
+            _refuse("large scores are cut off", why, **say)
+        _expect_softmax(student, scores, on, tolerance=1e-3)  # the logarithm rounds
+    both = torch.cat([large, small])
+    on = f"softmax({show(both)})"
+    why = (
+        "The maximum of the whole tensor was subtracted, so every exponential of a "
+        "row far below it is 0. Take the maximum of each row (dim=-1, keepdim=True)."
+    )
+    _expect_finite(student(both), on=on, mistake="one maximum for all rows", why=why)
+    _expect_softmax(student, both, on, tolerance=1e-3)
+
+
+def _expect_softmax_of_infinity(student: StudentFunction) -> None:
+    partly = torch.tensor([[0.0, -math.inf, math.log(3)]])
+    _expect_softmax(student, partly, "softmax([[0, -inf, ln 3]])")
+    rows = torch.tensor([[-math.inf] * 3, [0.0, 0.0, 0.0]])
+    on = f"softmax({show(rows)})"
+    got = student(rows)
+    expect.tensor(got, shape=(2, 3), finite=False, on=on)
+    why = (
+        "A row of only -inf has nothing to attend to, and its weights must be 0. Its "
+        "maximum is -inf, and -inf - (-inf) is NaN; its sum is 0, and 0/0 is NaN: "
+        "replace both before they are used."
+    )
+    _expect_finite(got, on=on, mistake="NaN for a row of only −∞", why=why)
+    if (got[0] > 0).any():
+        why = (
+            "-inf means 'never attend here', so a row of only -inf gets weights of 0, "
+            "not 1/3 each. Do not replace -inf by an ordinary number before the "
+            "exponential."
+        )
+        name, zero = "equal weights for a row of only −∞", "[0.0, 0.0, 0.0] in row 0"
+        _refuse(name, why, on=on, got=show(got), expected=zero)
+    _expect_softmax(student, rows, on)
+
+
+def _expect_softmax_gradient(
+    student: StudentFunction, scores: torch.Tensor, generator: torch.Generator
+) -> None:
+    cotangent = _normal(generator, *scores.shape)
+    found = student.gradients(scores, cotangent=cotangent).inputs[0]
+    on = f"the gradient at random scores of shape {tuple(scores.shape)}"
+    _expect_some_gradient(found, on)
+    (wanted,) = torch.autograd.grad(
+        (torch.softmax(scores.requires_grad_(), -1) * cotangent).sum(), scores
+    )
+    expect.equal(found, wanted, on=on, what="the gradient")
+
+
+def _expect_some_gradient(found: torch.Tensor | None, on: str) -> None:
+    if found is not None:
+        return
+    why = (
+        "A step cut the result off from its input, so nothing before it could learn. "
+        "Stay in PyTorch: no .detach(), .item(), .numpy(), torch.no_grad() and no "
+        "torch.tensor(...) of a tensor."
+    )
+    _refuse("no gradient comes back", why, on=on, got="None", expected="a tensor")
+
+
+# --- the worked example ---------------------------------------------------------------
+
+EXAMPLE_WEIGHTS = torch.tensor([[1.0, 0.0, 0.0], [0.6, 0.4, 0.0], [0.2, 0.5, 0.3]])
+EXAMPLE_VALUES = torch.tensor(
+    [[0.1, 0.2, 0.3, 0.3], [0.4, 0.24, 0.9, 0.3], [0.1, 0.8, 0.3, 0.3]]
+)
+BY_HAND = 1e-3  # tolerance of numbers that a student may have rounded to 3 decimals
+
+
+@chapter.check(section="attention-worked-example")
+def worked_context(student: StudentFunction, seed: int = 0) -> None:
+    """Check the context vectors, and three questions about them."""
+    keys = ("context", "unchanged_row", "constant_column", "strongest")
+    got = student()
+    _expect_dict(got, keys)
+    context = _expect_numbers(got["context"], (3, 4), "'context'")
+    weights, values = EXAMPLE_WEIGHTS, EXAMPLE_VALUES
+    expected = torch.tensor(  # by hand
+        [[0.1, 0.2, 0.3, 0.3], [0.22, 0.216, 0.54, 0.3], [0.25, 0.4, 0.6, 0.3]]
+    )
+    expect.equal(
+        context,
+        expected,
+        what="'context'",
+        on="weights (3, 3) and values (3, 4) of the example",
+        why="Row i is the sum over j of weights[i, j] times row j of the values.",
+        tolerance=BY_HAND,
+        mistakes=_mistakes(_context_candidates(weights, values)),
+    )
+    from_one = "Positions are counted from 0 in this course, as in Python."
+    _expect_answer(got, "unchanged_row", 0, {1: ("counted from 1", from_one)})
+    four = {
+        4: ("counted from 1", from_one),
+        0: ("a row instead of a column", "Columns run downwards: which one repeats?"),
+    }
+    _expect_answer(got, "constant_column", 3, four)
+    own = "Look at the largest number of each row: 'is' gives 0.6 to 'attention'."
+    column = (
+        "You took the largest number of each column. A row is a query: row i says "
+        "how token i shares out its attention."
+    )
+    wrong = {
+        (0, 1, 2): ("every token attends to itself", own),
+        (0, 2, 2): ("rows and columns exchanged", column),
+        (1, 1, 2): ("counted from 1", from_one),
+    }
+    strongest = got["strongest"]
+    if isinstance(strongest, torch.Tensor):
+        strongest = strongest.tolist()
+    strongest = tuple(strongest) if isinstance(strongest, list) else strongest
+    _expect_answer({"strongest": strongest}, "strongest", (0, 0, 1), wrong)
+
+
+def _context_candidates(
+    weights: torch.Tensor, values: torch.Tensor
+) -> Iterator[Candidate]:
+    yield (
+        "rows and columns exchanged",
+        lambda: weights.T @ values,
+        "The weights were read by columns. Row i of the weights belongs to query i "
+        "and sums to 1; the columns do not.",
+    )
+    yield (
+        "equal weights",
+        lambda: values.mean(0).expand(3, 4),
+        "This is the plain mean of the values, the same in every row. Each row has "
+        "weights of its own.",
+    )
+    yield (
+        "weights in reverse order",
+        lambda: weights.flip(-1) @ values,
+        "Weight j goes with value j: the first number of a row of the weights belongs "
+        "to the first row of the values.",
+    )
+    yield (
+        "the values themselves",
+        lambda: values,
+        "These are the rows before mixing; only the first token, which sees nothing "
+        "but itself, keeps its value.",
+    )
+
+
+def _expect_answer(
+    got: dict, key: str, expected: Data, mistakes: dict[Data, tuple[str, str]]
+) -> None:
+    """Expect one entry of a student's dict of answers; name its known mistakes."""
+    value = got[key]
+    if isinstance(value, torch.Tensor) and value.numel() == 1:
+        value = value.item()
+    with contextlib.suppress(TypeError):  # a value that cannot be a key is not known
+        if value in mistakes:
+            name, why = mistakes[value]
+            _refuse(name, why, on=f"the entry {key!r}", got=show(value))
+    expect.equal(value, expected, what=repr(key), tolerance=BY_HAND)
+
+
+# --- projections ----------------------------------------------------------------------
+
+
+def _project_candidates(x_q, x_kv, w_q, w_k, w_v) -> Iterator[Candidate]:
+    both = (
+        "In cross-attention the queries come from the sequence that is being enriched "
+        "(the decoder's), keys and values from the one that is looked up (the "
+        "encoder's): Q from x_q, K and V from x_kv."
+    )
+    q, k, v = x_q @ w_q, x_kv @ w_k, x_kv @ w_v
+    yield "queries and keys both from x_kv", lambda: (x_kv @ w_q, k, x_q @ w_v), both
+    yield "queries from x_kv, too", lambda: (x_kv @ w_q, k, v), both
+    yield "x_kv is ignored", lambda: (q, x_q @ w_k, x_q @ w_v), both
+    yield "keys from x_q", lambda: (q, x_q @ w_k, v), both
+    yield "values from x_q", lambda: (q, k, x_q @ w_v), both
+    exchanged = (x_kv @ w_q, x_q @ w_k, x_q @ w_v)
+    yield "x_q and x_kv exchanged", lambda: exchanged, both
+    yield (
+        "w_q and w_k exchanged",
+        lambda: (x_q @ w_k, x_kv @ w_q, v),
+        "w_q makes queries and w_k makes keys. They have the same shape, so nothing "
+        "fails, but the scores change.",
+    )
+    yield (
+        "returned in another order",
+        lambda: (k, q, v),
+        "The order is query, key, value.",
+    )
+    yield (
+        "weights transposed",
+        lambda: (x_q @ w_q.mT, x_kv @ w_k.mT, x_kv @ w_v.mT),
+        "Vectors are rows here and w_q has shape (d_model, d_k), so the product is x "
+        "times w. Only torch.nn.Linear stores its weight the other way round.",
+    )
+    yield (
+        "projects along the sequence",
+        lambda: (x_q.mT @ w_q, x_kv.mT @ w_k, x_kv.mT @ w_v),
+        "The weights act on the d_model features of each token, not on the T tokens: "
+        "w_q is (d_model, d_k), and one layer serves sequences of any length.",
+    )
+    yield (
+        "queries scaled already",
+        lambda: (q / math.sqrt(w_q.shape[-1]), k, v),
+        "The division by √d_k belongs to the scores, in a later exercise; done here as "
+        "well it would be done twice.",
+    )
+
+
+@chapter.check(section="attention-projections")
+def project_qkv(student: StudentFunction, seed: int = 0) -> None:
+    """Self- and cross-attention inputs, by hand and at random, any leading axes."""
+    generator = _random(seed)
+    _expect_projections(
+        student,
+        torch.tensor([[1.0, 2.0], [0.0, 1.0], [3.0, 0.0]]),
+        torch.tensor([[1.0, 1.0], [2.0, 0.0]]),
+        torch.tensor([[1.0], [-1.0]]),
+        torch.tensor([[0.0], [2.0]]),
+        torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]),
+        on="the example by hand, with x_kv = [[1, 1], [2, 0]]",
+    )
+    for leading in ((), (2,), (3, 2)):
+        t_q, t_kv, d_model, d_k, d_v = _sizes(generator, 5)
+        _expect_projections(
+            student,
+            _normal(generator, *leading, t_q, d_model),
+            _normal(generator, *leading, t_kv, d_model),
+            _normal(generator, d_model, d_k),
+            _normal(generator, d_model, d_k),
+            _normal(generator, d_model, d_v),
+        )
+
+
+def _expect_projections(student: StudentFunction, *inputs, on: str = "") -> None:
+    x_q, x_kv, w_q, w_k, w_v = inputs
+    on = on or (
+        f"x_q {tuple(x_q.shape)}, x_kv {tuple(x_kv.shape)}, "
+        f"w_q and w_k {tuple(w_q.shape)}, w_v {tuple(w_v.shape)}"
+    )
+    generator = _random(1)
+    square = tuple(_normal(generator, 4, 4) for _ in inputs)
+    expected = tuple(
+        F.linear(x, w.mT) for x, w in ((x_q, w_q), (x_kv, w_k), (x_kv, w_v))
+    )
+    with _shapes_explained(student, square, _project_candidates):
+        got = student(*inputs)
+    mistakes = _mistakes(_project_candidates(*inputs))
+    expect.equal(got, expected, on=on, what="(q, k, v)", mistakes=mistakes)
+
+
+# --- masks ----------------------------------------------------------------------------
+
+
+def _expect_boolean(got: Data, on: str) -> None:
+    """Name the two other kinds of mask: numbers 0 and 1, and 0 and -inf to add."""
+    if not isinstance(got, torch.Tensor) or got.dtype == torch.bool:
+        return
+    name = "numbers instead of True and False"
+    why = (
+        "The course's masks are boolean. A mask of numbers invites arithmetic with the "
+        "scores (0 times a score is an ordinary score, not 'never'), and ~mask fails."
+    )
+    if got.isneginf().any():
+        name = "an additive mask of 0 and −∞"
+        why = (
+            "The formula adds such a mask to the scores. In this course a mask is "
+            "boolean, True where a query may attend; the next functions turn it into "
+            "−∞ themselves."
+        )
+    _refuse(name, why, on=on, got=f"{got.dtype}", expected="torch.bool")
+
+
+def _causal_candidates(length: int) -> Iterator[Candidate]:
+    ones = torch.ones(length, length, dtype=torch.bool)
+    yield (
+        "upper triangle",
+        lambda: ones.triu(),
+        "Here every token attends to itself and to the future. Row i is the query at "
+        "position i; it may attend to the columns j <= i.",
+    )
+    yield (
+        "mask inverted",
+        lambda: ~ones.tril(),
+        "True marks what is forbidden. In this course, as in PyTorch's "
+        "scaled_dot_product_attention, True means 'may attend'.",
+    )
+    yield (
+        "off by one: the diagonal is blocked",
+        lambda: ones.tril(-1),
+        "A token may attend to itself. Without the diagonal the first token would have "
+        "nothing to attend to at all.",
+    )
+    yield (
+        "off by one: one future token is visible",
+        lambda: ones.tril(1),
+        "Position i sees position i + 1, the very token a decoder is to predict: such "
+        "a model looks brilliant in training and fails at generation.",
+    )
+    yield (
+        "nothing is masked",
+        lambda: ones,
+        "Every token may attend to every other; the future must be hidden.",
+    )
+
+
+@chapter.check(section="attention-masks")
+def causal_mask(student: StudentFunction, seed: int = 0) -> None:
+    """Lower triangular, boolean, for several lengths."""
+    lengths = _sizes(_random(seed), 2)
+    for length in (4, *lengths, 1):
+        on = f"causal_mask({length})"
+        got = student(length)
+        expect.tensor(got, shape=(length, length), finite=False, what="mask", on=on)
+        _expect_boolean(got, on)
+        position = torch.arange(length)
+        expect.equal(
+            got,
+            position[:, None] >= position[None, :],
+            on=on,
+            what="mask",
+            mistakes=_mistakes(_causal_candidates(length)),
+        )
+
+
+def _padding_candidates(lengths: torch.Tensor, width: int) -> Iterator[Candidate]:
+    keep = torch.zeros(len(lengths), width, dtype=torch.bool)
+    for row, length in enumerate(lengths.tolist()):
+        keep[row, :length] = True
+    yield (
+        "mask inverted",
+        lambda: ~keep[:, None, :],
+        "True marks the padding. In this course True means 'may attend', so it marks "
+        "the real tokens (torch.nn.MultiheadAttention has it the other way round).",
+    )
+    yield (
+        "off by one",
+        lambda: (torch.arange(width) <= lengths[:, None])[:, None, :],
+        "A sequence of length n has its tokens at the positions 0 … n-1, so position n "
+        "is padding already.",
+    )
+    yield (
+        "off by one",
+        lambda: (torch.arange(1, width + 1) < lengths[:, None])[:, None, :],
+        "A sequence of length n has its tokens at the positions 0 … n-1; position n-1 "
+        "is the last real one, and it was lost.",
+    )
+    yield (
+        "padding on the left",
+        lambda: keep.flip(-1)[:, None, :],
+        "The real tokens come first and the padding fills up the end.",
+    )
+    yield (
+        "masks queries instead of keys",
+        lambda: keep[:, :, None],
+        "The last axis of the scores is the keys', and padding must not be attended "
+        "to as a key: shape (B, 1, T). With (B, T, 1) all keys stay visible, and the "
+        "rows of padding have nothing to attend to.",
+    )
+    yield (
+        "masks queries, too",
+        lambda: keep[:, :, None] & keep[:, None, :],
+        "Only keys need hiding. Rows of padding that may attend to nothing are rows "
+        "of only −∞; leave them be and ignore their output.",
+    )
+    yield (
+        "the axis of the queries is missing",
+        lambda: keep,
+        "(B, T) does not line up with scores (B, T_q, T_k): broadcasting would take "
+        "the batch for the queries. An axis of size 1 in the middle, (B, 1, T), serves "
+        "all queries.",
+    )
+
+
+@chapter.check(section="attention-padding")
+def padding_mask(student: StudentFunction, seed: int = 0) -> None:
+    """Shape (B, 1, T), boolean, True for real tokens, whatever the lengths."""
+    generator = _random(seed)
+    hand = torch.tensor([2, 4, 1]), 5
+    batch, width = _sizes(generator, 2)
+    drawn = torch.randint(0, width, (batch,), generator=generator)
+    drawn[0] = width  # one sequence fills its row
+    for lengths, max_length in (hand, (drawn, width)):
+        on = f"padding_mask(lengths={lengths.tolist()}, max_length={max_length})"
+        shape = (len(lengths), 1, max_length)
+        got = student(lengths, max_length)
+        if isinstance(got, torch.Tensor) and got.dtype == torch.bool:
+            mistakes = _mistakes(_padding_candidates(lengths, max_length))
+            expect.name_mistake(got, mistakes, on, f"shape {shape}", 0)
+        expect.tensor(got, shape=shape, finite=False, what="the mask", on=on)
+        _expect_boolean(got, on)
+        rows = [[[j < n for j in range(max_length)]] for n in lengths.tolist()]
+        expect.equal(got, torch.tensor(rows), on=on, what="the mask")
+
+
+# --- masked softmax -------------------------------------------------------------------
+
+NEVER_MULTIPLY = (
+    "A product with the mask cannot hide a score: 0 is an ordinary score, exp(0) = 1, "
+    "so the hidden key keeps some weight; and with a mask of 0 and −∞, 0 times an "
+    "allowed score is 0, and −∞ times a negative score is +∞, times zero NaN. Where "
+    "the mask is False, put −∞ in place of the score."
+)
+
+
+def _masked_candidates(scores: torch.Tensor, mask: torch.Tensor) -> Iterator[Candidate]:
+    def soft(changed: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(changed, -1)
+
+    yield (
+        "mask inverted",
+        lambda: _weights(scores, ~mask),
+        "The allowed keys got no weight, the forbidden ones got it all. True means "
+        "'may attend': −∞ goes where the mask is False.",
+    )
+    yield (
+        "mask ignored",
+        lambda: soft(scores),
+        "These are the weights without any mask. Is `mask` used on the way?",
+    )
+    yield "mask multiplied into the scores", lambda: soft(scores * mask), NEVER_MULTIPLY
+    either = torch.where(mask, 0.0, -math.inf)
+    yield (
+        "mask multiplied into the scores",
+        lambda: soft(scores * either),
+        NEVER_MULTIPLY,
+    )
+    yield (
+        "mask added as 0 and 1",
+        lambda: soft(scores + mask.to(scores.dtype)),
+        "Adding True adds 1 to an allowed score: a nudge, not a prohibition. What is "
+        "forbidden has to become −∞.",
+    )
+    sums = (soft(scores) * mask).sum(-1)
+    yield (
+        "weights zeroed after the softmax without renormalising",
+        lambda: soft(scores) * mask,
+        f"The rows no longer sum to 1 (one sums to {sums.min():.3f}). Hide the scores "
+        "before the softmax: then the allowed keys share the whole weight.",
+    )
+    yield (
+        "−∞ put in after the softmax",
+        lambda: soft(scores).masked_fill(~mask, -math.inf),
+        "−∞ is a score, not a weight. Put it in before the softmax, which turns it "
+        "into a weight of exactly 0.",
+    )
+    for axis in range(scores.dim() - 1):
+        yield (
+            "softmax over the wrong axis",
+            lambda axis=axis: _weights(
+                scores.masked_fill(~mask, -math.inf).transpose(axis, -1)
+            ).transpose(axis, -1),
+            f"The weights sum to 1 along axis {axis} instead of the last: each row "
+            "belongs to one query and must sum to 1.",
+        )
+
+
+@chapter.check(section="attention-masks")
+def masked_softmax(
+    student: StudentFunction, softmax_student: StudentFunction, seed: int = 0
+) -> None:
+    """Scores of both signs and zero, masks that broadcast, rows without any key."""
+    with expect.relying_on(softmax, softmax_student):
+        _expect_masked_softmax(student, seed)
+
+
+def _expect_masked_softmax(student: StudentFunction, seed: int) -> None:
+    generator = _random(seed)
+    hand = torch.tensor([[1.0, -2.0, 0.0], [0.0, 3.0, -1.0]])
+    mask = torch.tensor([[True, True, False], [True, False, True]])
+    _expect_masked(student, hand, mask, f"scores {show(hand)}, mask {show(mask)}")
+    batch, heads, t_q, t_k = _sizes(generator, 4)
+    for shape, mask_shape in (
+        ((batch, t_q, t_k), (t_q, t_k)),
+        ((batch, t_q, t_k), (batch, 1, t_k)),
+        ((batch, heads, t_q, t_k), (batch, 1, t_q, t_k)),
+    ):
+        scores = 2 * _normal(generator, *shape)
+        scores[..., 0, :] = 0.0  # a query to which all keys are alike
+        mask = torch.rand(mask_shape, generator=generator) < 0.6
+        mask[..., 1], mask[..., 0] = True, False  # every row keeps and hides something
+        _expect_masked(student, scores, mask, f"scores {shape}, mask {mask_shape}")
+    scores = torch.tensor([[10_000.0, -10_000.0, 9_999.0], [0.0, -10_000.0, 2.0]])
+    mask = torch.tensor([[True, True, True], [False, True, False]])
+    _expect_masked(student, scores, mask, f"scores {show(scores)}, mask {show(mask)}")
+    plain = _normal(generator, batch, t_q, t_k)
+    on = "mask=None"
+    with _no_mask_handled():
+        got = student(plain)
+    expect.equal(got, _weights(plain), on=on)
+    _expect_empty_rows(student, generator)
+
+
+@contextlib.contextmanager
+def _none_handled(name: str, why: str) -> Iterator[None]:
+    """Name the mistake of using an argument that was left out."""
+    try:
+        yield
+    except StudentError as error:
+        if "None" not in error.text:
+            raise
+        got = f"{error.kind}: {describe_error(error)}"
+        _refuse(name, why, on=error.call, got=got)
+
+
+def _no_mask_handled() -> contextlib.AbstractContextManager[None]:
+    why = "The mask is optional. Without one, every key may be attended to."
+    return _none_handled("mask=None is not handled", why)
+
+
+def _expect_masked(
+    student: StudentFunction, scores: torch.Tensor, mask: torch.Tensor, on: str
+) -> None:
+    expected = _weights(scores, mask)
+    mistakes = _mistakes(_masked_candidates(scores, mask))
+    got = student(scores, mask)
+    expect.equal(got, expected, on=on, mistakes=mistakes)
+
+
+NOTHING = (
+    "This query may attend to nothing (padding, for example). 'Nothing' means weights "
+    "of 0, so that nothing is mixed in."
+)
+
+
+def _expect_empty_rows(student: StudentFunction, generator: torch.Generator) -> None:
+    scores = _normal(generator, 2, 3)
+    mask = torch.tensor([[False, False, False], [True, False, True]])
+    on = f"scores {show(scores)}, mask {show(mask)}: the first row has no key"
+    got = student(scores, mask)
+    expect.tensor(got, shape=(2, 3), finite=False, on=on)
+    _expect_rows_without_keys_zero(got[0], on)
+    expect.equal(got, _weights(scores, mask), on=on)
+    cotangent = _normal(generator, 2, 3)
+    found = student.gradients(scores, mask, cotangent=cotangent).inputs[0]
+    on = f"the gradient with respect to the scores, mask {show(mask)}"
+    _expect_some_gradient(found, on)
+    name = "NaN gradient on fully masked rows"
+    why = (
+        "The weights are right, the backward pass is not: it runs through a 0/0 or "
+        "∞-∞ that was only replaced afterwards, and NaN times 0 stays NaN. One such "
+        "row would spoil all parameters in one step. Replace the scores before the "
+        "softmax (masked_fill or torch.where) and keep the division from being 0/0."
+    )
+    _expect_finite(found, on=on, mistake=name, why=why)
+    (wanted,) = torch.autograd.grad(
+        (_weights(scores.requires_grad_(), mask)[1] * cotangent[1]).sum(), scores
+    )
+    expect.equal(found, wanted, on=on, what="the gradient")
+
+
+def _expect_rows_without_keys_zero(row: torch.Tensor, on: str) -> None:
+    why = NOTHING + " A softmax over only −∞ computes 0/0."
+    _expect_finite(row, on=on, mistake="NaN on fully masked rows", why=why)
+    if (row.abs() > 1e-6).any():
+        why = NOTHING + (
+            " With −1e9 or the like in every place, the row is a row of equal scores, "
+            "and the softmax shares the weight out among keys that are all forbidden."
+        )
+        zero = show(torch.zeros_like(row))
+        name = "a large negative number instead of −∞"
+        _refuse(name, why, on=on, got=show(row), expected=zero)
+
+
+# --- scaled dot-product attention -----------------------------------------------------
+
+
+def _attention_candidates(q, k, v, mask=None) -> Iterator[Candidate]:
+    d_k, d_v = q.shape[-1], v.shape[-1]
+    raw = q @ k.mT
+    allowed = torch.ones(raw.shape, dtype=torch.bool) if mask is None else mask
+    right = _weights(raw / math.sqrt(d_k), mask)
+
+    def attend(weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return weights @ v, weights
+
+    yield (
+        "missing the scaling by 1/√d_k",
+        lambda: attend(_weights(raw, mask)),
+        f"A score is a sum of d_k = {d_k} products, so it grows with √d_k. Divide the "
+        "scores by √d_k before the softmax.",
+    )
+    yield (
+        "scaled by √d_v instead of √d_k",
+        lambda: attend(_weights(raw / math.sqrt(d_v), mask)),
+        f"A score is a sum over the d_k = {d_k} features of query and key; the width "
+        f"d_v = {d_v} of the values plays no part in it. Take the width from q or k.",
+    )
+    yield (
+        "scaled by d_k instead of √d_k",
+        lambda: attend(_weights(raw / d_k, mask)),
+        "The root is missing, or 1/√d_k was applied twice. The variance of a score is "
+        "d_k, so its spread is √d_k; dividing by d_k makes all weights nearly equal.",
+    )
+    yield (
+        "multiplied by √d_k instead of divided",
+        lambda: attend(_weights(raw * math.sqrt(d_k), mask)),
+        "The scores got larger still. Divide them by √d_k.",
+    )
+    yield (
+        "scaled by the number of keys",
+        lambda: attend(_weights(raw / math.sqrt(k.shape[-2]), mask)),
+        "The root was taken of T_k, the second last axis. The width d_k is the last.",
+    )
+    yield (
+        "scaled by the number of queries",
+        lambda: attend(_weights(raw / math.sqrt(q.shape[-2]), mask)),
+        "The root was taken of T_q, the second last axis. The width d_k is the last.",
+    )
+    yield (
+        "scaled after the softmax",
+        lambda: attend(_weights(raw, mask) / math.sqrt(d_k)),
+        "The rows no longer sum to 1. The division tames the scores, so it comes "
+        "before the softmax.",
+    )
+    for name, answer, why in _masked_candidates(raw / math.sqrt(d_k), allowed):
+        if mask is not None or "axis" in name:
+            yield name, lambda answer=answer: attend(answer()), why
+    yield (
+        "queries and keys exchanged",
+        lambda: attend(_weights(raw.mT / math.sqrt(d_k), mask)),
+        "Row i of the scores belongs to query i, column j to key j: shape "
+        "(…, T_q, T_k). K Qᵀ is its transpose, and its softmax sums over the queries.",
+    )
+    yield (
+        "output from the keys instead of the values",
+        lambda: (right @ k, right),
+        f"The output has d_k = {d_k} features instead of d_v = {d_v}. Keys only decide "
+        "the weights; what is averaged is the values.",
+    )
+    yield (
+        "values mixed by columns",
+        lambda: (right @ v.mT, right),
+        "The output is a mix of the rows of V, one row a token: weights times V, "
+        "without a transpose.",
+    )
+    yield (
+        "weights transposed before mixing",
+        lambda: (right.mT @ v, right),
+        "Row i of the weights mixes the values for query i; the transpose would mix "
+        "with numbers that do not sum to 1.",
+    )
+    yield (
+        "weights returned first",
+        lambda: (right, right @ v),
+        "The order is (output, weights).",
+    )
+    yield (
+        "scores returned instead of weights",
+        lambda: (right @ v, raw / math.sqrt(d_k)),
+        "The second result is what the softmax gives: rows that sum to 1.",
+    )
+    yield (
+        "only the output is returned",
+        lambda: right @ v,
+        "The function returns a pair: the output and the weights it was mixed with.",
+    )
+
+
+@chapter.check(section="attention-weighted-average")
+def scaled_dot_product_attention(
+    student: StudentFunction, masked_softmax_student: StudentFunction, seed: int = 0
+) -> None:
+    """By hand, and against PyTorch's own, with masks, any leading axes, gradients."""
+    with expect.relying_on(_masked_softmax_alone, masked_softmax_student):
+        _expect_attention_function(student, seed)
+
+
+@chapter.check(section="attention-masks")
+def _masked_softmax_alone(student: StudentFunction, seed: int = 0) -> None:
+    _expect_masked_softmax(student, seed)
+
+
+def _expect_attention_function(student: StudentFunction, seed: int) -> None:
+    generator = _random(seed)
+    t_q, t_k, d_k, d_v, batch, heads = _sizes(generator, 6)
+    plain = (
+        _normal(generator, t_q, d_k),
+        _normal(generator, t_k, d_k),
+        _normal(generator, t_k, d_v),
+    )
+    _expect_attention(student, *plain)
+    _expect_attention(student, *plain, _draw_mask(generator, t_q, t_k))
+    q = torch.tensor([[2.0, 0.0, 0.0, 0.0]])
+    k = torch.tensor([[math.log(3), 0.0, 0.0, 0.0], [0.0, 5.0, 0.0, 0.0]])
+    v = torch.tensor([[4.0, 0.0, 8.0], [0.0, 4.0, 0.0]])
+    hand = torch.tensor([[3.0, 1.0, 6.0]]), torch.tensor([[0.75, 0.25]])
+    _expect_attention(student, q, k, v, on="the example by hand", expected=hand)
+    for leading, mask_shape in (
+        ((batch,), (t_q, t_k)),
+        ((batch,), (batch, 1, t_k)),
+        ((batch, heads), (batch, 1, t_q, t_k)),
+        ((batch, heads), None),
+    ):
+        q = _normal(generator, *leading, t_q, d_k)
+        k = _normal(generator, *leading, t_k, d_k)
+        v = _normal(generator, *leading, t_k, d_v)
+        mask = mask_shape and _draw_mask(generator, *mask_shape)
+        with _two_dimensional_named(len(leading) + 2):
+            _expect_attention(student, q, k, v, mask)
+    _expect_attention_large(student, generator)
+    _expect_attention_empty(student, generator)
+
+
+def _draw_mask(generator: torch.Generator, *shape: int) -> torch.Tensor:
+    mask = torch.rand(shape, generator=generator) < 0.6
+    mask[..., 1], mask[..., 0] = True, False
+    return mask
+
+
+@contextlib.contextmanager
+def _more_axes_named(name: str, why: str) -> Iterator[None]:
+    """Name what fails with leading axes although it was right without them."""
+    try:
+        yield
+    except StudentError as error:
+        if error.kind in ("NotImplementedError", "signature"):
+            raise
+        got = f"{error.kind}: {describe_error(error)}"
+        _refuse(name, why, on=error.call, got=got)
+    except CheckFailure as failure:
+        seen = f"\nWhat came out looks like: {failure.what}." if failure.mistake else ""
+        failure.what, failure.mistake, failure.why = name, name, why + seen
+        raise
+
+
+def _two_dimensional_named(axes: int) -> contextlib.AbstractContextManager[None]:
+    if axes == 2:
+        return contextlib.nullcontext()
+    why = (
+        f"One sequence works, {axes} axes do not. Count from the end: exchange the "
+        "last two with .mT or .transpose(-2, -1) (.T turns all of them round), take "
+        "sizes as shape[-1] and shape[-2], sum over dim=-1."
+    )
+    return _more_axes_named("only works for 2-D inputs", why)
+
+
+def _expect_attention(
+    student: StudentFunction, q, k, v, mask=None, on: str = "", expected=None
+) -> None:
+    shapes = [f"{n} {tuple(x.shape)}" for n, x in (("q", q), ("k", k), ("v", v))]
+    shapes += [] if mask is None else [f"mask {tuple(mask.shape)}"]
+    generator = _random(2)
+    square = tuple(_normal(generator, 4, 4) for _ in range(3))
+    square += () if mask is None else (torch.ones(4, 4, dtype=torch.bool).tril(),)
+    inputs = (q, k, v) if mask is None else (q, k, v, mask)
+    plain = q.dim() == 2
+    with (
+        _shapes_explained(student, square, _attention_candidates)
+        if plain
+        else contextlib.nullcontext(),
+        _no_mask_handled() if mask is None else contextlib.nullcontext(),
+    ):
+        got = student(*inputs)
+    mistakes = _mistakes(_attention_candidates(*inputs))
+    wanted = expected or _attend(q, k, v, mask)
+    _expect_pair(got, wanted, on or ", ".join(shapes), mistakes)
+
+
+def _expect_pair(
+    got: Data, expected: tuple, on: str, mistakes: Iterable[Mistake]
+) -> None:
+    """Expect (output, weights); name known mistakes, then look at one after another."""
+    if not expect.close(got, expected):
+        for mistake in mistakes:
+            if expect.close(got, mistake.value):
+                say = {"got": _show_pair(got), "expected": _show_pair(expected)}
+                _refuse(mistake.name, mistake.why, on=on, **say)
+    if not (isinstance(got, tuple) and len(got) == 2):
+        why = "The function ends without `return`." if got is None else ""
+        what = "the result is not a pair (output, weights)"
+        wanted = _show_pair(expected)
+        expect.true(False, what, on=on, got=show(got), expected=wanted, why=why)
+    expect.equal(got[1], expected[1], on=on, what="weights")
+    expect.equal(got[0], expected[0], on=on, what="output")
+
+
+def _show_pair(pair: Data) -> str:
+    """Write output and weights by their shapes and first rows."""
+    if isinstance(pair, torch.Tensor):
+        return f"one tensor {_first_row(pair)}"
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        return show(pair)
+    return "\n".join(
+        f"{name:<7} {_first_row(part)}"
+        for name, part in zip(("output", "weights"), pair, strict=True)
+    )
+
+
+def _first_row(part: Data) -> str:
+    if not isinstance(part, torch.Tensor) or part.dim() < 2:
+        return show(part)
+    row = part.reshape(-1, part.shape[-1])[0]
+    return f"{tuple(part.shape)}, first row {show(row)}"
+
+
+def _expect_attention_large(
+    student: StudentFunction, generator: torch.Generator
+) -> None:
+    q, k = 100 * _normal(generator, 3, 4), 100 * _normal(generator, 5, 4)
+    v = _normal(generator, 5, 2)
+    on = "queries and keys a hundred times as large"
+    got = student(q, k, v)
+    if isinstance(got, tuple) and got:
+        why = "Scores of some ten thousand overflow in exp. Is it your own softmax?"
+        name = "not stable for large scores"
+        _expect_finite(got[-1], on=on, mistake=name, why=why)
+    _expect_pair(got, _attend(q, k, v), on, ())
+
+
+def _expect_attention_empty(
+    student: StudentFunction, generator: torch.Generator
+) -> None:
+    q, k = _normal(generator, 3, 4), _normal(generator, 5, 4)
+    v = _normal(generator, 5, 2)
+    mask = torch.ones(3, 5, dtype=torch.bool)
+    mask[1], mask[2, :2] = False, False
+    on = "q (3, 4), k (5, 4), v (5, 2), a mask whose row 1 is all False"
+    got = student(q, k, v, mask)
+    if isinstance(got, tuple) and len(got) == 2 and isinstance(got[1], torch.Tensor):
+        _expect_rows_without_keys_zero(got[1][1], on)
+    _expect_pair(got, _attend(q, k, v, mask), on, ())
+    cotangent = _normal(generator, 3, 2)
+    found = student.gradients(
+        q, k, v, mask, wrt=(0, 1, 2), cotangent=cotangent, output=0
+    ).inputs
+    inputs = [x.clone().requires_grad_() for x in (q, k, v)]
+    kept = torch.tensor([0, 2])  # PyTorch's own gradient of the row without keys aside
+    output = _attend(inputs[0][kept], *inputs[1:], mask[kept])[0]
+    wanted = torch.autograd.grad((output * cotangent[kept]).sum(), inputs)
+    for name, got_one, wanted_one in zip("qkv", found, wanted, strict=True):
+        where = f"the gradient with respect to {name}; {on}"
+        _expect_some_gradient(got_one, where)
+        mistake = "NaN gradient on fully masked rows"
+        why = "A row without keys spoils the backward pass: see masked_softmax."
+        _expect_finite(got_one, on=where, mistake=mistake, why=why)
+        expect.equal(got_one, wanted_one, on=where, what=f"the gradient of {name}")
+
+
+# --- the attention layer --------------------------------------------------------------
+
+
+def _layer_candidates(x_q, x_kv, w_q, w_k, w_v, mask=None) -> Iterator[Candidate]:
+    def attend(a, b, c, allowed=mask, scale=None):
+        return _attend(a if scale is None else a * scale, b, c, allowed)
+
+    d_model, d_k = w_q.shape
+    q, k, v = x_q @ w_q, x_kv @ w_k, x_kv @ w_v
+    roles = (
+        "The queries come from x_q, the sequence that is being enriched; keys and "
+        "values both come from x_kv, the one that is looked up."
+    )
+    yield (
+        "queries and keys both from x_kv",
+        lambda: attend(x_kv @ w_q, k, x_q @ w_v),
+        roles + " Otherwise the weights do not connect the two sequences at all.",
+    )
+    yield (
+        "queries from x_kv, too",
+        lambda: attend(x_kv @ w_q, k, v),
+        roles + " Here x_q does not enter the result.",
+    )
+    yield (
+        "x_kv is ignored",
+        lambda: attend(q, x_q @ w_k, x_q @ w_v),
+        roles + " Here x_q attends to itself only.",
+    )
+    yield "keys from x_q", lambda: attend(q, x_q @ w_k, v), roles
+    yield "values from x_q", lambda: attend(q, k, x_q @ w_v), roles
+    yield (
+        "x_q and x_kv exchanged",
+        lambda: attend(x_kv @ w_q, x_q @ w_k, x_q @ w_v),
+        roles,
+    )
+    yield (
+        "w_q and w_k exchanged",
+        lambda: attend(x_q @ w_k, x_kv @ w_q, v),
+        "Queries are made with w_q and keys with w_k. The shapes fit either way; the "
+        "scores of self-attention come out transposed.",
+    )
+    root = math.sqrt(d_k)
+    yield (
+        "missing the scaling by 1/√d_k",
+        lambda: attend(q, k, v, scale=root),
+        "The scores are not divided by √d_k. If the module calls your own "
+        "scaled_dot_product_attention, look there.",
+    )
+    yield (
+        "scaled by √d_model instead of √d_k",
+        lambda: attend(q, k, v, scale=root / math.sqrt(d_model)),
+        f"A score is a sum over the d_k = {d_k} features of a projected query, not "
+        f"over the d_model = {d_model} of the input.",
+    )
+    yield (
+        "scaled twice",
+        lambda: attend(q, k, v, scale=1 / root),
+        "scaled_dot_product_attention divides by √d_k already.",
+    )
+    if mask is not None:
+        yield (
+            "mask ignored",
+            lambda: attend(q, k, v, allowed=None),
+            "The layer takes a mask but does not hand it on.",
+        )
+        yield (
+            "mask inverted",
+            lambda: attend(q, k, v, allowed=~mask),
+            "True means 'may attend'; hand the mask on as it is.",
+        )
+    yield (
+        "weights returned first",
+        lambda: _attend(q, k, v, mask)[::-1],
+        "The order is (output, weights).",
+    )
+    yield (
+        "only the output is returned",
+        lambda: _attend(q, k, v, mask)[0],
+        "forward returns a pair: the output and the weights it was mixed with.",
+    )
+
+
+@chapter.check(section="attention-cross")
+def attention_module(
+    student: StudentModule,
+    attention_student: StudentFunction,
+    project_student: StudentFunction,
+    seed: int = 0,
+) -> None:
+    """Parameters, self- and cross-attention with given weights, masks, gradients."""
+    with (
+        expect.relying_on(_attention_alone, attention_student),
+        expect.relying_on(project_qkv, project_student),
+    ):
+        _expect_layer(student, seed)
+
+
+@chapter.check(section="attention-weighted-average")
+def _attention_alone(student: StudentFunction, seed: int = 0) -> None:
+    _expect_attention_function(student, seed)
+
+
+def _expect_layer(student: StudentModule, seed: int) -> None:
+    generator = _random(seed)
+    t_q, t_kv, d_model, d_k, d_v, batch = _sizes(generator, 6)
+    build = f"Attention(d_model={d_model}, d_k={d_k}, d_v={d_v})"
+    layer = student.build(d_model, d_k, d_v)
+    shapes = {"w_q": (d_model, d_k), "w_k": (d_model, d_k), "w_v": (d_model, d_v)}
+    _expect_parameters(layer, shapes, build)
+    state = {name: _normal(generator, *shape) for name, shape in shapes.items()}
+    layer.load_state_dict(state)
+    x_q = _normal(generator, batch, t_q, d_model)
+    x_kv = _normal(generator, batch, t_kv, d_model)
+    weights = tuple(state.values())
+    for x, on in ((x_q[0], "one sequence"), (x_q, "a batch"), (x_kv, "a batch")):
+        on = f"{build}, self-attention over {on} {tuple(x.shape)}"
+        why = (
+            "Called with x_q alone, the layer is self-attention: keys and values come "
+            "from x_q as well."
+        )
+        with _none_handled("x_kv=None is not handled", why):
+            got = layer(x)
+        _expect_layer_pair(got, x, x, weights, None, on)
+    square = tuple(_normal(generator, 4, 4) for _ in range(5))
+    trial = student.build(4, 4, 4)
+
+    def on_square(*inputs: torch.Tensor) -> Data:
+        trial.load_state_dict(dict(zip(shapes, inputs[2:], strict=True)))
+        return trial(*inputs[:2])
+
+    on = f"{build}, x_q {tuple(x_q.shape)}, x_kv {tuple(x_kv.shape)}"
+    with _shapes_explained(on_square, square, _layer_candidates):
+        got = layer(x_q, x_kv)
+        _expect_layer_pair(got, x_q, x_kv, weights, None, on)
+        mask = _draw_mask(generator, batch, 1, t_kv)
+        got = layer(x_q, x_kv, mask)
+    on += f", mask {tuple(mask.shape)}"
+    _expect_layer_pair(got, x_q, x_kv, weights, mask, on)
+    _expect_layer_gradients(layer, x_q, x_kv, on)
+    _expect_layer_start(student)
+
+
+def _expect_layer_pair(got, x_q, x_kv, weights, mask, on: str) -> None:
+    w_q, w_k, w_v = weights
+    expected = _attend(x_q @ w_q, x_kv @ w_k, x_kv @ w_v, mask)
+    candidates = _layer_candidates(x_q, x_kv, *weights, mask)
+    _expect_pair(got, expected, on, _mistakes(candidates))
+
+
+def _expect_parameters(
+    layer: StudentInstance, shapes: dict[str, tuple[int, ...]], on: str
+) -> None:
+    """Expect parameters of these names and shapes, and no others."""
+    state, names = layer.state_dict(), layer.parameter_names()
+    expected = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    got = ", ".join(f"{name} {tuple(x.shape)}" for name, x in state.items())
+    say = {"on": on, "got": got or "no parameters", "expected": expected}
+
+    missing = [name for name in shapes if name not in names]
+    extra = [name for name in names if name not in shapes]
+    wrong = [
+        name for name in shapes if name in state and state[name].shape != shapes[name]
+    ]
+    for condition, name, why in (
+        (
+            any("bias" in name for name in names),
+            "the projections have a bias",
+            "Here y = x W, without a bias.",
+        ),
+        (
+            any(name.endswith(".weight") for name in names),
+            "nn.Linear instead of nn.Parameter",
+            "nn.Linear would do the same work, but it hides the matrix and stores its "
+            "transpose. Here the matrices themselves are the parameters: "
+            "self.w_q = nn.Parameter(...).",
+        ),
+        (
+            missing == ["w_k"]
+            and not extra
+            and "w_k" in state
+            and not wrong
+            and torch.equal(state["w_k"], state["w_q"]),
+            "one matrix for queries and keys",
+            "w_k is the same parameter as w_q. Then every score of self-attention is "
+            "symmetric, S = Sᵀ: 'car' would find 'blue' as much as 'blue' finds 'car'.",
+        ),
+        (
+            bool(missing) and not extra,
+            "the weights are not nn.Parameters",
+            f"{', '.join(missing)} is not among the parameters. Only an nn.Parameter "
+            "that is an attribute of the module is found by an optimiser: an ordinary "
+            "tensor or a buffer stays as it is.",
+        ),
+        (
+            bool(missing),
+            "the parameters have other names",
+            "The check loads its own numbers by name: keep the names of the docstring.",
+        ),
+        (
+            bool(extra),
+            "one parameter too many",
+            f"{', '.join(extra)} is not asked for.",
+        ),
+        (
+            bool(wrong)
+            and all(state[n].shape == shapes[n][::-1] for n in wrong)
+            and wrong != ["v"],
+            "weights stored transposed",
+            "Vectors are rows, y = x W, so a matrix is (width in, width out). Only "
+            "torch.nn.Linear stores the transpose.",
+        ),
+        (
+            wrong == ["v"] and state["v"].dim() == 2,
+            "v is a matrix with one column",
+            "v is a vector, (d_hidden,). The product of (..., d_hidden) with it leaves "
+            "no axis behind, so there is nothing to squeeze away.",
+        ),
+        (
+            bool(wrong),
+            "parameters of other shapes",
+            f"Look at {', '.join(wrong)}.",
+        ),
+    ):
+        if condition:
+            _refuse(name, why, **say)
+
+
+def _expect_layer_gradients(layer: StudentInstance, x_q, x_kv, on: str) -> None:
+    found = layer.gradients(x_q, x_kv, wrt=(0, 1), output=0)
+    everything = dict(zip(("x_q", "x_kv"), found.inputs, strict=True))
+    for name, gradient in (everything | found.parameters).items():
+        where = f"the gradient with respect to {name}; {on}"
+        _expect_some_gradient(gradient, where)
+        what = "the gradient is zero"
+        expect.true(bool(gradient.abs().sum() > 0), what, on=where)
+
+
+def _expect_layer_start(student: StudentModule) -> None:
+    d_model = 64
+    state = student.build(d_model, 48, 32).state_dict()
+    for name, matrix in state.items():
+        spread = matrix.std().item()
+        say = {
+            "on": f"Attention(d_model={d_model}, d_k=48, d_v=32), freshly built",
+            "got": f"{name} with a standard deviation of {spread:.3f}",
+            "expected": f"about 1/√d_model = {d_model**-0.5:.3f}",
+        }
+        if spread > 3 * d_model**-0.5:
+            why = (
+                "With entries of standard deviation 1, queries and keys grow with "
+                "√d_model, and the softmax is saturated before the first step. Divide "
+                "by √d_model."
+            )
+            _refuse("the weights start too large", why, **say)
+        if not spread > 0.1 * d_model**-0.5:
+            why = (
+                "With equal entries, all features get the same gradient; with zeros in "
+                "w_q and w_k, these two get none at all. Start from random numbers."
+            )
+            _refuse("the weights all start alike", why, **say)
+
+
+# --- the geometric example ------------------------------------------------------------
+
+ANGLES = (-math.pi / 4, math.pi / 8, 5 * math.pi / 16)
+
+
+def _rotation(angle: float) -> torch.Tensor:
+    c, s = math.cos(angle), math.sin(angle)
+    return torch.tensor([[c, -s], [s, c]])
+
+
+def _geometry(q, k, v, scale: float = math.sqrt(2), axis: int = -1) -> dict:
+    scores = q @ k.T
+    weights = torch.softmax(scores / scale, axis)
+    return {
+        "scores": scores,
+        "scaled": scores / scale,
+        "weights": weights,
+        "output": weights @ v,
+    }
+
+
+def _geometric_candidates() -> Iterator[Candidate]:
+    q, k, v = map(_rotation, ANGLES)
+    yield (
+        "rotations applied to column vectors",
+        lambda: _geometry(q.T, k.T, v.T),
+        "Vectors are rows here and stand on the left: Q = X W_Q. W x (or X times the "
+        "transpose) turns the other way, and the scores come out transposed.",
+    )
+    yield (
+        "queries and keys exchanged",
+        lambda: _geometry(k, q, v),
+        "The scores are transposed. Row i belongs to query i: the entry [1, 0] is the "
+        "score of the query 'car' with the key 'blue', Q Kᵀ and not K Qᵀ.",
+    )
+    yield (
+        "missing the scaling by 1/√d_k",
+        lambda: _geometry(q, k, v, scale=1.0),
+        "d_k is 2 here: divide the scores by √2.",
+    )
+    yield (
+        "scaled by d_k instead of √d_k",
+        lambda: _geometry(q, k, v, scale=2.0),
+        "d_k is 2 here: divide the scores by √2.",
+    )
+    yield (
+        "softmax over the wrong axis",
+        lambda: _geometry(q, k, v, axis=0),
+        "The columns sum to 1. Each row belongs to one query and must sum to 1.",
+    )
+    yield (
+        "values mixed by columns",
+        lambda: _geometry(q, k, v) | {"output": _geometry(q, k, v)["weights"] @ v.T},
+        "The output is weights times V, a mix of the rows of V, without a transpose.",
+    )
+    yield (
+        "degrees instead of radians",
+        lambda: _geometry(*(_rotation(math.degrees(angle)) for angle in ANGLES)),
+        "math.cos and torch.cos take radians: use the angles as they stand.",
+    )
+
+
+@chapter.check(section="attention-geometry")
+def geometric_example(
+    student: StudentFunction, attention_student: StudentFunction, seed: int = 0
+) -> None:
+    """Check the four matrices to 1e-3, and who attends to whom."""
+    with expect.relying_on(_attention_alone, attention_student):
+        _expect_geometry(student)
+
+
+def _expect_geometry(student: StudentFunction) -> None:
+    right = {  # to four decimals, worked out with a calculator
+        "scores": torch.tensor([[0.3827, 0.9239], [-0.9239, 0.3827]]),
+        "scaled": torch.tensor([[0.2706, 0.6533], [-0.6533, 0.2706]]),
+        "weights": torch.tensor([[0.4055, 0.5945], [0.2842, 0.7158]]),
+        "output": torch.tensor([[0.7196, -0.0068], [0.7531, 0.1614]]),
+    }
+    got = student()
+    _expect_dict(got, (*right, "car_to_blue"))
+    matrices = {
+        key: _expect_numbers(got[key], (2, 2), repr(key)).detach() for key in right
+    }
+    on = "the rotations by -π/4, π/8 and 5π/16"
+    for mistake in _mistakes(_geometric_candidates()):
+        if expect.close(matrices, mistake.value, BY_HAND):
+            parts = {"got": matrices, "expected": right}
+            say = {
+                label: f"scores {show(each['scores'])}\noutput {show(each['output'])}"
+                for label, each in parts.items()
+            }
+            _refuse(mistake.name, mistake.why, on=on, **say)
+    for key in ("scores", "scaled", "weights"):
+        expect.equal(matrices[key], right[key], what=key, on=on, tolerance=BY_HAND)
+    _expect_geometric_output(matrices["output"], right["output"], on)
+    swapped = "rows and columns exchanged"
+    why = (
+        "0.594 is the weight with which 'blue' (row 0, the query) attends to 'car'. "
+        "The token that is being enriched is the row: 'car' is row 1."
+    )
+    name = "a score instead of a weight"
+    score = "This is a score. The weight is what the softmax makes of its row."
+    value = got["car_to_blue"]
+    value = round(value.item() if isinstance(value, torch.Tensor) else value, 3)
+    known = {0.594: (swapped, why), 0.595: (swapped, why)}
+    known |= {-0.924: (name, score), -0.653: (name, score)}
+    _expect_answer({"car_to_blue": value}, "car_to_blue", 0.284, known)
+
+
+def _expect_geometric_output(got, right, on: str) -> None:
+    say = {"on": f"output, for {on}", "got": show(got)}
+    if (got[1, 1] - right[0, 1]).abs() < 2 * BY_HAND:
+        why = (
+            "Source 0 calls -0.007 the product of the second row of the weights with "
+            "the second column of V. It is that of the first row, output[0, 1]. "
+            "Multiply again for row 1: .2842 and .7158 with the second column of V."
+        )
+        _refuse("−0.007 written for A₂ · V⁽²⁾", why, **say)
+    if got[1, 0] < got[0, 0]:
+        why = (
+            "Source 0 reads a 'slightly smaller contribution' off the angle. But an "
+            "entry is a product, not an angle: the second row of the weights is longer "
+            "(0.770 against 0.720), and output[1, 0] is larger than output[0, 0]."
+        )
+        _refuse("the second row's first entry is smaller", why, **say)
+    expect.equal(got, right, what="output", on=on, tolerance=BY_HAND)
+
+
+@chapter.check(section="attention-geometry")
+def redirecting_angles(student: StudentFunction, seed: int = 0) -> None:
+    """Row 1 attends to column 0 with a weight above .6, however the pair is turned."""
+    got = student()
+    on = "(theta_q, theta_k) in radians"
+    pair = isinstance(got, (tuple, list)) and len(got) == 2
+    what = "the result is not a pair of angles"
+    expect.true(pair, what, on=on, got=show(got), expected="(theta_q, theta_k)")
+    angles = [x.item() if isinstance(x, torch.Tensor) else x for x in got]
+    numbers = all(type(x) in (int, float) and math.isfinite(x) for x in angles)
+    expect.true(numbers, "the angles are not numbers", on=on, got=show(got))
+    turned = _rotation(0.7 * seed)  # turning both words changes nothing: try another
+    weights = _redirected(turned, *angles)
+    found = f"weights {show(weights)} for {tuple(round(x, 4) for x in angles)}"
+    say = {"on": on, "got": found, "expected": "weights[1, 0] > 0.6"}
+    if weights[1, 0] > 0.6:
+        return
+    if expect.close(angles, list(ANGLES[:2]), BY_HAND):
+        why = (
+            "With -π/4 and π/8 the key of 'blue' points away from the query of 'car': "
+            "their score is -0.924, the smallest of the four."
+        )
+        _refuse("the angles of source 0", why, **say)
+    if _redirected(turned, *map(math.radians, angles))[1, 0] > 0.6:
+        why = "In degrees these angles would do. Give them in radians: 180° is π."
+        _refuse("angles in degrees", why, **say)
+    if weights[0, 1] > 0.6:
+        why = (
+            "weights[0, 1] is large: there 'blue' is the query. Row 1, 'car', is the "
+            "one to be enriched, so it is weights[1, 0] that must grow."
+        )
+        _refuse("'blue' attends to 'car' instead", why, **say)
+    if weights[1, 0] > 0.5:
+        why = (
+            "The direction is right: 'car' prefers 'blue' by a little. Turn the query "
+            "of 'car' further away from its own key; a negative score there helps."
+        )
+        _refuse("the weight is not yet above 0.6", why, **say)
+    why = (
+        "A score of two unit vectors is the cosine of the angle between them. The "
+        "query of 'car' must point towards the key of 'blue'; draw both."
+    )
+    _refuse("'car' still attends to itself more than to 'blue'", why, **say)
+
+
+def _redirected(x: torch.Tensor, theta_q: float, theta_k: float) -> torch.Tensor:
+    q, k = x @ _rotation(theta_q), x @ _rotation(theta_k)
+    return _attend(q, k, x)[1]
+
+
+# --- the Jacobian of softmax ----------------------------------------------------------
+
+
+def _jacobian_candidates(p: torch.Tensor) -> Iterator[Candidate]:
+    outer = p[..., :, None] * p[..., None, :]
+    diagonal = torch.diag_embed(p)
+    yield (
+        "only the diagonal",
+        lambda: torch.diag_embed(p * (1 - p)),
+        "Every probability depends on every score: raising one score lowers the "
+        "others, so off the diagonal stands −p_i p_j.",
+    )
+    yield (
+        "plus instead of minus",
+        lambda: diagonal + outer,
+        "Raising one score takes weight from the others: the entries off the diagonal "
+        "are negative, and every row sums to 0.",
+    )
+    yield (
+        "the sign is reversed",
+        lambda: outer - diagonal,
+        "Raising a score raises its own probability: the diagonal is positive.",
+    )
+    yield (
+        "the diagonal lacks its own term",
+        lambda: -outer,
+        "−p_i p_j holds off the diagonal. On the diagonal it is p_i − p_i p_i.",
+    )
+    yield (
+        "the outer product is missing",
+        lambda: diagonal,
+        "diag(p) is what would come out if the denominator did not change. It does: "
+        "subtract p_i p_j everywhere.",
+    )
+    yield (
+        "p_i (1 − p_j) everywhere",
+        lambda: p[..., :, None] * (1 - p[..., None, :]),
+        "That is the case i = j only. For i ≠ j the 1 is a 0: −p_i p_j.",
+    )
+    again = torch.softmax(p, -1)
+    yield (
+        "softmax applied again",
+        lambda: torch.diag_embed(again) - again[..., :, None] * again[..., None, :],
+        "The argument is the probabilities already, not the scores.",
+    )
+
+
+@chapter.check(section="attention-jacobian")
+def softmax_jacobian(student: StudentFunction, seed: int = 0) -> None:
+    """Check by hand, against autograd's Jacobian, for any leading axes, saturated."""
+    generator = _random(seed)
+    hand = torch.tensor([0.5, 0.3, 0.2])
+    expected = torch.tensor(
+        [[0.25, -0.15, -0.10], [-0.15, 0.21, -0.06], [-0.10, -0.06, 0.16]]
+    )
+    _expect_jacobian(student, hand, expected, "p = [0.5, 0.3, 0.2]")
+    a, b, n = _sizes(generator, 3)
+    for shape in ((n,), (b, n), (a, b, n)):
+        scores = 2 * _normal(generator, *shape)
+        rows = [_autograd_jacobian(row) for row in scores.reshape(-1, n)]
+        wanted = torch.stack(rows).reshape(*shape, n)
+        p = torch.softmax(scores, -1)
+        if len(shape) == 1:
+            _expect_jacobian(student, p, wanted, f"p of shape {shape}")
+            continue
+        with _one_row_named():
+            _expect_jacobian(student, p, wanted, f"p of shape {shape}")
+    certain = torch.tensor([1.0, 0.0, 0.0, 0.0])
+    _expect_jacobian(student, certain, torch.zeros(4, 4), "p = [1, 0, 0, 0]")
+
+
+def _autograd_jacobian(scores: torch.Tensor) -> torch.Tensor:
+    return torch.autograd.functional.jacobian(lambda s: torch.softmax(s, 0), scores)
+
+
+def _expect_jacobian(student: StudentFunction, p, expected, on: str) -> None:
+    mistakes = _mistakes(_jacobian_candidates(p))
+    got = student(p)
+    expect.equal(got, expected, on=on, what="the Jacobian", mistakes=mistakes)
+
+
+def _one_row_named() -> contextlib.AbstractContextManager[None]:
+    why = (
+        "One vector of probabilities works, several at once do not. Every row has its "
+        "own matrix: (…, n) becomes (…, n, n). Multiply p as a column, (…, n, 1), with "
+        "p as a row, (…, 1, n), and look for the batched form of torch.diag."
+    )
+    return _more_axes_named("only works for one row", why)
+
+
+# --- additive attention ---------------------------------------------------------------
+
+
+def _additive_candidates(x_q, x_kv, w_q, w_k, v, mask=None) -> Iterator[Candidate]:
+    keys = x_kv @ w_k
+    inside = (x_q @ w_q)[..., :, None, :] + keys[..., None, :, :]
+    scores = torch.tanh(inside) @ v
+
+    def attend(changed: torch.Tensor) -> tuple:
+        weights = _weights(changed, mask)
+        return weights @ x_kv, weights
+
+    yield (
+        "no tanh",
+        lambda: attend(inside @ v),
+        "Without tanh the query's part of the score is the same for every key and "
+        "cancels in the softmax: every query gets the same weights.",
+    )
+    for name, other in (("ReLU", torch.relu), ("the sigmoid", torch.sigmoid)):
+        yield (
+            f"{name} instead of tanh",
+            lambda other=other: attend(other(inside) @ v),
+            "Bahdanau's score uses the hyperbolic tangent, torch.tanh.",
+        )
+    yield (
+        "a sum instead of the product with v",
+        lambda: attend(torch.tanh(inside).sum(-1)),
+        "The hidden features are weighted by the parameter v before they are summed; "
+        "without it v never learns.",
+    )
+    yield (
+        "tanh after the product with v",
+        lambda: attend(torch.tanh(inside @ v)),
+        "tanh comes before v: vᵀ tanh(…). Outside, it would squeeze every score "
+        "between −1 and 1.",
+    )
+    yield (
+        "scaled as a dot product",
+        lambda: attend(scores / math.sqrt(v.shape[0])),
+        "Additive scores are not divided by a root: tanh keeps the hidden features "
+        "between −1 and 1.",
+    )
+    yield (
+        "keys added to queries of the same position",
+        lambda: attend(torch.tanh(x_q @ w_q + keys) @ v),
+        "x_q has T_q rows and x_kv has T_k. Every query meets every key: give the "
+        "queries a new axis before the last, (…, T_q, 1, d_hidden), and the keys one "
+        "before their tokens, (…, 1, T_k, d_hidden).",
+    )
+    yield (
+        "softmax over the wrong axis",
+        lambda: (lambda w: (w @ x_kv, w))(torch.softmax(scores, -2)),
+        "The weights sum to 1 over the queries. The keys are the last axis of the "
+        "scores, and the weights of each query sum to 1 over them.",
+    )
+    weights = _weights(scores, mask)
+    yield (
+        "output from the projected keys",
+        lambda: (weights @ keys, weights),
+        "What is averaged are the rows of x_kv themselves; their projection serves the "
+        "scores only.",
+    )
+    if mask is not None:
+        yield (
+            "mask ignored",
+            lambda: (_weights(scores) @ x_kv, _weights(scores)),
+            "The layer takes a mask but does not use it: masked_softmax does.",
+        )
+        yield (
+            "mask inverted",
+            lambda: (_weights(scores, ~mask) @ x_kv, _weights(scores, ~mask)),
+            "True means 'may attend'; hand the mask on as it is.",
+        )
+    yield (
+        "weights returned first",
+        lambda: (weights, weights @ x_kv),
+        "The order is (output, weights).",
+    )
+    yield (
+        "only the output is returned",
+        lambda: weights @ x_kv,
+        "forward returns a pair: the output and the weights it was mixed with.",
+    )
+
+
+@chapter.check(section="attention-additive")
+def additive_attention(
+    student: StudentModule, masked_softmax_student: StudentFunction, seed: int = 0
+) -> None:
+    """Parameters, scores one pair at a time as in the formula, masks, gradients."""
+    with expect.relying_on(_masked_softmax_alone, masked_softmax_student):
+        _expect_additive_layer(student, seed)
+
+
+def _expect_additive_layer(student: StudentModule, seed: int) -> None:
+    generator = _random(seed)
+    t_q, t_kv, d_q, d_k, d_hidden, batch = _sizes(generator, 6)
+    build = f"AdditiveAttention(d_q={d_q}, d_k={d_k}, d_hidden={d_hidden})"
+    layer = student.build(d_q, d_k, d_hidden)
+    shapes = {"w_q": (d_q, d_hidden), "w_k": (d_k, d_hidden), "v": (d_hidden,)}
+    _expect_parameters(layer, shapes, build)
+    state = {name: _normal(generator, *shape) for name, shape in shapes.items()}
+    layer.load_state_dict(state)
+    x_q = _normal(generator, batch, t_q, d_q)
+    x_kv = _normal(generator, batch, t_kv, d_k)
+    mask = _draw_mask(generator, batch, 1, t_kv)
+    first = x_q[0], x_kv[0]
+    cases = [(*first, None), (*first, mask[0]), (x_q, x_kv, None), (x_q, x_kv, mask)]
+    square = [_normal(generator, *shape) for shape in [(4, 4)] * 4 + [(4,)]]
+    trial = student.build(4, 4, 4)
+
+    def on_square(*inputs: torch.Tensor) -> Data:
+        trial.load_state_dict(dict(zip(shapes, inputs[2:], strict=True)))
+        return trial(*inputs[:2])
+
+    for q, kv, allowed in cases:
+        inputs = (q, kv) if allowed is None else (q, kv, allowed)
+        on = f"{build}, x_q {tuple(q.shape)}, x_kv {tuple(kv.shape)}"
+        on += "" if allowed is None else f", mask {tuple(allowed.shape)}"
+        candidates = _additive_candidates(q, kv, *state.values(), allowed)
+        expected = _pair_by_pair(q, kv, *state.values(), allowed)
+        with (
+            _shapes_explained(on_square, square, _additive_candidates),
+            _two_dimensional_named(q.dim()),
+        ):
+            _expect_pair(layer(*inputs), expected, on, _mistakes(candidates))
+    _expect_layer_gradients(layer, x_q, x_kv, build)
+
+
+def _pair_by_pair(x_q, x_kv, w_q, w_k, v, mask=None) -> tuple:
+    """Compute Bahdanau's score for one query and one key at a time."""
+    scores = torch.empty(*x_q.shape[:-1], x_kv.shape[-2])
+    for i in range(x_q.shape[-2]):
+        for j in range(x_kv.shape[-2]):
+            hidden = torch.tanh(x_q[..., i, :] @ w_q + x_kv[..., j, :] @ w_k)
+            scores[..., i, j] = (hidden * v).sum(-1)
+    weights = _weights(scores, mask)
+    return weights @ x_kv, weights
+
+
+# --- cost -----------------------------------------------------------------------------
+
+
+def _cost(projections: float, scores: float, mixing: float, share: float) -> dict:
+    return {
+        "projections": projections,
+        "scores": scores,
+        "mixing": mixing,
+        "quadratic_share": share,
+    }
+
+
+def _cost_candidates(t: int, d: int) -> Iterator[Candidate]:
+    p, s = 4 * t * d * d, t * t * d
+    yield (
+        "the mixing is forgotten",
+        lambda: _cost(p, s, 0, s / (p + s)),
+        "P V multiplies as often as Q Kᵀ does: T² rows of weights times d features.",
+    )
+    yield (
+        "the mixing is left out of the share",
+        lambda: _cost(p, s, s, s / (p + s)),
+        "Both products of size T² count: scores and mixing.",
+    )
+    yield (
+        "the mixing is left out of the share",
+        lambda: _cost(p, s, s, s / (p + 2 * s)),
+        "Both products of size T² count: scores and mixing.",
+    )
+    cube = (
+        "Each of the T² scores is a sum over d features: T² · d. T³ would be the "
+        "product of two T × T matrices, which attention never forms."
+    )
+    share = 2 * t**3 / (p + 2 * t**3)
+    yield "T³ instead of T²d", lambda: _cost(p, t**3, t**3, share), cube
+    share = (s + t**3) / (p + s + t**3)
+    yield "T³ instead of T²d", lambda: _cost(p, s, t**3, share), cube
+    yield (
+        "the width is forgotten",
+        lambda: _cost(p, t * t, t * t, 2 * t * t / (p + 2 * t * t)),
+        "T² is the number of scores; each of them costs d multiplications.",
+    )
+    yield (
+        "three projections instead of four",
+        lambda: _cost(3 * t * d * d, s, s, 2 * s / (3 * t * d * d + 2 * s)),
+        "W_Q, W_K, W_V and, at the end, the output projection W_O: four.",
+    )
+    yield (
+        "the tokens of the projections are forgotten",
+        lambda: _cost(4 * d * d, s, s, 2 * s / (4 * d * d + 2 * s)),
+        "4d² is the number of parameters. Every one of the T tokens is multiplied "
+        "with them.",
+    )
+    yield (
+        "operations instead of multiply-adds",
+        lambda: _cost(2 * p, 2 * s, 2 * s, 2 * s / (p + 2 * s)),
+        "A multiplication and the addition after it count as one here.",
+    )
+    yield (
+        "the share is turned round",
+        lambda: _cost(p, s, s, p / (p + 2 * s)),
+        "This is the share of the projections; that of scores and mixing is wanted.",
+    )
+    yield (
+        "a ratio instead of a share",
+        lambda: _cost(p, s, s, 2 * s / p),
+        "A share is a part of the whole: divide by the sum of all three.",
+    )
+
+
+@chapter.check(section="attention-cost")
+def attention_cost(student: StudentFunction, seed: int = 0) -> None:
+    """Multiply-adds of the three parts, counted from the shapes, and the share."""
+    generator = _random(seed)
+    cases = [(4, 8, _cost(1024, 128, 128, 0.2))]
+    for _ in range(2):
+        t, d = (8 * x for x in _sizes(generator, 2))
+        cases.append((t, d, _counted(t, d)))
+    cases.append((512, 256, _counted(512, 256)))
+    for t, d, expected in cases:
+        on = f"attention_cost(length={t}, d_model={d})"
+        got = student(t, d)
+        _expect_dict(got, expected)
+        if not expect.close(got, expected):
+            for mistake in _mistakes(_cost_candidates(t, d)):
+                if expect.close(got, mistake.value):
+                    say = {"on": on, "got": f"{got}", "expected": f"{expected}"}
+                    _refuse(mistake.name, mistake.why, **say)
+        for key, value in expected.items():
+            expect.equal(got[key], value, on=on, what=repr(key))
+
+
+def _counted(t: int, d: int) -> dict:
+    """Count the multiply-adds of each product (n, m) times (m, l) as n · m · l."""
+    products = {
+        "projections": [(t, d, d)] * 4,
+        "scores": [(t, d, t)],
+        "mixing": [(t, t, d)],
+    }
+    count = {key: sum(map(math.prod, shapes)) for key, shapes in products.items()}
+    share = (count["scores"] + count["mixing"]) / sum(count.values())
+    return {**count, "quadratic_share": share}
+
+
+@chapter.check(section="attention-cost")
+def path_length(student: StudentFunction, seed: int = 0) -> None:
+    """Check steps until one output depends on all tokens, against a simulation."""
+    generator = _random(seed)
+    lengths = [
+        12,
+        9,
+        10,
+        2,
+        *(torch.randint(3, 40, (4,), generator=generator).tolist()),
+    ]
+    for n in lengths:
+        _expect_steps(student, "attention", n, 3, 1)
+        _expect_steps(student, "recurrent", n, 3, n)
+        for kernel in (3, 2, 5):
+            steps = next(s for s in range(n) if s * (kernel - 1) + 1 >= n)
+            _expect_steps(student, "convolution", n, kernel, steps)
+    name = "an unknown kind is accepted"
+    on = "path_length('attentoin', 10)"
+    expect.raises(
+        "ValueError",
+        lambda: student("attentoin", 10),
+        on=on,
+        why="A misspelt kind should not get a number: raise ValueError.",
+        mistake=name,
+    )
+
+
+def _expect_steps(
+    student: StudentFunction, kind: str, n: int, kernel: int, expected: int
+) -> None:
+    on = f"path_length({kind!r}, length={n}, kernel={kernel})"
+    wrong: dict[str, list[tuple[int | float, str, str]]] = {
+        "attention": [
+            (n, "attention takes a step for each token", "Every token sees all others"
+             " in one layer, however far away: 1."),
+        ],
+        "recurrent": [
+            (1, "a recurrent network in one step", "The state passes the tokens one"
+             " after another: as many steps as tokens."),
+            (n - 1, "the first token's own step is not counted", "Reading the first"
+             " token is a step, too: n steps for n tokens."),
+        ],
+        "convolution": [
+            ((n - 1) // (kernel - 1), "rounded down", "A layer that is needed only in"
+             " part is still a layer: round up."),
+            (math.ceil(n / kernel), "each layer is taken to add a whole kernel", "The"
+             " windows overlap: a layer widens the view by kernel − 1 tokens, from 1"
+             " at the start."),
+            (math.ceil(n / (kernel - 1)), "the view starts from nothing", "Before the"
+             " first layer an output sees 1 token, itself: n − 1 are missing."),
+            ((n - 1) / (kernel - 1), "not a whole number", "Layers are counted in whole"
+             " numbers: round up."),
+        ],
+    }  # fmt: skip
+    got = student(kind, n, kernel)
+    for value, name, why in wrong[kind]:
+        if value != expected and type(got) in (int, float) and got == value:
+            _refuse(name, why, on=on, got=f"{got}", expected=f"{expected}")
+    expect.equal(got, expected, on=on, what="the number of steps", tolerance=0)

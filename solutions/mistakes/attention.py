@@ -1,0 +1,1553 @@
+"""Wrong and right answers to the exercises of chapter 4."""
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from mistakes import right, wrong
+
+INF = math.inf
+
+
+def weights_of(scores, mask=None):
+    """Softmax over the last axis, 0 in rows without any key."""
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -INF)
+    top = scores.amax(-1, keepdim=True)
+    powers = torch.exp(scores - torch.where(top == -INF, 0.0, top))
+    total = powers.sum(-1, keepdim=True)
+    return powers / torch.where(total == 0, 1.0, total)
+
+
+def attend(q, k, v, mask=None):
+    weights = weights_of(q @ k.mT / math.sqrt(q.shape[-1]), mask)
+    return weights @ v, weights
+
+
+# --- softmax --------------------------------------------------------------------------
+
+
+@wrong("softmax", "softmax over the wrong axis")
+def softmax(scores):
+    return weights_of(scores.mT).mT if scores.dim() > 1 else weights_of(scores)
+
+
+@wrong("softmax", "softmax over the wrong axis")
+def softmax(scores):
+    powers = torch.exp(scores - scores.amax(0, keepdim=True))
+    return powers / powers.sum(0, keepdim=True)
+
+
+@wrong("softmax", "softmax over the wrong axis")
+def softmax(scores):
+    return torch.softmax(scores, dim=1)
+
+
+@wrong("softmax", "one softmax over the whole tensor")
+def softmax(scores):
+    powers = torch.exp(scores - scores.max())
+    return powers / powers.sum()
+
+
+@wrong("softmax", "no exponential")
+def softmax(scores):
+    return scores / scores.sum(-1, keepdim=True)
+
+
+@wrong("softmax", "the exponentials are not divided by their sum")
+def softmax(scores):
+    return torch.exp(scores - scores.amax(-1, keepdim=True))
+
+
+@wrong("softmax", "the exponentials are not divided by their sum")
+def softmax(scores):
+    return torch.exp(scores)
+
+
+@wrong("softmax", "the logarithm of the weights")
+def softmax(scores):
+    return scores - scores.logsumexp(-1, keepdim=True)
+
+
+@wrong("softmax", "sigmoid instead of softmax")
+def softmax(scores):
+    return torch.sigmoid(scores)
+
+
+@wrong("softmax", "minus sign in the exponent")
+def softmax(scores):
+    powers = torch.exp(scores.amin(-1, keepdim=True) - scores)
+    return powers / powers.sum(-1, keepdim=True)
+
+
+@wrong("softmax", "not stable for large scores")
+def softmax(scores):
+    powers = torch.exp(scores)
+    return powers / powers.sum(-1, keepdim=True)
+
+
+@wrong("softmax", "not stable for large scores")
+def softmax(scores):
+    powers = torch.exp(scores - scores.mean(-1, keepdim=True))
+    return powers / powers.sum(-1, keepdim=True)
+
+
+@wrong("softmax", "large scores are cut off")
+def softmax(scores):
+    powers = torch.exp(scores.clamp(-50, 50))
+    return powers / powers.sum(-1, keepdim=True)
+
+
+@wrong("softmax", "one maximum for all rows")
+def softmax(scores):
+    powers = torch.exp(scores - scores.max())
+    return powers / powers.sum(-1, keepdim=True)
+
+
+@wrong("softmax", "NaN for a row of only −∞")
+def softmax(scores):
+    powers = torch.exp(scores - scores.amax(-1, keepdim=True))
+    return powers / powers.sum(-1, keepdim=True)
+
+
+@wrong("softmax", "NaN for a row of only −∞")
+def softmax(scores):
+    return torch.softmax(scores, -1)
+
+
+@wrong("softmax", "equal weights for a row of only −∞")
+def softmax(scores):
+    return torch.softmax(scores.clamp(min=-1e9), -1)
+
+
+@wrong("softmax", "changes its argument in place")
+def softmax(scores):
+    scores -= scores.amax(-1, keepdim=True)
+    powers = torch.exp(scores)
+    return powers / powers.sum(-1, keepdim=True)
+
+
+@wrong("softmax", "no gradient comes back")
+def softmax(scores):
+    return weights_of(scores).detach()
+
+
+@wrong("softmax", "a NumPy array instead of a tensor")
+def softmax(scores):
+    powers = np.exp(np.asarray(scores.detach()))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+@wrong("softmax", "computed in another precision")
+def softmax(scores):
+    return weights_of(scores.float())
+
+
+@right("softmax")
+def softmax(scores):
+    """torch.softmax, rows of -inf replaced"""
+    empty = (scores == -INF).all(-1, keepdim=True)
+    return torch.where(empty, 0.0, torch.softmax(torch.where(empty, 0.0, scores), -1))
+
+
+@right("softmax")
+def softmax(scores):
+    """through the logarithm"""
+    logarithm = scores - scores.logsumexp(-1, keepdim=True)
+    return logarithm.exp().nan_to_num(0.0)
+
+
+@right("softmax")
+def softmax(scores):
+    """F.softmax and nan_to_num"""
+    return F.softmax(scores, dim=-1).nan_to_num()
+
+
+@right("softmax")
+def softmax(scores):
+    """row by row in a loop"""
+    rows = []
+    for row in scores.reshape(-1, scores.shape[-1]):
+        top = row.max()
+        if top == -INF:
+            rows.append(torch.zeros_like(row))
+        else:
+            powers = torch.exp(row - top)
+            rows.append(powers / powers.sum())
+    return torch.stack(rows).reshape(scores.shape)
+
+
+@right("softmax")
+def softmax(scores):
+    """the maximum detached, a tiny number added to no row but empty ones"""
+    top = scores.detach().max(dim=-1, keepdim=True).values.clamp(min=-1e30)
+    powers = (scores - top).exp()
+    return powers / powers.sum(dim=-1, keepdim=True).clamp(min=1e-30)
+
+
+# --- the worked example ---------------------------------------------------------------
+
+CONTEXT = [[0.1, 0.2, 0.3, 0.3], [0.22, 0.216, 0.54, 0.3], [0.25, 0.4, 0.6, 0.3]]
+P = torch.tensor([[1.0, 0.0, 0.0], [0.6, 0.4, 0.0], [0.2, 0.5, 0.3]])
+V = torch.tensor([[0.1, 0.2, 0.3, 0.3], [0.4, 0.24, 0.9, 0.3], [0.1, 0.8, 0.3, 0.3]])
+
+
+def example(context=None, unchanged_row=0, constant_column=3, strongest=(0, 0, 1)):
+    return {
+        "context": torch.tensor(CONTEXT) if context is None else context,
+        "unchanged_row": unchanged_row,
+        "constant_column": constant_column,
+        "strongest": list(strongest),
+    }
+
+
+@wrong("worked-context", "rows and columns exchanged")
+def worked_context():
+    return example(P.T @ V)
+
+
+@wrong("worked-context", "equal weights")
+def worked_context():
+    return example(V.mean(0).expand(3, 4))
+
+
+@wrong("worked-context", "weights in reverse order")
+def worked_context():
+    return example(P.flip(-1) @ V)
+
+
+@wrong("worked-context", "the values themselves")
+def worked_context():
+    return example(V)
+
+
+@wrong("worked-context", "counted from 1")
+def worked_context():
+    return example(unchanged_row=1)
+
+
+@wrong("worked-context", "counted from 1")
+def worked_context():
+    return example(constant_column=4)
+
+
+@wrong("worked-context", "counted from 1")
+def worked_context():
+    return example(strongest=(1, 1, 2))
+
+
+@wrong("worked-context", "every token attends to itself")
+def worked_context():
+    return example(strongest=(0, 1, 2))
+
+
+@wrong("worked-context", "rows and columns exchanged")
+def worked_context():
+    return example(strongest=(0, 2, 2))
+
+
+@wrong("worked-context", "an entry is missing")
+def worked_context():
+    return {"context": torch.tensor(CONTEXT)}
+
+
+@right("worked-context")
+def worked_context():
+    """computed"""
+    context = P @ V
+    return example(context, 0, 3, P.argmax(-1).tolist())
+
+
+@right("worked-context")
+def worked_context():
+    """tensors for positions, float64 context"""
+    return {
+        "context": torch.tensor(CONTEXT, dtype=torch.float64),
+        "unchanged_row": torch.tensor(0),
+        "constant_column": torch.tensor(3),
+        "strongest": P.argmax(-1),
+    }
+
+
+# --- projections ----------------------------------------------------------------------
+
+
+@wrong("project-qkv", "queries and keys both from x_kv")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    return x_kv @ w_q, x_kv @ w_k, x_q @ w_v
+
+
+@wrong("project-qkv", "queries from x_kv, too")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    return x_kv @ w_q, x_kv @ w_k, x_kv @ w_v
+
+
+@wrong("project-qkv", "x_kv is ignored")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    return x_q @ w_q, x_q @ w_k, x_q @ w_v
+
+
+@wrong("project-qkv", "keys from x_q")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    return x_q @ w_q, x_q @ w_k, x_kv @ w_v
+
+
+@wrong("project-qkv", "values from x_q")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    return x_q @ w_q, x_kv @ w_k, x_q @ w_v
+
+
+@wrong("project-qkv", "x_q and x_kv exchanged")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    return x_kv @ w_q, x_q @ w_k, x_q @ w_v
+
+
+@wrong("project-qkv", "w_q and w_k exchanged")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    return x_q @ w_k, x_kv @ w_q, x_kv @ w_v
+
+
+@wrong("project-qkv", "returned in another order")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    return x_kv @ w_k, x_q @ w_q, x_kv @ w_v
+
+
+@wrong("project-qkv", "weights transposed")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    return x_q @ w_q.T, x_kv @ w_k.T, x_kv @ w_v.T
+
+
+@wrong("project-qkv", "projects along the sequence")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    return x_q.mT @ w_q, x_kv.mT @ w_k, x_kv.mT @ w_v
+
+
+@wrong("project-qkv", "queries scaled already")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    return x_q @ w_q / math.sqrt(w_q.shape[-1]), x_kv @ w_k, x_kv @ w_v
+
+
+@right("project-qkv")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    """einsum"""
+    product = "...td,dk->...tk"
+    return (
+        torch.einsum(product, x_q, w_q),
+        torch.einsum(product, x_kv, w_k),
+        torch.einsum(product, x_kv, w_v),
+    )
+
+
+@right("project-qkv")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    """F.linear, which wants the transpose"""
+    return F.linear(x_q, w_q.T), F.linear(x_kv, w_k.T), F.linear(x_kv, w_v.T)
+
+
+@right("project-qkv")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    """keys and values in one product"""
+    k, v = (x_kv @ torch.cat([w_k, w_v], -1)).split([w_k.shape[1], w_v.shape[1]], -1)
+    return torch.matmul(x_q, w_q), k, v
+
+
+# --- masks ----------------------------------------------------------------------------
+
+
+def lower(length, diagonal=0):
+    return torch.ones(length, length, dtype=torch.bool).tril(diagonal)
+
+
+@wrong("causal-mask", "upper triangle")
+def causal_mask(length):
+    return lower(length).T
+
+
+@wrong("causal-mask", "mask inverted")
+def causal_mask(length):
+    return torch.ones(length, length, dtype=torch.bool).triu(1)
+
+
+@wrong("causal-mask", "off by one: the diagonal is blocked")
+def causal_mask(length):
+    return lower(length, -1)
+
+
+@wrong("causal-mask", "off by one: one future token is visible")
+def causal_mask(length):
+    return lower(length, 1)
+
+
+@wrong("causal-mask", "nothing is masked")
+def causal_mask(length):
+    return torch.ones(length, length, dtype=torch.bool)
+
+
+@wrong("causal-mask", "numbers instead of True and False")
+def causal_mask(length):
+    return torch.tril(torch.ones(length, length))
+
+
+@wrong("causal-mask", "an additive mask of 0 and −∞")
+def causal_mask(length):
+    return torch.full((length, length), -INF).triu(1)
+
+
+@right("causal-mask")
+def causal_mask(length):
+    """positions compared"""
+    position = torch.arange(length)
+    return position[None, :] <= position[:, None]
+
+
+@right("causal-mask")
+def causal_mask(length):
+    """not the future"""
+    return torch.triu(torch.ones(length, length), diagonal=1) == 0
+
+
+@right("causal-mask")
+def causal_mask(length):
+    """a list of lists"""
+    return torch.tensor([[j <= i for j in range(length)] for i in range(length)])
+
+
+def keep(lengths, width):
+    return torch.arange(width) < lengths[:, None]
+
+
+@wrong("padding-mask", "mask inverted")
+def padding_mask(lengths, max_length):
+    return ~keep(lengths, max_length)[:, None]
+
+
+@wrong("padding-mask", "off by one")
+def padding_mask(lengths, max_length):
+    return torch.arange(max_length) <= lengths[:, None, None]
+
+
+@wrong("padding-mask", "off by one")
+def padding_mask(lengths, max_length):
+    return torch.arange(1, max_length + 1) < lengths[:, None, None]
+
+
+@wrong("padding-mask", "padding on the left")
+def padding_mask(lengths, max_length):
+    return torch.arange(max_length) >= max_length - lengths[:, None, None]
+
+
+@wrong("padding-mask", "masks queries instead of keys")
+def padding_mask(lengths, max_length):
+    return keep(lengths, max_length)[:, :, None]
+
+
+@wrong("padding-mask", "masks queries, too")
+def padding_mask(lengths, max_length):
+    real = keep(lengths, max_length)
+    return real[:, :, None] & real[:, None, :]
+
+
+@wrong("padding-mask", "the axis of the queries is missing")
+def padding_mask(lengths, max_length):
+    return keep(lengths, max_length)
+
+
+@wrong("padding-mask", "numbers instead of True and False")
+def padding_mask(lengths, max_length):
+    return keep(lengths, max_length)[:, None].float()
+
+
+@wrong("padding-mask", "an additive mask of 0 and −∞")
+def padding_mask(lengths, max_length):
+    return torch.where(keep(lengths, max_length)[:, None], 0.0, -INF)
+
+
+@right("padding-mask")
+def padding_mask(lengths, max_length):
+    """unsqueeze"""
+    return keep(lengths, max_length).unsqueeze(1)
+
+
+@right("padding-mask")
+def padding_mask(lengths, max_length):
+    """a loop over the batch"""
+    mask = torch.zeros(len(lengths), 1, max_length, dtype=torch.bool)
+    for index, length in enumerate(lengths):
+        mask[index, 0, :length] = True
+    return mask
+
+
+# --- masked softmax -------------------------------------------------------------------
+
+
+@wrong("masked-softmax", "mask inverted")
+def masked_softmax(scores, mask=None):
+    return weights_of(scores if mask is None else scores.masked_fill(mask, -INF))
+
+
+@wrong("masked-softmax", "mask ignored")
+def masked_softmax(scores, mask=None):
+    return weights_of(scores)
+
+
+@wrong("masked-softmax", "mask ignored")
+def masked_softmax(scores, mask=None):
+    scores.masked_fill(~mask, -INF)  # the result is thrown away
+    return weights_of(scores)
+
+
+@wrong("masked-softmax", "mask multiplied into the scores")
+def masked_softmax(scores, mask=None):
+    return weights_of(scores if mask is None else scores * mask)
+
+
+@wrong("masked-softmax", "mask multiplied into the scores")
+def masked_softmax(scores, mask=None):
+    delta = 1.0 if mask is None else torch.where(mask, 0.0, -INF)
+    return torch.softmax(scores * delta, -1)
+
+
+@wrong("masked-softmax", "mask multiplied into the scores")
+def masked_softmax(scores, mask=None):
+    return weights_of(scores if mask is None else scores.masked_fill(~mask, 0.0))
+
+
+@wrong("masked-softmax", "mask added as 0 and 1")
+def masked_softmax(scores, mask=None):
+    return weights_of(scores if mask is None else scores + mask.float())
+
+
+@wrong("masked-softmax", "weights zeroed after the softmax without renormalising")
+def masked_softmax(scores, mask=None):
+    weights = weights_of(scores)
+    return weights if mask is None else weights * mask
+
+
+@wrong("masked-softmax", "−∞ put in after the softmax")
+def masked_softmax(scores, mask=None):
+    weights = weights_of(scores)
+    return weights if mask is None else weights.masked_fill(~mask, -INF)
+
+
+@wrong("masked-softmax", "softmax over the wrong axis")
+def masked_softmax(scores, mask=None):
+    scores = scores if mask is None else scores.masked_fill(~mask, -INF)
+    return weights_of(scores.mT).mT
+
+
+@wrong("masked-softmax", "mask=None is not handled")
+def masked_softmax(scores, mask=None):
+    return weights_of(scores.masked_fill(~mask, -INF))
+
+
+@wrong("masked-softmax", "a large negative number instead of −∞")
+def masked_softmax(scores, mask=None):
+    return torch.softmax(
+        scores if mask is None else scores.masked_fill(~mask, -1e9), -1
+    )
+
+
+@wrong("masked-softmax", "a large negative number instead of −∞")
+def masked_softmax(scores, mask=None):
+    return torch.softmax(scores if mask is None else scores - 1e9 * ~mask, -1)
+
+
+@wrong("masked-softmax", "NaN on fully masked rows")
+def masked_softmax(scores, mask=None):
+    return torch.softmax(
+        scores if mask is None else scores.masked_fill(~mask, -INF), -1
+    )
+
+
+@wrong("masked-softmax", "NaN gradient on fully masked rows")
+def masked_softmax(scores, mask=None):
+    if mask is not None:
+        scores = scores + torch.where(mask, 0.0, -INF)
+    return torch.softmax(scores, -1).nan_to_num(0.0)
+
+
+@wrong("masked-softmax", "changes its argument in place")
+def masked_softmax(scores, mask=None):
+    if mask is not None:
+        scores[~mask.expand_as(scores)] = -INF
+    return weights_of(scores)
+
+
+@right("masked-softmax")
+def masked_softmax(scores, mask=None):
+    """torch.where and nan_to_num"""
+    if mask is not None:
+        scores = torch.where(mask, scores, -INF)
+    return torch.softmax(scores, -1).nan_to_num()
+
+
+@right("masked-softmax")
+def masked_softmax(scores, mask=None):
+    """an additive mask"""
+    if mask is not None:
+        scores = scores + torch.zeros(mask.shape).masked_fill(~mask, -INF)
+    return weights_of(scores)
+
+
+@right("masked-softmax")
+def masked_softmax(scores, mask=None):
+    """-1e9, then 0 after the softmax"""
+    if mask is None:
+        return torch.softmax(scores, -1)
+    return torch.softmax(scores.masked_fill(~mask, -1e9), -1) * mask
+
+
+@right("masked-softmax")
+def masked_softmax(scores, mask=None):
+    """0 and 1 after the exponentials, renormalised"""
+    mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask
+    top = scores.masked_fill(~mask, -1e30).amax(-1, keepdim=True)
+    powers = torch.exp((scores - top).clamp(max=0)) * mask
+    return powers / powers.sum(-1, keepdim=True).clamp(min=1e-30)
+
+
+# --- scaled dot-product attention -----------------------------------------------------
+
+
+def attend_with(scale=None, scores=None):
+    """Make an attention function out of a wrong scale or a wrong use of the mask."""
+
+    def scaled_dot_product_attention(q, k, v, mask=None):
+        factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale(q, k, v)
+        raw = q @ k.mT * factor
+        weights = weights_of(raw, mask) if scores is None else scores(raw, mask)
+        return weights @ v, weights
+
+    return scaled_dot_product_attention
+
+
+SDPA = "scaled-dot-product-attention"
+
+wrong(SDPA, "missing the scaling by 1/√d_k")(attend_with(lambda q, k, v: 1.0))
+wrong(SDPA, "scaled by √d_v instead of √d_k")(
+    attend_with(lambda q, k, v: v.shape[-1] ** -0.5)
+)
+wrong(SDPA, "scaled by d_k instead of √d_k")(
+    attend_with(lambda q, k, v: 1 / q.shape[-1])
+)
+wrong(SDPA, "multiplied by √d_k instead of divided")(
+    attend_with(lambda q, k, v: q.shape[-1] ** 0.5)
+)
+wrong(SDPA, "scaled by the number of keys")(
+    attend_with(lambda q, k, v: k.shape[-2] ** -0.5)
+)
+wrong(SDPA, "scaled by the number of queries")(
+    attend_with(lambda q, k, v: q.shape[-2] ** -0.5)
+)
+wrong(SDPA, "mask inverted")(
+    attend_with(scores=lambda s, mask: weights_of(s, None if mask is None else ~mask))
+)
+wrong(SDPA, "mask ignored")(attend_with(scores=lambda s, mask: weights_of(s)))
+wrong(SDPA, "mask multiplied into the scores")(
+    attend_with(scores=lambda s, mask: weights_of(s if mask is None else s * mask))
+)
+wrong(SDPA, "mask added as 0 and 1")(
+    attend_with(
+        scores=lambda s, mask: weights_of(s if mask is None else s + mask.int())
+    )
+)
+wrong(SDPA, "weights zeroed after the softmax without renormalising")(
+    attend_with(
+        scores=lambda s, mask: weights_of(s) * (1 if mask is None else mask.float())
+    )
+)
+wrong(SDPA, "a large negative number instead of −∞")(
+    attend_with(
+        scores=lambda s, mask: torch.softmax(
+            s if mask is None else s.masked_fill(~mask, -1e9), -1
+        )
+    )
+)
+wrong(SDPA, "NaN on fully masked rows")(
+    attend_with(
+        scores=lambda s, mask: torch.softmax(
+            s if mask is None else s.masked_fill(~mask, -INF), -1
+        )
+    )
+)
+wrong(SDPA, "NaN gradient on fully masked rows")(
+    attend_with(
+        scores=lambda s, mask: torch.softmax(
+            s if mask is None else s + torch.where(mask, 0.0, -INF), -1
+        ).nan_to_num(0.0)
+    )
+)
+wrong(SDPA, "softmax over the wrong axis")(
+    attend_with(
+        scores=lambda s, mask: torch.softmax(
+            s if mask is None else s.masked_fill(~mask, -INF), -2
+        )
+    )
+)
+wrong(SDPA, "not stable for large scores")(
+    attend_with(
+        scores=lambda s, mask: (lambda e: e / e.sum(-1, keepdim=True).clamp(min=1e-30))(
+            torch.exp(s if mask is None else s.masked_fill(~mask, -INF))
+        )
+    )
+)
+
+
+@wrong(SDPA, "scaled after the softmax")
+def scaled_dot_product_attention(q, k, v, mask=None):
+    weights = weights_of(q @ k.mT, mask) / math.sqrt(q.shape[-1])
+    return weights @ v, weights
+
+
+@wrong(SDPA, "scaled by d_k instead of √d_k")
+def scaled_dot_product_attention(q, k, v, mask=None):
+    root = math.sqrt(q.shape[-1])
+    weights = weights_of((q / root) @ (k / root).mT, mask)  # the root twice
+    return weights @ v, weights
+
+
+@wrong(SDPA, "queries and keys exchanged")
+def scaled_dot_product_attention(q, k, v, mask=None):
+    return attend(k, q, v, mask)
+
+
+@wrong(SDPA, "output from the keys instead of the values")
+def scaled_dot_product_attention(q, k, v, mask=None):
+    return attend(q, k, k, mask)
+
+
+@wrong(SDPA, "values mixed by columns")
+def scaled_dot_product_attention(q, k, v, mask=None):
+    return attend(q, k, v.mT, mask)
+
+
+@wrong(SDPA, "weights transposed before mixing")
+def scaled_dot_product_attention(q, k, v, mask=None):
+    weights = attend(q, k, v, mask)[1]
+    return weights.mT @ v, weights
+
+
+@wrong(SDPA, "weights returned first")
+def scaled_dot_product_attention(q, k, v, mask=None):
+    return attend(q, k, v, mask)[::-1]
+
+
+@wrong(SDPA, "scores returned instead of weights")
+def scaled_dot_product_attention(q, k, v, mask=None):
+    return attend(q, k, v, mask)[0], q @ k.mT / math.sqrt(q.shape[-1])
+
+
+@wrong(SDPA, "only the output is returned")
+def scaled_dot_product_attention(q, k, v, mask=None):
+    return attend(q, k, v, mask)[0]
+
+
+@wrong(SDPA, "only works for 2-D inputs")
+def scaled_dot_product_attention(q, k, v, mask=None):
+    weights = weights_of(q @ k.T / math.sqrt(q.shape[-1]), mask)
+    return weights @ v, weights
+
+
+@wrong(SDPA, "only works for 2-D inputs")
+def scaled_dot_product_attention(q, k, v, mask=None):
+    weights = weights_of(q @ k.transpose(0, 1) / math.sqrt(q.shape[1]), mask)
+    return weights @ v, weights
+
+
+@wrong(SDPA, "only works for 2-D inputs")
+def scaled_dot_product_attention(q, k, v, mask=None):
+    weights = weights_of(q @ k.mT / math.sqrt(q.shape[1]), mask)
+    return weights @ v, weights
+
+
+@wrong(SDPA, "mask=None is not handled")
+def scaled_dot_product_attention(q, k, v, mask=None):
+    return attend(q, k, v, mask.bool())
+
+
+@right(SDPA)
+def scaled_dot_product_attention(q, k, v, mask=None):
+    """einsum"""
+    scores = torch.einsum("...id,...jd->...ij", q, k) * q.shape[-1] ** -0.5
+    weights = weights_of(scores, mask)
+    return torch.einsum("...ij,...jv->...iv", weights, v), weights
+
+
+@right(SDPA)
+def scaled_dot_product_attention(q, k, v, mask=None):
+    """the queries scaled first"""
+    weights = weights_of(torch.matmul(q / math.sqrt(k.size(-1)), k.mT), mask)
+    return torch.matmul(weights, v), weights
+
+
+@right(SDPA)
+def scaled_dot_product_attention(q, k, v, mask=None):
+    """PyTorch's own output"""
+    output = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    return output, attend(q, k, v, mask)[1]
+
+
+@right(SDPA)
+def scaled_dot_product_attention(q, k, v, mask=None):
+    """a fourth root for each side"""
+    root = q.shape[-1] ** 0.25
+    weights = weights_of((q / root) @ (k / root).transpose(-1, -2), mask)
+    return weights.matmul(v), weights
+
+
+@right(SDPA)
+def scaled_dot_product_attention(q, k, v, mask=None):
+    """one query at a time"""
+    allowed = torch.ones(*q.shape[:-1], k.shape[-2], dtype=torch.bool)
+    allowed = allowed if mask is None else allowed & mask
+    rows = [
+        attend(q[..., i : i + 1, :], k, v, allowed[..., i : i + 1, :])
+        for i in range(q.shape[-2])
+    ]
+    return tuple(torch.cat(parts, -2) for parts in zip(*rows, strict=True))
+
+
+# --- the attention layer --------------------------------------------------------------
+
+
+class Layer(nn.Module):
+    """A right layer to derive wrong and right ones from."""
+
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__()
+        self.w_q = nn.Parameter(torch.randn(d_model, d_k) / math.sqrt(d_model))
+        self.w_k = nn.Parameter(torch.randn(d_model, d_k) / math.sqrt(d_model))
+        self.w_v = nn.Parameter(torch.randn(d_model, d_v) / math.sqrt(d_model))
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        x_kv = x_q if x_kv is None else x_kv
+        return attend(x_q @ self.w_q, x_kv @ self.w_k, x_kv @ self.w_v, mask)
+
+
+def layer_with(forward):
+    """Make a layer with another forward out of (layer, x_q, x_kv, mask)."""
+
+    class Attention(Layer):
+        def forward(self, x_q, x_kv=None, mask=None):
+            return forward(self, x_q, x_q if x_kv is None else x_kv, mask)
+
+    return Attention
+
+
+MODULE = "attention-module"
+
+wrong(MODULE, "queries and keys both from x_kv")(
+    layer_with(
+        lambda m, x, y, mask: attend(y @ m.w_q, y @ m.w_k, x @ m.w_v, mask),
+    )
+)
+wrong(MODULE, "queries from x_kv, too")(
+    layer_with(lambda m, x, y, mask: attend(y @ m.w_q, y @ m.w_k, y @ m.w_v, mask))
+)
+wrong(MODULE, "x_kv is ignored")(
+    layer_with(lambda m, x, y, mask: attend(x @ m.w_q, x @ m.w_k, x @ m.w_v, mask))
+)
+wrong(MODULE, "keys from x_q")(
+    layer_with(lambda m, x, y, mask: attend(x @ m.w_q, x @ m.w_k, y @ m.w_v, mask))
+)
+wrong(MODULE, "values from x_q")(
+    layer_with(lambda m, x, y, mask: attend(x @ m.w_q, y @ m.w_k, x @ m.w_v, mask))
+)
+wrong(MODULE, "x_q and x_kv exchanged")(
+    layer_with(lambda m, x, y, mask: attend(y @ m.w_q, x @ m.w_k, x @ m.w_v, mask))
+)
+wrong(MODULE, "w_q and w_k exchanged")(
+    layer_with(lambda m, x, y, mask: attend(x @ m.w_k, y @ m.w_q, y @ m.w_v, mask))
+)
+wrong(MODULE, "missing the scaling by 1/√d_k")(
+    layer_with(
+        lambda m, x, y, mask: attend(
+            x @ m.w_q * math.sqrt(m.w_q.shape[1]), y @ m.w_k, y @ m.w_v, mask
+        )
+    )
+)
+wrong(MODULE, "scaled by √d_model instead of √d_k")(
+    layer_with(
+        lambda m, x, y, mask: attend(
+            x @ m.w_q * math.sqrt(m.w_q.shape[1] / m.w_q.shape[0]),
+            y @ m.w_k,
+            y @ m.w_v,
+            mask,
+        )
+    )
+)
+wrong(MODULE, "scaled twice")(
+    layer_with(
+        lambda m, x, y, mask: attend(
+            x @ m.w_q / math.sqrt(m.w_q.shape[1]), y @ m.w_k, y @ m.w_v, mask
+        )
+    )
+)
+wrong(MODULE, "mask ignored")(
+    layer_with(lambda m, x, y, mask: attend(x @ m.w_q, y @ m.w_k, y @ m.w_v))
+)
+wrong(MODULE, "mask inverted")(
+    layer_with(
+        lambda m, x, y, mask: attend(
+            x @ m.w_q, y @ m.w_k, y @ m.w_v, None if mask is None else ~mask
+        )
+    )
+)
+wrong(MODULE, "weights returned first")(
+    layer_with(
+        lambda m, x, y, mask: attend(x @ m.w_q, y @ m.w_k, y @ m.w_v, mask)[::-1]
+    )
+)
+wrong(MODULE, "only the output is returned")(
+    layer_with(lambda m, x, y, mask: attend(x @ m.w_q, y @ m.w_k, y @ m.w_v, mask)[0])
+)
+wrong(MODULE, "no gradient comes back")(
+    layer_with(
+        lambda m, x, y, mask: attend(
+            x @ m.w_q, y @ m.w_k.data, y @ m.w_v.detach(), mask
+        )
+    )
+)
+
+
+@wrong(MODULE, "x_kv=None is not handled")
+class Attention(Layer):
+    def forward(self, x_q, x_kv=None, mask=None):
+        return attend(x_q @ self.w_q, x_kv @ self.w_k, x_kv @ self.w_v, mask)
+
+
+@wrong(MODULE, "weights stored transposed")
+class Attention(nn.Module):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__()
+        self.w_q = nn.Parameter(torch.randn(d_k, d_model) / math.sqrt(d_model))
+        self.w_k = nn.Parameter(torch.randn(d_k, d_model) / math.sqrt(d_model))
+        self.w_v = nn.Parameter(torch.randn(d_v, d_model) / math.sqrt(d_model))
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        x_kv = x_q if x_kv is None else x_kv
+        return attend(x_q @ self.w_q.T, x_kv @ self.w_k.T, x_kv @ self.w_v.T, mask)
+
+
+class Linears(nn.Module):
+    def __init__(self, d_model, d_k, d_v, bias):
+        super().__init__()
+        self.w_q = nn.Linear(d_model, d_k, bias=bias)
+        self.w_k = nn.Linear(d_model, d_k, bias=bias)
+        self.w_v = nn.Linear(d_model, d_v, bias=bias)
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        x_kv = x_q if x_kv is None else x_kv
+        return attend(self.w_q(x_q), self.w_k(x_kv), self.w_v(x_kv), mask)
+
+
+@wrong(MODULE, "nn.Linear instead of nn.Parameter")
+class Attention(Linears):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__(d_model, d_k, d_v, bias=False)
+
+
+@wrong(MODULE, "the projections have a bias")
+class Attention(Linears):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__(d_model, d_k, d_v, bias=True)
+
+
+@wrong(MODULE, "the weights are not nn.Parameters")
+class Attention(Layer):
+    def __init__(self, d_model, d_k, d_v):
+        nn.Module.__init__(self)
+        self.w_q = torch.randn(d_model, d_k)
+        self.w_k = torch.randn(d_model, d_k)
+        self.w_v = torch.randn(d_model, d_v)
+
+
+@wrong(MODULE, "the weights are not nn.Parameters")
+class Attention(Layer):
+    def __init__(self, d_model, d_k, d_v):
+        nn.Module.__init__(self)
+        self.register_buffer("w_q", torch.randn(d_model, d_k))
+        self.register_buffer("w_k", torch.randn(d_model, d_k))
+        self.w_v = nn.Parameter(torch.randn(d_model, d_v))
+
+
+@wrong(MODULE, "one matrix for queries and keys")
+class Attention(Layer):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__(d_model, d_k, d_v)
+        self.w_k = self.w_q
+
+
+@wrong(MODULE, "the weights start too large")
+class Attention(Layer):
+    def __init__(self, d_model, d_k, d_v):
+        nn.Module.__init__(self)
+        self.w_q = nn.Parameter(torch.randn(d_model, d_k))
+        self.w_k = nn.Parameter(torch.randn(d_model, d_k))
+        self.w_v = nn.Parameter(torch.randn(d_model, d_v))
+
+
+@wrong(MODULE, "the weights all start alike")
+class Attention(Layer):
+    def __init__(self, d_model, d_k, d_v):
+        nn.Module.__init__(self)
+        self.w_q = nn.Parameter(torch.zeros(d_model, d_k))
+        self.w_k = nn.Parameter(torch.zeros(d_model, d_k))
+        self.w_v = nn.Parameter(torch.zeros(d_model, d_v))
+
+
+@right(MODULE)
+class Attention(Layer):
+    """Xavier's start, einsum"""
+
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__(d_model, d_k, d_v)
+        for parameter in self.parameters():
+            nn.init.xavier_uniform_(parameter)
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        x_kv = x_q if x_kv is None else x_kv
+        q = torch.einsum("...td,dk->...tk", x_q, self.w_q)
+        k = torch.einsum("...td,dk->...tk", x_kv, self.w_k)
+        return attend(q, k, torch.einsum("...td,dv->...tv", x_kv, self.w_v), mask)
+
+
+@right(MODULE)
+class Attention(Layer):
+    """the merged matrix W_Q W_Kᵀ"""
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        x_kv = x_q if x_kv is None else x_kv
+        form = self.w_q @ self.w_k.T / math.sqrt(self.w_q.shape[1])
+        weights = weights_of(x_q @ form @ x_kv.mT, mask)
+        return weights @ (x_kv @ self.w_v), weights
+
+
+@right(MODULE)
+class Attention(Layer):
+    """values mixed before they are projected; a buffer and a helper beside"""
+
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__(d_model, d_k, d_v)
+        self.scale = 1 / math.sqrt(d_k)
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        if x_kv is None:
+            x_kv = x_q
+        scores = torch.matmul(x_q @ self.w_q, (x_kv @ self.w_k).transpose(-1, -2))
+        weights = weights_of(scores * self.scale, mask)
+        return (weights @ x_kv) @ self.w_v, weights
+
+
+# --- the geometric example ------------------------------------------------------------
+
+
+def rotation(angle):
+    c, s = math.cos(angle), math.sin(angle)
+    return torch.tensor([[c, -s], [s, c]])
+
+
+ANGLES = (-math.pi / 4, math.pi / 8, 5 * math.pi / 16)
+Q, K, R = map(rotation, ANGLES)
+
+
+def geometry(q=Q, k=K, v=R, scale=math.sqrt(2), axis=-1, car_to_blue=None, **other):
+    scores = q @ k.T
+    weights = torch.softmax(scores / scale, axis)
+    return {
+        "scores": scores,
+        "scaled": scores / scale,
+        "weights": weights,
+        "output": weights @ v,
+        "car_to_blue": weights[1, 0].item() if car_to_blue is None else car_to_blue,
+        **other,
+    }
+
+
+GEOMETRY = "geometric-example"
+
+
+@wrong(GEOMETRY, "rotations applied to column vectors")
+def geometric_example():
+    x = torch.eye(2)
+    return geometry((Q @ x).T, (K @ x).T, (R @ x).T)
+
+
+@wrong(GEOMETRY, "queries and keys exchanged")
+def geometric_example():
+    return geometry(K, Q)
+
+
+@wrong(GEOMETRY, "missing the scaling by 1/√d_k")
+def geometric_example():
+    return geometry(scale=1.0)
+
+
+@wrong(GEOMETRY, "scaled by d_k instead of √d_k")
+def geometric_example():
+    return geometry(scale=2.0)
+
+
+@wrong(GEOMETRY, "softmax over the wrong axis")
+def geometric_example():
+    return geometry(axis=0)
+
+
+@wrong(GEOMETRY, "values mixed by columns")
+def geometric_example():
+    return geometry(v=R.T)
+
+
+@wrong(GEOMETRY, "degrees instead of radians")
+def geometric_example():
+    return geometry(*(rotation(math.degrees(angle)) for angle in ANGLES))
+
+
+@wrong(GEOMETRY, "−0.007 written for A₂ · V⁽²⁾")
+def geometric_example():
+    return geometry(output=torch.tensor([[0.720, 0.161], [0.753, -0.007]]))
+
+
+@wrong(GEOMETRY, "the second row's first entry is smaller")
+def geometric_example():
+    return geometry(output=torch.tensor([[0.753, -0.007], [0.720, 0.161]]))
+
+
+@wrong(GEOMETRY, "rows and columns exchanged")
+def geometric_example():
+    return geometry(car_to_blue=0.594)
+
+
+@wrong(GEOMETRY, "a score instead of a weight")
+def geometric_example():
+    return geometry(car_to_blue=-0.924)
+
+
+@right(GEOMETRY)
+def geometric_example():
+    """worked out with a calculator, three decimals"""
+    return {
+        "scores": torch.tensor([[0.383, 0.924], [-0.924, 0.383]]),
+        "scaled": torch.tensor([[0.271, 0.653], [-0.653, 0.271]]),
+        "weights": torch.tensor([[0.405, 0.595], [0.284, 0.716]]),
+        "output": torch.tensor([[0.720, -0.007], [0.753, 0.161]]),
+        "car_to_blue": 0.284,
+    }
+
+
+@right(GEOMETRY)
+def geometric_example():
+    """float64, and a tensor for the weight"""
+    doubled = [matrix.double() for matrix in (Q, K, R)]
+    found = geometry(*doubled)
+    return {**found, "car_to_blue": found["weights"][1, 0]}
+
+
+# --- redirecting attention ------------------------------------------------------------
+
+REDIRECT = "redirect-attention"
+
+
+@wrong(REDIRECT, "the angles of source 0")
+def redirecting_angles():
+    return -math.pi / 4, math.pi / 8
+
+
+@wrong(REDIRECT, "'blue' attends to 'car' instead")
+def redirecting_angles():
+    return -3 * math.pi / 4, 0.0
+
+
+@wrong(REDIRECT, "angles in degrees")
+def redirecting_angles():
+    return 120.0, 0.0
+
+
+@wrong(REDIRECT, "the weight is not yet above 0.6")
+def redirecting_angles():
+    return math.pi / 3, 0.0
+
+
+@wrong(REDIRECT, "'car' still attends to itself more than to 'blue'")
+def redirecting_angles():
+    return 0.0, 0.0
+
+
+@right(REDIRECT)
+def redirecting_angles():
+    """query and key each turned half the way, the other way round the circle"""
+    return [-5 * math.pi / 8, 5 * math.pi / 8]
+
+
+@right(REDIRECT)
+def redirecting_angles():
+    """the query of car exactly on the key of blue, as tensors"""
+    return torch.tensor(math.pi / 2), torch.tensor(0.0)
+
+
+# --- the Jacobian of softmax ----------------------------------------------------------
+
+JACOBIAN = "softmax-jacobian"
+
+
+def outer(p):
+    return p.unsqueeze(-1) * p.unsqueeze(-2)
+
+
+@wrong(JACOBIAN, "only the diagonal")
+def softmax_jacobian(p):
+    return torch.diag_embed(p * (1 - p))
+
+
+@wrong(JACOBIAN, "plus instead of minus")
+def softmax_jacobian(p):
+    return torch.diag_embed(p) + outer(p)
+
+
+@wrong(JACOBIAN, "the sign is reversed")
+def softmax_jacobian(p):
+    return outer(p) - torch.diag_embed(p)
+
+
+@wrong(JACOBIAN, "the diagonal lacks its own term")
+def softmax_jacobian(p):
+    return -outer(p)
+
+
+@wrong(JACOBIAN, "the outer product is missing")
+def softmax_jacobian(p):
+    return torch.diag_embed(p)
+
+
+@wrong(JACOBIAN, "p_i (1 − p_j) everywhere")
+def softmax_jacobian(p):
+    return p.unsqueeze(-1) * (1 - p.unsqueeze(-2))
+
+
+@wrong(JACOBIAN, "softmax applied again")
+def softmax_jacobian(p):
+    p = torch.softmax(p, -1)
+    return torch.diag_embed(p) - outer(p)
+
+
+@wrong(JACOBIAN, "only works for one row")
+def softmax_jacobian(p):
+    return torch.diag(p) - torch.outer(p, p)
+
+
+@wrong(JACOBIAN, "only works for one row")
+def softmax_jacobian(p):
+    return torch.diag(p) - p[..., None] * p[..., None, :]
+
+
+@wrong(JACOBIAN, "only works for one row")
+def softmax_jacobian(p):
+    return p[0] if p.dim() > 2 else torch.diag(p) - p.reshape(-1, 1) @ p.reshape(1, -1)
+
+
+@right(JACOBIAN)
+def softmax_jacobian(p):
+    """einsum and the unit matrix"""
+    unit = torch.eye(p.shape[-1], dtype=p.dtype)
+    return p[..., None] * unit - torch.einsum("...i,...j->...ij", p, p)
+
+
+@right(JACOBIAN)
+def softmax_jacobian(p):
+    """p_i (δ_ij − p_j)"""
+    return p[..., :, None] * (torch.eye(p.shape[-1]) - p[..., None, :])
+
+
+@right(JACOBIAN)
+def softmax_jacobian(p):
+    """two loops"""
+    rows = []
+    for i in range(p.shape[-1]):
+        row = []
+        for j in range(p.shape[-1]):
+            own = p[..., i] if i == j else 0.0
+            row.append(own - p[..., i] * p[..., j])
+        rows.append(torch.stack(row, -1))
+    return torch.stack(rows, -2)
+
+
+# --- additive attention ---------------------------------------------------------------
+
+
+class Additive(nn.Module):
+    """A right layer to derive wrong and right ones from."""
+
+    def __init__(self, d_q, d_k, d_hidden):
+        super().__init__()
+        self.w_q = nn.Parameter(torch.randn(d_q, d_hidden) / math.sqrt(d_q))
+        self.w_k = nn.Parameter(torch.randn(d_k, d_hidden) / math.sqrt(d_k))
+        self.v = nn.Parameter(torch.randn(d_hidden) / math.sqrt(d_hidden))
+
+    def inside(self, x_q, x_kv):
+        return (x_q @ self.w_q)[..., :, None, :] + (x_kv @ self.w_k)[..., None, :, :]
+
+    def score(self, x_q, x_kv):
+        return torch.tanh(self.inside(x_q, x_kv)) @ self.v
+
+    def forward(self, x_q, x_kv, mask=None):
+        weights = weights_of(self.score(x_q, x_kv), mask)
+        return weights @ x_kv, weights
+
+
+def additive_with(score=None, forward=None):
+    """Make an additive layer with another score or another forward."""
+
+    class AdditiveAttention(Additive):
+        pass
+
+    if score is not None:
+        AdditiveAttention.score = score
+    if forward is not None:
+        AdditiveAttention.forward = forward
+    return AdditiveAttention
+
+
+ADDITIVE = "additive-attention"
+
+wrong(ADDITIVE, "no tanh")(additive_with(lambda m, x, y: m.inside(x, y) @ m.v))
+wrong(ADDITIVE, "ReLU instead of tanh")(
+    additive_with(lambda m, x, y: torch.relu(m.inside(x, y)) @ m.v)
+)
+wrong(ADDITIVE, "the sigmoid instead of tanh")(
+    additive_with(lambda m, x, y: torch.sigmoid(m.inside(x, y)) @ m.v)
+)
+wrong(ADDITIVE, "a sum instead of the product with v")(
+    additive_with(lambda m, x, y: torch.tanh(m.inside(x, y)).sum(-1))
+)
+wrong(ADDITIVE, "tanh after the product with v")(
+    additive_with(lambda m, x, y: torch.tanh(m.inside(x, y) @ m.v))
+)
+wrong(ADDITIVE, "scaled as a dot product")(
+    additive_with(
+        lambda m, x, y: torch.tanh(m.inside(x, y)) @ m.v / math.sqrt(m.v.shape[0])
+    )
+)
+wrong(ADDITIVE, "only works for 2-D inputs")(
+    additive_with(
+        lambda m, x, y: torch.tanh((x @ m.w_q)[:, None] + (y @ m.w_k)[None]) @ m.v
+    )
+)
+
+
+@wrong(ADDITIVE, "softmax over the wrong axis")
+class AdditiveAttention(Additive):
+    def forward(self, x_q, x_kv, mask=None):
+        weights = torch.softmax(self.score(x_q, x_kv), -2)
+        return weights @ x_kv, weights
+
+
+@wrong(ADDITIVE, "output from the projected keys")
+class AdditiveAttention(Additive):
+    def forward(self, x_q, x_kv, mask=None):
+        weights = weights_of(self.score(x_q, x_kv), mask)
+        return weights @ (x_kv @ self.w_k), weights
+
+
+@wrong(ADDITIVE, "mask ignored")
+class AdditiveAttention(Additive):
+    def forward(self, x_q, x_kv, mask=None):
+        weights = weights_of(self.score(x_q, x_kv))
+        return weights @ x_kv, weights
+
+
+@wrong(ADDITIVE, "mask inverted")
+class AdditiveAttention(Additive):
+    def forward(self, x_q, x_kv, mask=None):
+        weights = weights_of(self.score(x_q, x_kv), None if mask is None else ~mask)
+        return weights @ x_kv, weights
+
+
+@wrong(ADDITIVE, "weights returned first")
+class AdditiveAttention(Additive):
+    def forward(self, x_q, x_kv, mask=None):
+        return super().forward(x_q, x_kv, mask)[::-1]
+
+
+@wrong(ADDITIVE, "only the output is returned")
+class AdditiveAttention(Additive):
+    def forward(self, x_q, x_kv, mask=None):
+        return super().forward(x_q, x_kv, mask)[0]
+
+
+@wrong(ADDITIVE, "keys added to queries of the same position")
+class AdditiveAttention(Additive):
+    def score(self, x_q, x_kv):
+        return torch.tanh(x_q @ self.w_q + x_kv @ self.w_k) @ self.v
+
+
+@wrong(ADDITIVE, "the weights are not nn.Parameters")
+class AdditiveAttention(Additive):
+    def __init__(self, d_q, d_k, d_hidden):
+        nn.Module.__init__(self)
+        self.w_q = nn.Parameter(torch.randn(d_q, d_hidden))
+        self.w_k = nn.Parameter(torch.randn(d_k, d_hidden))
+        self.v = torch.randn(d_hidden)
+
+
+@wrong(ADDITIVE, "v is a matrix with one column")
+class AdditiveAttention(Additive):
+    def __init__(self, d_q, d_k, d_hidden):
+        super().__init__(d_q, d_k, d_hidden)
+        self.v = nn.Parameter(torch.randn(d_hidden, 1))
+
+    def score(self, x_q, x_kv):
+        return super().score(x_q, x_kv).squeeze(-1)
+
+
+@right(ADDITIVE)
+class AdditiveAttention(Additive):
+    """einsum for the product with v"""
+
+    def score(self, x_q, x_kv):
+        queries, keys = x_q @ self.w_q, x_kv @ self.w_k
+        hidden = torch.tanh(queries.unsqueeze(-2) + keys.unsqueeze(-3))
+        return torch.einsum("...h,h->...", hidden, self.v)
+
+
+@right(ADDITIVE)
+class AdditiveAttention(Additive):
+    """one query at a time"""
+
+    def score(self, x_q, x_kv):
+        keys = x_kv @ self.w_k
+        rows = [
+            (torch.tanh(row.unsqueeze(-2) + keys) * self.v).sum(-1)
+            for row in (x_q @ self.w_q).unbind(-2)
+        ]
+        return torch.stack(rows, -2)
+
+
+# --- cost -----------------------------------------------------------------------------
+
+COST = "attention-cost"
+
+
+def cost(projections, scores, mixing, share=None):
+    if share is None:
+        share = (scores + mixing) / (projections + scores + mixing)
+    return {
+        "projections": projections,
+        "scores": scores,
+        "mixing": mixing,
+        "quadratic_share": share,
+    }
+
+
+@wrong(COST, "the mixing is forgotten")
+def attention_cost(length, d_model):
+    return cost(4 * length * d_model**2, length**2 * d_model, 0)
+
+
+@wrong(COST, "the mixing is left out of the share")
+def attention_cost(length, d_model):
+    projections, scores = 4 * length * d_model**2, length**2 * d_model
+    return cost(projections, scores, scores, scores / (projections + 2 * scores))
+
+
+@wrong(COST, "T³ instead of T²d")
+def attention_cost(length, d_model):
+    return cost(4 * length * d_model**2, length**2 * d_model, length**3)
+
+
+@wrong(COST, "T³ instead of T²d")
+def attention_cost(length, d_model):
+    return cost(4 * length * d_model**2, length**3, length**3)
+
+
+@wrong(COST, "the width is forgotten")
+def attention_cost(length, d_model):
+    return cost(4 * length * d_model**2, length**2, length**2)
+
+
+@wrong(COST, "three projections instead of four")
+def attention_cost(length, d_model):
+    quadratic = length**2 * d_model
+    return cost(3 * length * d_model**2, quadratic, quadratic)
+
+
+@wrong(COST, "the tokens of the projections are forgotten")
+def attention_cost(length, d_model):
+    return cost(4 * d_model**2, length**2 * d_model, length**2 * d_model)
+
+
+@wrong(COST, "operations instead of multiply-adds")
+def attention_cost(length, d_model):
+    quadratic = 2 * length**2 * d_model
+    return cost(8 * length * d_model**2, quadratic, quadratic)
+
+
+@wrong(COST, "the share is turned round")
+def attention_cost(length, d_model):
+    projections, scores = 4 * length * d_model**2, length**2 * d_model
+    share = projections / (projections + 2 * scores)
+    return cost(projections, scores, scores, share)
+
+
+@wrong(COST, "a ratio instead of a share")
+def attention_cost(length, d_model):
+    projections, scores = 4 * length * d_model**2, length**2 * d_model
+    return cost(projections, scores, scores, 2 * scores / projections)
+
+
+@right(COST)
+def attention_cost(length, d_model):
+    """the share in closed form"""
+    quadratic = length * length * d_model
+    share = length / (length + 2 * d_model)
+    return cost(4 * length * d_model * d_model, quadratic, quadratic, share)
+
+
+def steps(recurrent=None, convolution=None, attention=None, unknown=None):
+    """Make a path_length with one case of its own."""
+
+    def path_length(kind, length, kernel=3):
+        if kind == "recurrent":
+            return length if recurrent is None else recurrent(length)
+        if kind == "convolution":
+            if convolution is not None:
+                return convolution(length, kernel)
+            return math.ceil((length - 1) / (kernel - 1))
+        if kind == "attention":
+            return 1 if attention is None else attention(length)
+        if unknown is None:
+            raise ValueError(kind)
+        return unknown(kind)
+
+    return path_length
+
+
+wrong(COST, "attention takes a step for each token")(steps(attention=lambda n: n))
+wrong(COST, "a recurrent network in one step")(steps(recurrent=lambda n: 1))
+wrong(COST, "the first token's own step is not counted")(
+    steps(recurrent=lambda n: n - 1)
+)
+wrong(COST, "rounded down")(steps(convolution=lambda n, k: (n - 1) // (k - 1)))
+wrong(COST, "each layer is taken to add a whole kernel")(
+    steps(convolution=lambda n, k: math.ceil(n / k))
+)
+wrong(COST, "the view starts from nothing")(
+    steps(convolution=lambda n, k: math.ceil(n / (k - 1)))
+)
+wrong(COST, "not a whole number")(steps(convolution=lambda n, k: (n - 1) / (k - 1)))
+wrong(COST, "an unknown kind is accepted")(steps(unknown=lambda kind: 1))
+
+
+@right(COST)
+def path_length(kind, length, kernel=3):
+    """layers added until the view is wide enough; negated floor division"""
+    if kind not in ("recurrent", "convolution", "attention"):
+        raise ValueError(f"no such kind: {kind}")
+    if kind != "convolution":
+        return length if kind == "recurrent" else 1
+    layers, view = 0, 1
+    while view < length:
+        layers, view = layers + 1, view + kernel - 1
+    return layers
