@@ -339,7 +339,16 @@ def sinusoidal_positional_encoding(student: StudentFunction, seed: int = 0) -> N
         expect.name_mistake(got, mistakes, on, expected, NEAR)
     rows = "A row for each position, a column for each entry: (length, d_model)."
     _expect_kind(got, (3, 4), what="the encoding", on=on, why=rows)
-    expect.equal(got, expected, what="the encoding", on=on, tolerance=NEAR)
+    expect.equal(
+        got,
+        expected,
+        what="the encoding",
+        on=on,
+        why="It is none of the known mistakes. Where is the first wrong entry? In row "
+        "0: look at the order of sines and cosines. In column 0 or 1: at the "
+        "positions. Further right: at the exponents.",
+        tolerance=NEAR,
+    )
     draw = random.Random(seed)
     base = draw.choice([50.0, 100.0, 300.0])
     for length, d_model in draw.sample([(7, 6), (1, 10), (23, 8), (60, 26)], 3):
@@ -359,7 +368,7 @@ def sinusoidal_positional_encoding(student: StudentFunction, seed: int = 0) -> N
             mistakes=[fixed],
             tolerance=NEAR,
         )
-    length, d_model = draw.choice([(2500, 14), (3000, 10)])
+    length, d_model = draw.choice([(1500, 6), (2000, 4)])
     expect.equal(
         student(length, d_model),
         _encode(length, d_model).float(),
@@ -467,6 +476,8 @@ def wavelengths(student: StudentFunction, seed: int = 0) -> None:
             expected.float(),
             what="the vector of wavelengths",
             on=on,
+            why="It is none of the known mistakes. Work out the exercise's example "
+            "step by step: exponents, powers of the base, full turns.",
             tolerance=NEAR,
         )
     _refuses_odd(student, d_model=draw.choice([5, 9]))
@@ -1360,7 +1371,15 @@ def apply_rotary(student: StudentFunction, seed: int = 0) -> None:
             expect.name_mistake(got, wrong, on, expected, NEAR)
         same = "Rotating changes values only: the result has the shape of x."
         _expect_kind(got, tuple(x.shape), what="the rotated x", on=on, why=same)
-        expect.equal(got, expected, what="the rotated x", on=on, tolerance=NEAR)
+        expect.equal(
+            got,
+            expected,
+            what="the rotated x",
+            on=on,
+            why="It is none of the known mistakes. Try one pair: (1, 0) at position 1 "
+            "must become (cos 1, sin 1) = (.5403, .8415).",
+            tolerance=NEAR,
+        )
     _expect_rotary_type(student, values)
     _expect_rotary_gradient(student, values)
     expect.raises(
