@@ -6,10 +6,12 @@ positional encoding.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from IPython.display import HTML
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 from matplotlib.patches import Circle
@@ -39,8 +41,8 @@ def sentence_links(
         same = round(distances[word], 2) == 0
         color = COLORS["muted"] if same else COLORS["query"]
         ax.plot([column, below], [0.78, 0.22], color=color, ls="--" if same else "-")
-        # Crossing links meet in the middle: write the number nearer to the upper word.
-        x, y = column + 0.28 * (below - column), 0.78 - 0.28 * 0.56
+        # Links cross lower down: write the number close to the upper word.
+        x, y = column + 0.17 * (below - column), 0.78 - 0.17 * 0.56
         ax.text(
             *(x, y, format_number(distances[word])),
             ha="center",
@@ -136,7 +138,9 @@ def accuracy_by_position(
         width = max(width, len(values))
         color = (colors or {}).get(name)
         marker = {"marker": "o", "ms": 3.5, "lw": 1.6}
-        ax.plot(np.arange(1, len(values) + 1), values, label=name, color=color, **marker)
+        ax.plot(
+            np.arange(1, len(values) + 1), values, label=name, color=color, **marker
+        )
     ax.text(trained_length / 2, 1.07, "seen in training", ha="center", color="#555555")
     beyond = (trained_length + width) / 2
     ax.text(beyond, 1.07, "never seen", ha="center", color="#555555")
@@ -146,3 +150,73 @@ def accuracy_by_position(
     ax.set_xlabel("position in a sequence of length 32")
     ax.set_ylabel("accuracy")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
+
+
+SLIDER_SCRIPT = """
+(() => {
+  const box = document.getElementById("position-clocks");
+  const rows = ROWS;
+  const show = (p) => {
+    box.querySelector("output").textContent = p;
+    rows[p].forEach((value, column) => {
+      const cell = box.querySelector(`[data-cell="${column}"]`);
+      cell.setAttribute("fill", value < 0 ? "#2166AC" : "#B2182B");
+      cell.setAttribute("fill-opacity", Math.abs(value));
+      const number = Math.abs(value).toFixed(2);
+      const text = (value < 0 && number !== "0.00" ? "\u2212" : "") + number;
+      box.querySelector(`[data-number="${column}"]`).textContent = text;
+    });
+    box.querySelectorAll("[data-hand]").forEach((hand, pair) => {
+      hand.setAttribute("x2", 50 + 100 * pair + 40 * rows[p][2 * pair + 1]);
+      hand.setAttribute("y2", 50 - 40 * rows[p][2 * pair]);
+    });
+  };
+  const slider = box.querySelector("input");
+  slider.addEventListener("input", () => show(Number(slider.value)));
+  show(Number(slider.value));
+})();
+"""
+
+
+def clock_slider(encoding: Any) -> HTML:
+    """Return the clocks of an encoding (T, d) with a slider for the position.
+
+    It needs nothing but the page that it stands on: the rows are written into it. The
+    drawing takes the page's text colour and so fits the light and the dark theme.
+    """
+    values = np.round(as_array(encoding).astype(float), 3) + 0.0  # no "-0.0"
+    clocks = []
+    for pair in range(values.shape[1] // 2):
+        x, color = (
+            50 + 100 * pair,
+            ("#3A8FC7", "#D9762B", "#1FA57F", "#A869A8")[pair % 4],
+        )
+        clocks.append(
+            f'<circle cx="{x}" cy="50" r="40" fill="none" stroke="currentColor"'
+            ' stroke-opacity="0.35"/>'
+            f'<line data-hand x1="{x}" y1="50" x2="{x + 40}" y2="50" stroke="{color}"'
+            ' stroke-width="4" stroke-linecap="round"/>'
+        )
+        for column, left in ((2 * pair, x - 41), (2 * pair + 1, x + 1)):
+            name = ("sin", "cos")[column % 2]
+            clocks.append(
+                f'<rect data-cell="{column}" x="{left}" y="104" width="40" height="20"'
+                ' stroke="currentColor" stroke-opacity="0.35"/>'
+                f'<text data-number="{column}" x="{left + 20}" y="141"></text>'
+                f'<text x="{left + 20}" y="156" opacity="0.8">{name}</text>'
+            )
+    last = len(values) - 1
+    script = SLIDER_SCRIPT.replace("ROWS", json.dumps(values.tolist()))
+    return HTML(
+        '<div id="position-clocks"'
+        ' style="max-width: 36rem; margin: 1rem auto; padding: 0.5rem">'
+        '<label style="display: flex; gap: 0.7rem; align-items: center">'
+        "<span>position p = "
+        '<output style="display: inline-block; min-width: 2ch">1</output></span>'
+        f'<input type="range" min="0" max="{last}" value="1" style="flex: 1">'
+        "</label>"
+        f'<svg viewBox="0 0 {50 * values.shape[1]} 162" role="img" width="100%"'
+        ' aria-label="Clock hands of the position chosen, and their sines and cosines"'
+        ' font-size="12.5" text-anchor="middle" fill="currentColor">'
+        f"{''.join(clocks)}</svg></div><script>{script}</script>"
+    )
