@@ -189,8 +189,7 @@ def relying_on(earlier: Callable, *students: StudentFunction | StudentModule):
         yield
     except (StudentError, CheckFailure) as error:
         failure = failure_of(error) if isinstance(error, StudentError) else error
-        unwritten = isinstance(error, StudentError) and not failure.got
-        if not unwritten:
+        if not failure.first and not failure.what.endswith("not written yet"):
             failure.first = _verdict(earlier, students)
         raise failure from None
 
@@ -215,6 +214,8 @@ def show(value: Data, limit: int = 20) -> str:
     """Write a value shortly: small tensors whole, large ones by shape and first row."""
     if isinstance(value, Opaque):
         return f"a {value.type_name}"
+    if isinstance(value, tuple) and any(isinstance(x, torch.Tensor) for x in value):
+        return "(" + ",\n".join(show(each, limit) for each in value) + ")"
     if not isinstance(value, torch.Tensor):
         return f"{value:.6g}" if isinstance(value, float) else describe(value)
     if value.numel() <= limit:
