@@ -317,18 +317,17 @@ def worked_context(student: StudentFunction, seed: int = 0) -> None:
     keys = ("context", "unchanged_row", "constant_column", "strongest")
     got = student()
     _expect_dict(got, keys)
-    context = _expect_numbers(got["context"], (3, 4), "'context'")
+    context = _expect_numbers(got["context"], (3, 4), "the entry 'context'")
     weights, values = EXAMPLE_WEIGHTS, EXAMPLE_VALUES
     expected = torch.tensor(  # by hand
         [[0.1, 0.2, 0.3, 0.3], [0.22, 0.216, 0.54, 0.3], [0.25, 0.4, 0.6, 0.3]]
     )
-    expect.equal(
+    _expect_by_hand(
         context,
         expected,
         what="'context'",
         on="weights (3, 3) and values (3, 4) of the example",
         why="Row i is the sum over j of weights[i, j] times row j of the values.",
-        tolerance=BY_HAND,
         mistakes=_mistakes(_context_candidates(weights, values)),
     )
     from_one = "Positions are counted from 0 in this course, as in Python."
@@ -348,11 +347,7 @@ def worked_context(student: StudentFunction, seed: int = 0) -> None:
         (0, 2, 2): ("rows and columns exchanged", column),
         (1, 1, 2): ("counted from 1", from_one),
     }
-    strongest = got["strongest"]
-    if isinstance(strongest, torch.Tensor):
-        strongest = strongest.tolist()
-    strongest = tuple(strongest) if isinstance(strongest, list) else strongest
-    _expect_answer({"strongest": strongest}, "strongest", (0, 0, 1), wrong)
+    _expect_answer(got, "strongest", (0, 0, 1), wrong)
 
 
 def _context_candidates(
@@ -387,15 +382,41 @@ def _context_candidates(
 def _expect_answer(
     got: dict, key: str, expected: Data, mistakes: dict[Data, tuple[str, str]]
 ) -> None:
-    """Expect one entry of a student's dict of answers; name its known mistakes."""
+    """Expect one entry of a dict of answers, without giving it away."""
     value = got[key]
-    if isinstance(value, torch.Tensor) and value.numel() == 1:
-        value = value.item()
-    with contextlib.suppress(TypeError):  # a value that cannot be a key is not known
+    if isinstance(value, torch.Tensor):
+        value = value.tolist()
+    value = tuple(value) if isinstance(value, list) else value
+    on = f"the entry {key!r}"
+    with contextlib.suppress(TypeError):  # what cannot be a key is no known mistake
         if value in mistakes:
             name, why = mistakes[value]
-            _refuse(name, why, on=f"the entry {key!r}", got=show(value))
-    expect.equal(value, expected, what=repr(key), tolerance=BY_HAND)
+            _refuse(name, why, on=on, got=show(value))
+    if not expect.close(value, expected, BY_HAND):
+        expect.true(False, f"{key!r} is wrong", on=on, got=show(value))
+
+
+def _expect_by_hand(
+    got: torch.Tensor,
+    expected: torch.Tensor,
+    *,
+    what: str,
+    on: str,
+    why: str = "",
+    mistakes: Iterable[Mistake] = (),
+) -> None:
+    """Expect a matrix that a student works out, without giving its numbers away."""
+    if expect.close(got, expected, BY_HAND):
+        return
+    for mistake in mistakes:
+        if expect.close(got, mistake.value, BY_HAND):
+            _refuse(mistake.name, mistake.why, on=on, got=show(got))
+    wrong = ~torch.isclose(got, expected, rtol=BY_HAND, atol=BY_HAND)
+    place = wrong.nonzero()[0].tolist()
+    count = f"{what}: {int(wrong.sum())} of {wrong.numel()} numbers are wrong"
+    expect.true(
+        False, f"{count}, first at index {place}", on=on, got=show(got), why=why
+    )
 
 
 # --- projections ----------------------------------------------------------------------
@@ -623,13 +644,25 @@ def padding_mask(student: StudentFunction, seed: int = 0) -> None:
         on = f"padding_mask(lengths={lengths.tolist()}, max_length={max_length})"
         shape = (len(lengths), 1, max_length)
         got = student(lengths, max_length)
+        rows = [[[j < n for j in range(max_length)]] for n in lengths.tolist()]
+        wanted = torch.tensor(rows)
         if isinstance(got, torch.Tensor) and got.dtype == torch.bool:
-            mistakes = _mistakes(_padding_candidates(lengths, max_length))
-            expect.name_mistake(got, mistakes, on, f"shape {shape}", 0)
+            for mistake in _mistakes(_padding_candidates(lengths, max_length)):
+                if expect.close(got, mistake.value):
+                    say = {"got": _show_mask(got), "expected": _show_mask(wanted)}
+                    _refuse(mistake.name, mistake.why, on=on, **say)
         expect.tensor(got, shape=shape, finite=False, what="the mask", on=on)
         _expect_boolean(got, on)
-        rows = [[[j < n for j in range(max_length)]] for n in lengths.tolist()]
-        expect.equal(got, torch.tensor(rows), on=on, what="the mask")
+        expect.equal(got, wanted, on=on, what="the mask")
+
+
+def _show_mask(mask: torch.Tensor) -> str:
+    """Write a mask as rows of 1 and 0; of a large one, the first sequence only."""
+    first = mask[0] if mask.numel() > 40 else mask
+    rows = first.reshape(-1, mask.shape[-1]).int().tolist()
+    of_first = ", of the first sequence:" if mask.numel() > 40 else ""
+    lines = [" ".join(map(str, row)) for row in rows]
+    return "\n".join([f"shape {tuple(mask.shape)}{of_first}", *lines])
 
 
 # --- masked softmax -------------------------------------------------------------------
@@ -707,7 +740,7 @@ def _expect_masked_softmax(student: StudentFunction, seed: int) -> None:
     generator = _random(seed)
     hand = torch.tensor([[1.0, -2.0, 0.0], [0.0, 3.0, -1.0]])
     mask = torch.tensor([[True, True, False], [True, False, True]])
-    _expect_masked(student, hand, mask, f"scores {show(hand)}, mask {show(mask)}")
+    _expect_masked(student, hand, mask, _show_masked(hand, mask))
     batch, heads, t_q, t_k = _sizes(generator, 4)
     for shape, mask_shape in (
         ((batch, t_q, t_k), (t_q, t_k)),
@@ -721,7 +754,7 @@ def _expect_masked_softmax(student: StudentFunction, seed: int) -> None:
         _expect_masked(student, scores, mask, f"scores {shape}, mask {mask_shape}")
     scores = torch.tensor([[10_000.0, -10_000.0, 9_999.0], [0.0, -10_000.0, 2.0]])
     mask = torch.tensor([[True, True, True], [False, True, False]])
-    _expect_masked(student, scores, mask, f"scores {show(scores)}, mask {show(mask)}")
+    _expect_masked(student, scores, mask, _show_masked(scores, mask))
     plain = _normal(generator, batch, t_q, t_k)
     on = "mask=None"
     with _no_mask_handled():
@@ -747,6 +780,10 @@ def _no_mask_handled() -> contextlib.AbstractContextManager[None]:
     return _none_handled("mask=None is not handled", why)
 
 
+def _show_masked(scores: torch.Tensor, mask: torch.Tensor) -> str:
+    return f"scores {scores.tolist()}\nmask   {mask.tolist()}"
+
+
 def _expect_masked(
     student: StudentFunction, scores: torch.Tensor, mask: torch.Tensor, on: str
 ) -> None:
@@ -763,9 +800,9 @@ NOTHING = (
 
 
 def _expect_empty_rows(student: StudentFunction, generator: torch.Generator) -> None:
-    scores = _normal(generator, 2, 3)
+    scores = (4 * _normal(generator, 2, 3)).round() / 4
     mask = torch.tensor([[False, False, False], [True, False, True]])
-    on = f"scores {show(scores)}, mask {show(mask)}: the first row has no key"
+    on = _show_masked(scores, mask) + ": the first row has no key"
     got = student(scores, mask)
     expect.tensor(got, shape=(2, 3), finite=False, on=on)
     _expect_rows_without_keys_zero(got[0], on)
@@ -1265,7 +1302,7 @@ def _expect_parameters(
         (
             bool(missing) and not extra,
             "the weights are not nn.Parameters",
-            f"{', '.join(missing)} is not among the parameters. Only an nn.Parameter "
+            f"Not among the parameters: {', '.join(missing)}. Only an nn.Parameter "
             "that is an attribute of the module is found by an optimiser: an ordinary "
             "tensor or a buffer stays as it is.",
         ),
@@ -1419,19 +1456,15 @@ def _expect_geometry(student: StudentFunction) -> None:
     got = student()
     _expect_dict(got, (*right, "car_to_blue"))
     matrices = {
-        key: _expect_numbers(got[key], (2, 2), repr(key)).detach() for key in right
+        key: _expect_numbers(got[key], (2, 2), f"the entry {key!r}") for key in right
     }
     on = "the rotations by -π/4, π/8 and 5π/16"
     for mistake in _mistakes(_geometric_candidates()):
         if expect.close(matrices, mistake.value, BY_HAND):
-            parts = {"got": matrices, "expected": right}
-            say = {
-                label: f"scores {show(each['scores'])}\noutput {show(each['output'])}"
-                for label, each in parts.items()
-            }
-            _refuse(mistake.name, mistake.why, on=on, **say)
+            shown = [f"{key:<8}{show(value)}" for key, value in matrices.items()]
+            _refuse(mistake.name, mistake.why, on=on, got="\n".join(shown))
     for key in ("scores", "scaled", "weights"):
-        expect.equal(matrices[key], right[key], what=key, on=on, tolerance=BY_HAND)
+        _expect_by_hand(matrices[key], right[key], what=repr(key), on=on)
     _expect_geometric_output(matrices["output"], right["output"], on)
     swapped = "rows and columns exchanged"
     why = (
@@ -1441,7 +1474,8 @@ def _expect_geometry(student: StudentFunction) -> None:
     name = "a score instead of a weight"
     score = "This is a score. The weight is what the softmax makes of its row."
     value = got["car_to_blue"]
-    value = round(value.item() if isinstance(value, torch.Tensor) else value, 3)
+    value = value.item() if isinstance(value, torch.Tensor) else value
+    value = round(value, 3) if type(value) in (int, float) else value
     known = {0.594: (swapped, why), 0.595: (swapped, why)}
     known |= {-0.924: (name, score), -0.653: (name, score)}
     _expect_answer({"car_to_blue": value}, "car_to_blue", 0.284, known)
@@ -1463,7 +1497,7 @@ def _expect_geometric_output(got, right, on: str) -> None:
             "(0.770 against 0.720), and output[1, 0] is larger than output[0, 0]."
         )
         _refuse("the second row's first entry is smaller", why, **say)
-    expect.equal(got, right, what="output", on=on, tolerance=BY_HAND)
+    _expect_by_hand(got, right, what="'output'", on=on)
 
 
 @chapter.check(section="attention-geometry")
