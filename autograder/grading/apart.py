@@ -102,7 +102,7 @@ def _run(job: Path, seconds: int) -> str:
 
 
 def _environment(job: Path) -> dict[str, str]:
-    """One thread a worker, and no start-up or settings files of anybody's."""
+    """One thread, no pictures drawn, no start-up or settings files of anybody's."""
     folders = {
         "IPYTHONDIR": job / "ipython",
         "JUPYTER_CONFIG_DIR": job / "config",
@@ -111,6 +111,7 @@ def _environment(job: Path) -> dict[str, str]:
     return (
         os.environ
         | dict.fromkeys(ONE_THREAD, "1")
+        | {"MPLBACKEND": "agg"}
         | {name: str(path) for name, path in folders.items()}
     )
 
