@@ -100,8 +100,8 @@ def shapes(matrices: dict[str, Any]) -> None:
         "K": (2.9, 0, "key"),
         "V": (2.9, -1.75, "value"),
         "S": (4.6, 0.9, "weight"),
-        "P": (6.2, 0.9, "weight"),
-        "Z": (7.7, -0.6, "output"),
+        "P": (6.6, 0.9, "weight"),
+        "Z": (8.1, -0.6, "output"),
     }
     _, ax = plt.subplots(figsize=(6.8, 4.2))
     for name, (x, y, role) in places.items():
@@ -120,20 +120,20 @@ def shapes(matrices: dict[str, Any]) -> None:
         ((1.75, -0.3), (2.4, -1.45)),
         ((3.3, 1.6), (4.0, 1.1)),
         ((3.3, 0.2), (4.0, 0.7)),
-        ((5.15, 0.9), (5.65, 0.9)),
-        ((6.75, 0.65), (7.25, -0.3)),
-        ((3.4, -1.75), (7.2, -0.8)),
+        ((5.15, 0.9), (6.05, 0.9)),
+        ((7.15, 0.65), (7.65, -0.3)),
+        ((3.4, -1.75), (7.6, -0.8)),
     ]:
         arrow(ax, start, end, "#888888")
     for x, y, text in [
         (1.85, 0.95, "$W_Q$"),
         (2.15, 0.08, "$W_K$"),
         (1.85, -1.3, "$W_V$"),
-        (5.4, 1.1, "scale,\nsoftmax"),
+        (5.6, 0.95, "scale,\nsoftmax"),
         (5.4, -0.95, "average"),
     ]:
         ax.text(x, y, text, ha="center", va="bottom", fontsize=10, color="#555555")
-    ax.set(xlim=(0, 8.3), ylim=(-2.4, 2.7), aspect="equal")
+    ax.set(xlim=(0, 8.7), ylim=(-2.4, 2.7), aspect="equal")
     ax.axis("off")
     plt.show()
 
