@@ -1,4 +1,4 @@
-"""The reference modules: every part of the model, as the exercises ask for it.
+"""The reference modules: the parts of the model, as the exercises ask for.
 
 Generated from solutions/*.md by `make exercises`; change those.
 """
