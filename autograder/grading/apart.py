@@ -22,6 +22,7 @@ import psutil
 from autograder.grading.tasks import Result, Task, keep_log, read_word
 
 WORKER = "autograder.grading.worker"
+SCHEDULER_TIMEOUT = 20  # seconds
 ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -42,7 +43,7 @@ def pool(workers: int, scheduler: str | None) -> Iterator[Executor]:
     from distributed import Client
 
     try:
-        client = Client(scheduler, timeout=20)
+        client = Client(scheduler, timeout=SCHEDULER_TIMEOUT)
     except (OSError, ValueError) as error:
         raise SchedulerError(
             f"{scheduler}: no Dask scheduler answers ({error})"
@@ -51,19 +52,16 @@ def pool(workers: int, scheduler: str | None) -> Iterator[Executor]:
         yield client.get_executor(pure=False)
 
 
-def grade_all(
-    tasks: list[Task], workers: int, scheduler: str | None
-) -> Iterator[Result]:
+def grade_all(executor: Executor, tasks: list[Task]) -> Iterator[Result]:
     """Grade submissions; give each result as soon as it is there."""
-    with pool(workers, scheduler) as executor:
-        futures = {executor.submit(grade_apart, task): task for task in tasks}
-        for future in as_completed(futures):
-            task = futures[future]
-            try:
-                yield future.result()
-            except Exception as error:  # such as a cluster's worker that was lost
-                reason = f"the worker was lost ({type(error).__name__}: {error})"
-                yield task.result(reason)
+    futures = {executor.submit(grade_apart, task): task for task in tasks}
+    for future in as_completed(futures):
+        task = futures[future]
+        try:
+            yield future.result()
+        except Exception as error:  # such as a cluster's worker that was lost
+            reason = f"the worker was lost ({type(error).__name__}: {error})"
+            yield task.result(reason)
 
 
 def grade_apart(task: Task) -> Result:

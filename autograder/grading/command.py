@@ -13,11 +13,11 @@ from tqdm import tqdm
 from autograder import generator
 from autograder.generator import Missing, SourceError
 from autograder.grading import report, submission
-from autograder.grading.apart import SchedulerError, grade_all
+from autograder.grading.apart import SchedulerError, grade_all, pool
 from autograder.grading.build import CourseError, build, forget_ungraded, handed_in
 from autograder.grading.course import Course
 from autograder.grading.settings import CELL_TIMEOUT
-from autograder.grading.tasks import Result, Task
+from autograder.grading.tasks import UNGRADED, Result, Task
 
 DESCRIPTION = """\
 Grade a class with nbgrader. DIR holds STUDENT/CHAPTER/CHAPTER.ipynb.
@@ -187,23 +187,26 @@ def _grade(
 ) -> list[Result]:
     course = Course(out / "course", arguments.db, arguments.cell_timeout)
     tasks, results = _plan(course, out, students, chapters)
-    names = sorted({task.student for task in tasks})
-    facts = build(course, chapters, names)
-    before = handed_in(course)
-    progress = tqdm(total=len(tasks), unit="notebook", desc="grading", file=sys.stderr)
-    with progress:
-        for result in grade_all(tasks, arguments.workers, arguments.scheduler):
-            results.append(result)
-            progress.update()
+    with pool(arguments.workers, arguments.scheduler) as executor:
+        facts = build(course, chapters, sorted({task.student for task in tasks}))
+        before = handed_in(course)
+        with tqdm(total=len(tasks), unit="notebook", desc="grading") as progress:
+            for result in grade_all(executor, tasks):
+                results.append(result)
+                progress.update()
     forget_ungraded(course, results, before)
     results.sort(key=lambda result: (result.chapter, result.student))
+    _write(out, results, facts)
+    return results
+
+
+def _write(out: Path, results: list[Result], facts: dict[str, dict]) -> None:
     for result in results:
-        if not result.row:
+        if result.status == UNGRADED:
             page = out / "feedback" / result.student / f"{result.chapter}.html"
             report.write_beside(page, report.ungraded_page(result))
     report.write_beside(out / "audit.jsonl", report.audit(results))
     report.write_beside(out / "grades.csv", report.grades(results, facts))
-    return results
 
 
 def _plan(
