@@ -69,6 +69,12 @@ def test_the_readme_s_table_of_chapters_is_true() -> None:
     assert readme_table() in readme, f"README.md needs this table:\n{readme_table()}"
 
 
+def test_the_readme_s_picture_can_be_drawn_anew(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    importlib.import_module("readme_figure").main(tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 50_000
+
+
 def test_every_file_the_readme_links_to_is_there() -> None:
     for name in ("README.md", "CONTRIBUTING.md"):
         text = (ROOT / name).read_text(encoding="utf-8")

@@ -4,6 +4,7 @@ python tools/readme_figure.py        writes book/_static/transformers_by_hand.pn
 """
 
 import math
+from pathlib import Path
 
 import torch
 
@@ -22,7 +23,7 @@ def rotation(angle: float) -> torch.Tensor:
     return torch.tensor([[cosine, -sine], [sine, cosine]])
 
 
-def main() -> None:
+def main(path: Path) -> None:
     """Draw three panels: where words are, how near they are, who attends to whom."""
     plots.use_course_style()
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 4.2))
@@ -35,11 +36,12 @@ def main() -> None:
     X = torch.eye(2)  # one row a word
     q, k = X @ rotation(-math.pi / 4), X @ rotation(math.pi / 8)
     v = X @ rotation(5 * math.pi / 16)
-    for vectors, name, x in ((q, "query", -1.4), (k, "key", 1.4)):
-        plots.vectors(middle, vectors, WORDS, color=COLORS[name], label_at=1.25)
-        side = "left" if x < 0 else "right"
-        plural = {"query": "queries", "key": "keys"}[name]
-        middle.text(x, -1.4, plural, color=COLORS[name], ha=side, weight="bold")
+    for vectors, color, name, x in (
+        (q, COLORS["query"], "queries", -1),
+        (k, COLORS["key"], "keys", 1),
+    ):
+        plots.vectors(middle, vectors, WORDS, color=color)
+        middle.text(x, -1.4, name, color=color, ha="center", weight="bold")
     middle.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5))
     middle.set_title("What it asks and offers", pad=24)
 
@@ -53,10 +55,9 @@ def main() -> None:
         row_title="query",
         column_title="key",
     )
-    path = ROOT / "book" / "_static" / "transformers_by_hand.png"
     figure.savefig(path, dpi=180, metadata={"Software": None})
-    print(path)
+    plt.close(figure)
 
 
 if __name__ == "__main__":
-    main()
+    main(ROOT / "book" / "_static" / "transformers_by_hand.png")
