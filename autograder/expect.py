@@ -63,7 +63,7 @@ class CheckFailure(AssertionError):
             ("read", self.read),
         ):
             if text:
-                if label == "why":
+                if label in ("first", "why"):
                     text = "\n".join(
                         textwrap.fill(line, WIDTH) for line in text.split("\n")
                     )

@@ -1474,7 +1474,7 @@ def _expect_geometry(student: StudentFunction) -> None:
     name = "a score instead of a weight"
     score = "This is a score. The weight is what the softmax makes of its row."
     value = got["car_to_blue"]
-    value = value.item() if isinstance(value, torch.Tensor) else value
+    value = value.tolist() if isinstance(value, torch.Tensor) else value
     value = round(value, 3) if type(value) in (int, float) else value
     known = {0.594: (swapped, why), 0.595: (swapped, why)}
     known |= {-0.924: (name, score), -0.653: (name, score)}
@@ -1508,7 +1508,7 @@ def redirecting_angles(student: StudentFunction, seed: int = 0) -> None:
     pair = isinstance(got, (tuple, list)) and len(got) == 2
     what = "the result is not a pair of angles"
     expect.true(pair, what, on=on, got=show(got), expected="(theta_q, theta_k)")
-    angles = [x.item() if isinstance(x, torch.Tensor) else x for x in got]
+    angles = [x.tolist() if isinstance(x, torch.Tensor) else x for x in got]
     numbers = all(type(x) in (int, float) and math.isfinite(x) for x in angles)
     expect.true(numbers, "the angles are not numbers", on=on, got=show(got))
     turned = _rotation(0.7 * seed)  # turning both words changes nothing: try another
