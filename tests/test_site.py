@@ -126,6 +126,11 @@ PALE_TEXT = """() => {
 }"""
 
 
+# What the page loaded, with its bytes as they are before any compression.
+WEIGHTS = """() => Object.fromEntries(performance.getEntriesByType("resource").map(
+  (entry) => [new URL(entry.name).pathname.slice(1), entry.decodedBodySize]))"""
+
+
 @pytest.fixture(scope="module")
 def browser():
     """One headless Chromium for all tests of this module."""
@@ -226,6 +231,7 @@ def findings(browser, address):
             "formulas": page.evaluate(UNSET_FORMULAS),
             "formulas set": page.locator("mjx-container").count(),
             "light": page.evaluate(PALE_TEXT),
+            "weights": page.evaluate(WEIGHTS),
         }
         page.evaluate("document.documentElement.dataset.theme = 'dark'")
         found[path]["dark"] = page.evaluate(PALE_TEXT)
@@ -297,14 +303,14 @@ def test_search_finds_a_chapter(visit, address, place):
 @pytest.mark.browser
 def test_dark_theme_can_be_chosen_and_stays(visit):
     visitor = visit(SITE.as_uri() + "/", theme="light")
-    page = visitor.open(PAGES[0])
+    page = visitor.open("book/index.html")
     root = page.locator("html")
     assert root.get_attribute("data-theme") == "light"
     for _ in range(3):  # the button goes through automatic, light and dark
         page.locator("button.theme-switch-button:visible").first.click()
         if root.get_attribute("data-theme") == "dark":
             break
-    visitor.open(PAGES[1])
+    visitor.open("book/notation.html")
     assert root.get_attribute("data-theme") == "dark"
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert max(map(int, re.findall(r"\d+", background)[:3])) < 64
@@ -313,18 +319,13 @@ def test_dark_theme_can_be_chosen_and_stays(visit):
 
 @pytest.mark.browser
 @pytest.mark.parametrize("notebook", EXERCISES, ids=lambda path: path.stem)
-def test_exercise_page_gives_the_notebook_byte_for_byte(visit, address, notebook):
+def test_exercise_page_gives_its_notebook_and_its_hints(visit, address, notebook):
     page = visit(address).open(notebook.with_suffix(".html").as_posix())
     with page.expect_download() as download:
         page.locator("a.exercise-download").click()
     assert download.value.suggested_filename == notebook.name
     assert Path(download.value.path()).read_bytes() == (ROOT / notebook).read_bytes()
 
-
-@pytest.mark.browser
-@pytest.mark.parametrize("notebook", EXERCISES, ids=lambda path: path.stem)
-def test_hints_are_closed_and_open_on_a_click(visit, notebook):
-    page = visit(SITE.as_uri() + "/").open(notebook.with_suffix(".html").as_posix())
     hints = page.locator("article details:has(summary:text-matches('^Hint [123]'))")
     assert hints.count() >= 3 * 7  # three for each of at least seven exercises
     for index in range(3):
@@ -337,22 +338,17 @@ def test_hints_are_closed_and_open_on_a_click(visit, notebook):
 
 
 @pytest.mark.browser
-def test_page_stays_light(visit, address):
-    """A chapter with its styles, scripts and fonts weighs little, uncompressed."""
-    visitor = visit(address)
-    sizes = {}
-
-    def measure(response):
-        name = response.url.removeprefix(address).partition("?")[0]
-        sizes[name] = len(response.body()) if response.ok else 0
-
-    visitor.page.on("requestfinished", lambda request: measure(request.response()))
-    page = visitor.open("book/04_attention.html")
-    page.wait_for_load_state("networkidle")
-    own = ("book/", "_images/", "searchindex.js")
-    assert not any("fontawesome.js" in name for name in sizes)
-    rest = sum(size for name, size in sizes.items() if not name.startswith(own))
-    assert rest < 1_800_000, sizes
+@pytest.mark.parametrize("path", PAGES)
+def test_page_stays_light(findings, path):
+    """Styles, scripts and fonts, which all pages share, weigh little, uncompressed."""
+    weights = findings[path]["weights"]
+    shared = {
+        name: size
+        for name, size in weights.items()
+        if not name.startswith(("book/", "_images/", "searchindex.js"))
+    }
+    assert not any("fontawesome.js" in name for name in shared)
+    assert 0 < sum(shared.values()) < 1_800_000, shared
 
 
 # ----------------------------------------------------------------------
