@@ -148,7 +148,8 @@ ADVICE = {
 
 def failure_of(error: StudentError) -> CheckFailure:
     """Turn an exception in the student's code into a message a student can act on."""
-    owner, called = error.function.split(".")[0], error.call.split("(")[0]
+    owner = error.function.rpartition("<locals>.")[2].partition(".")[0]
+    called = error.call.partition("(")[0]
     if error.kind == "NotImplementedError" and owner not in ("", called):
         return CheckFailure(
             f"calls {owner}, which is not written yet",
