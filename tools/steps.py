@@ -1,6 +1,7 @@
 """Run commands one after the other, with their progress on one line each."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -37,7 +38,8 @@ def run_step(label: str, command: list[str], log: Path) -> float:
                 code = process.wait(HEARTBEAT)
                 break
             except subprocess.TimeoutExpired:
-                print(f" {time.monotonic() - started:.0f} s …", end="", flush=True)
+                sign = f"{time.monotonic() - started:.0f} s{progress(log)}"
+                print(f" {sign} …", end="", flush=True)
             except BaseException:
                 process.terminate()
                 raise
@@ -48,3 +50,9 @@ def run_step(label: str, command: list[str], log: Path) -> float:
         sys.exit(f"\n{' '.join(command)}\nfailed; its whole output: {log}")
     print(f" done in {seconds:.0f} s", flush=True)
     return seconds
+
+
+def progress(log: Path) -> str:
+    """How far a command is by its own progress bar, such as " (9 of 21)"."""
+    counts = re.findall(r"(\d+)/(\d+) \[", log.read_text(errors="replace"))
+    return f" ({counts[-1][0]} of {counts[-1][1]})" if counts else ""
