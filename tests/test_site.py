@@ -347,8 +347,8 @@ def test_page_stays_light(findings, path):
         for name, size in weights.items()
         if not name.startswith(("book/", "_images/", "searchindex.js"))
     }
-    assert not any("fontawesome.js" in name for name in shared)
-    assert 0 < sum(shared.values()) < 1_800_000, shared
+    assert not any("fontawesome" in name for name in shared), shared
+    assert 0 < sum(shared.values()) < 1_700_000, shared
 
 
 # ----------------------------------------------------------------------
