@@ -2,7 +2,6 @@
 
 import csv
 import hashlib
-import http.client
 import json
 import os
 import re
@@ -11,6 +10,8 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import nbformat
@@ -164,8 +165,8 @@ def test_grading_again_keeps_what_was_graded_by_hand(alone) -> None:
     before = sample_class.read_grades(alone)
     address = f"sqlite:///{alone / 'course' / 'gradebook.db'}"
     with Gradebook(address) as gradebook:
-        grade = gradebook.find_grade(exercise, CHAPTER, CHAPTER, student)
-        grade.manual_score, grade.needs_manual_grade = 3, False
+        by_hand = gradebook.find_grade(exercise, CHAPTER, CHAPTER, student)
+        by_hand.manual_score, by_hand.needs_manual_grade = 3, False
         gradebook.db.commit()
     broken = alone / "submissions" / "kenji.sato" / CHAPTER / f"{CHAPTER}.ipynb"
     broken.write_text("{")
@@ -716,9 +717,14 @@ def test_formgrader_answers(stock) -> None:
         stderr=subprocess.DEVNULL,
     )
     try:
-        assert "Formgrader" in fetch(port, "/formgrader")
+        assert "formgrader" in fetch(port, "/formgrader")
         assignments = json.loads(fetch(port, "/formgrader/api/assignments"))
+        (chapter,) = (each["name"] for each in assignments)
         assert [each["num_submissions"] for each in assignments] == [len(STOCK)]
+        papers = f"/formgrader/api/submitted_notebooks/{chapter}/{chapter}"
+        for paper in json.loads(fetch(port, papers)):
+            page = fetch(port, f"/formgrader/submissions/{paper['id']}")
+            assert "HIDDEN TESTS" in page  # the instructor sees what was asked
     finally:
         server.terminate()
         server.wait(20)
@@ -728,15 +734,13 @@ def fetch(port: int, path: str, patience: float = 60) -> str:
     """Get a page from the server on this machine once it answers."""
     end = time.monotonic() + patience
     while True:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         try:
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            assert answer.status == 200, f"{path}: {answer.status}"
-            return answer.read().decode("utf-8")
-        except ConnectionError:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as answer:
+                assert answer.status == 200
+                return answer.read().decode("utf-8")
+        except urllib.error.HTTPError:
+            raise
+        except OSError:  # it does not listen yet
             if time.monotonic() > end:
                 raise
             time.sleep(0.5)
-        finally:
-            connection.close()

@@ -37,8 +37,11 @@ def pool(workers: int, scheduler: str | None) -> Iterator[Executor]:
     Its threads only wait for the processes that do the work.
     """
     if scheduler is None:
-        with ThreadPoolExecutor(workers) as executor:
+        executor = ThreadPoolExecutor(workers)
+        try:
             yield executor
+        finally:  # also when the user stops it: what waits is not begun
+            executor.shutdown(cancel_futures=True)
         return
     from distributed import Client
 

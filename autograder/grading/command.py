@@ -88,6 +88,7 @@ def _positive(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Grade a class: grades.csv, feedback and an audit log."""
+    out = arguments.out
     try:
         out, students, chapters = _inspect(arguments)
         with _locked(out):
@@ -96,8 +97,11 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"error: {error.filename or out}: {error.strerror}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("stopped; no results were written", file=sys.stderr)
+        return 130
     print(report.table(results))
     print(f"\n{out / 'grades.csv'}\n{out / 'feedback'}{os.sep}\n{out / 'audit.jsonl'}")
     return 0
@@ -241,8 +245,13 @@ def _task(course: Course, out: Path, student: Path, chapter: str) -> Task:
 
 def _refuse_odd_name(name: str) -> None:
     """Refuse a folder's name that nbgrader's patterns and gradebook would misread."""
-    if set(name) & set("*?[]{}") or name != name.strip() or len(name) > 128:
+    if set(name) & set("*?[]{}") or name != name.strip() or not _is_text(name):
         raise submission.Refused(
-            "the folder's name cannot be a student's id: at most 128 characters, "
+            "the folder's name cannot be a student's id: at most 128 letters of UTF-8, "
             "none of * ? [ ] { }, no space at either end"
         )
+
+
+def _is_text(name: str) -> bool:
+    """Tell whether a name is printable UTF-8 that fits into nbgrader's column."""
+    return name.isprintable() and len(name) <= 128

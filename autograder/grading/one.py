@@ -35,13 +35,20 @@ def _grade(task: Task, result: Result, job: Path) -> None:
     except submission.Refused as refused:
         result.reason = str(refused)
         return
-    reason, log = _run_nbgrader(task, course, job)
-    if reason:
-        result.reason = reason
-        keep_log(task, log)
+    config = course.config()
+    config.ExecuteSubmission.report_folder = str(job)
+    done = course.convert(Autograde, task.chapter, task.student, config)
+    if not done["success"]:
+        result.reason = _why(done, job)
+        keep_log(task, f"{done.get('log', '')}\n{done['error']}")
         return
     _read_scores(task, result, course)
-    _publish_feedback(task, course)
+    done = course.convert(GenerateFeedback, task.chapter, task.student, config)
+    if done["success"]:
+        _publish_feedback(task, course)
+    else:  # the grade stands
+        result.reason += ". No feedback: nbgrader could not write it"
+        keep_log(task, f"{done.get('log', '')}\n{done['error']}")
 
 
 def _prepare(task: Task, result: Result, course: Course) -> None:
@@ -70,17 +77,6 @@ def _copy_timestamp(source: Path, folder: Path) -> list[str]:
         return ["timestamp.txt is no date, not used"]
     (folder / path.name).write_text(text, encoding="utf-8")
     return []
-
-
-def _run_nbgrader(task: Task, course: Course, job: Path) -> tuple[str, str]:
-    """Run nbgrader's autograde and feedback; return what stopped it, and a log."""
-    config = course.config()
-    config.ExecuteSubmission.report_folder = str(job)
-    for step in (Autograde, GenerateFeedback):
-        done = course.convert(step, task.chapter, task.student, config)
-        if not done["success"]:
-            return _why(done, job), f"{done.get('log', '')}\n{done['error']}"
-    return "", ""
 
 
 def _why(done: dict, job: Path) -> str:

@@ -38,7 +38,8 @@ def write_beside(path: Path, text: str) -> None:
     """Write a file beside its place and rename it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.new")
-    beside.write_text(text, encoding="utf-8", newline="")
+    # a folder's name may be no valid text
+    beside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
     os.replace(beside, path)
 
 
