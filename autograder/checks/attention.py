@@ -492,7 +492,18 @@ def _expect_masked_softmax(student: StudentFunction, seed: int) -> None:
         _expect_masked(student, scores, mask, f"scores {shape}, mask {mask_shape}")
     scores = torch.tensor([[10_000.0, -10_000.0, 9_999.0], [0.0, -10_000.0, 2.0]])
     mask = torch.tensor([[True, True, True], [False, True, False]])
-    _expect_masked(student, scores, mask, _show_masked(scores, mask))
+    on = _show_masked(scores, mask)
+    got = student(scores, mask)
+    if isinstance(got, torch.Tensor) and got.shape == (2, 3) and not got[1, 1] > 0.5:
+        why = (
+            "Hiding keys after the softmax and dividing by the new sum is right on "
+            "paper. But the softmax over all keys had given the only allowed one "
+            "exp(-10002), which is 0 in floating point, and no division brings it "
+            "back. Hide the scores before the softmax."
+        )
+        say = {"got": show(got), "expected": show(weights_of(scores, mask))}
+        _refuse("renormalised after the softmax", why, on=on, **say)
+    _expect_masked(student, scores, mask, on)
     plain = _normal(generator, batch, t_q, t_k)
     on = "mask=None"
     with _no_mask_handled():

@@ -526,6 +526,22 @@ def masked_softmax(scores, mask=None):
     return weights if mask is None else weights * mask
 
 
+@wrong("masked-softmax", "renormalised after the softmax")
+def masked_softmax(scores, mask=None):
+    if mask is None:
+        return weights_of(scores)
+    kept = weights_of(scores) * mask
+    return kept / kept.sum(-1, keepdim=True).clamp(min=1e-30)
+
+
+@wrong("masked-softmax", "renormalised after the softmax")
+def masked_softmax(scores, mask=None):
+    if mask is None:
+        return weights_of(scores)
+    kept = torch.softmax(scores, -1) * mask
+    return kept / kept.sum(-1, keepdim=True)
+
+
 @wrong("masked-softmax", "−∞ put in after the softmax")
 def masked_softmax(scores, mask=None):
     weights = weights_of(scores)
