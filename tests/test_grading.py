@@ -673,7 +673,7 @@ def free_port() -> int:
         return one.getsockname()[1]
 
 
-STOCK = ("ines.costa 03", "grace.lin 03")
+STOCK = ("ines.costa 04", "jonas.weber 04")  # nbgrader alone would lose both
 
 
 @pytest.fixture(scope="session")

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--workers",
         type=_positive,
-        default=len(os.sched_getaffinity(0)),
+        default=_cores(),
         metavar="N",
         help="how many submissions at a time (default: one a core)",
     )
@@ -77,6 +77,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds after which a cell is stopped (default: %(default)s)",
     )
+
+
+def _cores() -> int:
+    """Count the cores this process may use, where the system tells."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _positive(text: str) -> int:
