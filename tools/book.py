@@ -1,5 +1,6 @@
 """Build the site into _build/html, or say plainly what it lacks."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -9,6 +10,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 HTML = ROOT / "_build" / "html"
 STAGE = ROOT / "_build" / "site"  # Jupyter Book works here, and keeps its cache
+
+# What pages run besides their own code, which alone the cache looks at
+RUN_BY_PAGES = (
+    "solutions/transformer/*.py",
+    "workbench/*.py",
+    "exercises/*/*.ipynb",
+    "constraints.txt",
+)
 
 CLOSING_REMARKS = ("The HTML pages are in", "Please also report this")
 
@@ -25,6 +34,7 @@ def main() -> None:
         )
     built = STAGE / "_build" / "html"
     shutil.rmtree(built, ignore_errors=True)  # no page of an earlier build stays
+    forget_stale_pages()
     code = run_jupyter_book()
     if code != 0 or not (built / "index.html").is_file():
         # read every page anew next time, so that no warning is passed over
@@ -35,6 +45,20 @@ def main() -> None:
     print(f"The site: {HTML / 'index.html'}")
 
 
+def forget_stale_pages() -> None:
+    """Have every page run again when something has changed that pages import."""
+    digest = hashlib.sha256()
+    for pattern in RUN_BY_PAGES:
+        for path in sorted(ROOT.glob(pattern)):
+            digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
+    record = STAGE / "run_by_pages.sha256"
+    if not record.is_file() or record.read_text() != digest.hexdigest():
+        for cache in (".jupyter_cache", ".doctrees"):
+            shutil.rmtree(STAGE / "_build" / cache, ignore_errors=True)
+        record.parent.mkdir(parents=True, exist_ok=True)
+        record.write_text(digest.hexdigest())
+
+
 def run_jupyter_book() -> int:
     """Build with warnings as errors; show what it says up to its closing remarks.
 
@@ -42,9 +66,14 @@ def run_jupyter_book() -> int:
     traceback.
     """
     command = ["jupyter-book", "build", ".", "--path-output", str(STAGE)]
-    command += ["-W", "--keep-going"]
+    command += ["-W", "-n", "--keep-going"]
     with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as process:
         shown = True
         for line in process.stdout:
