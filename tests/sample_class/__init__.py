@@ -18,7 +18,7 @@ sys.path.insert(0, str(generator.ROOT / "solutions"))
 from tests.sample_class import notebooks
 
 LIST = Path(__file__).with_name("class.yml")
-CELL_TIMEOUT = 15  # seconds: an endless loop should not hold up the class
+CELL_TIMEOUT = 10  # seconds: an endless loop should not hold up the class
 
 
 @dataclass(frozen=True, eq=False)
