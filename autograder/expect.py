@@ -102,18 +102,20 @@ class Chapter:
         """Decorate a check; ``section`` is the label in the book that explains it."""
 
         def decorate(function: Callable) -> Callable:
-            wanted = [
-                parameter.annotation
+            wanted = {
+                parameter.name: parameter.annotation
                 for parameter in inspect.signature(function).parameters.values()
                 if parameter.annotation in (StudentFunction, StudentModule)
-            ]
+            }
 
             @functools.wraps(function)
             def run(*students: object, **options: object) -> None:
+                if len(students) != len(wanted):
+                    raise TypeError(_how_to_call(function, wanted, len(students)))
                 try:
                     seen = [
                         wrap(student, kind)
-                        for student, kind in zip(students, wanted, strict=True)
+                        for student, kind in zip(students, wanted.values(), strict=True)
                     ]
                     function(*seen, **options)
                 except StudentError as error:
@@ -137,10 +139,19 @@ class Chapter:
         return f"chapter {self.number}: {self.page}.html#{section}"
 
 
+def _how_to_call(function: Callable, wanted: Iterable[str], given: int) -> str:
+    names = list(wanted)
+    objects = "1 object" if len(names) == 1 else f"{len(names)} objects"
+    call = f"{function.__name__}({', '.join(names)})"
+    return f"check.{function.__name__} takes {objects}, not {given}: {call}"
+
+
 ADVICE = {
     "NotImplementedError": "Write the body: replace `raise NotImplementedError()`.",
     "signature": "Keep the signature of the stub; a check calls the function by it.",
     "missing": "Run the cell that defines it first; keep the name of the stub.",
+    "no module": "Derive it as the stub does, class ...(nn.Module), and begin __init__ "
+    "with super().__init__().",
     "in-place": "Work on a new tensor: operations ending in _ and assignments to "
     "x[...] change what the caller still needs.",
 }
@@ -160,6 +171,7 @@ def failure_of(error: StudentError) -> CheckFailure:
         "NotImplementedError": "not written yet",
         "signature": "does not accept the arguments",
         "missing": "is not there",
+        "no module": "is not a module",
         "in-place": "changes its argument in place",
     }.get(error.kind, f"stopped with {error.kind}")
     mistake = "changes its argument in place" if error.kind == "in-place" else None

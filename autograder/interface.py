@@ -37,9 +37,10 @@ class StudentError(Exception):
     """Something went wrong in the student's code, not in the check.
 
     ``kind`` is the exception's class name, or one of the interface's own: "signature"
-    (the arguments do not fit), "missing" (not callable), "in-place" (an argument was
-    changed). ``function`` and ``line`` say where in the student's code it happened, if
-    that is known: "Attention.forward" and "line 12: return scores @ values".
+    (the arguments do not fit), "missing" (not callable), "no module" (a class that is
+    not a ``torch.nn.Module``), "in-place" (an argument was changed). ``function`` and
+    ``line`` say where in the student's code it happened, if that is known:
+    "Attention.forward" and "line 12: return scores @ values".
     """
 
     def __init__(
@@ -128,10 +129,15 @@ class StudentModule(ABC):
 
 
 def describe(value: Data) -> str:
-    """Say in a few words what a value is: a shape for a tensor, the value if short."""
+    """Say in a few words what a value is: a shape for a tensor, the value if short.
+
+    >>> describe(torch.zeros(4, 5)), describe(torch.arange(4))
+    ('tensor (4, 5)', 'int64 tensor (4,)')
+    """
     if isinstance(value, torch.Tensor):
         kind = str(value.dtype).removeprefix("torch.")
-        return f"{kind} tensor of shape {tuple(value.shape)}"
+        kind = "" if value.dtype == torch.float32 else f"{kind} "
+        return f"{kind}tensor {tuple(value.shape)}"
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -306,7 +312,8 @@ class LocalModule(StudentModule):
         with _students_turn(call):
             instance = self._target(*args, **kwargs)
         if not isinstance(instance, torch.nn.Module):
-            raise StudentError("missing", "the class is not a torch.nn.Module", call)
+            text = f"{self.name} is not derived from torch.nn.Module"
+            raise StudentError("no module", text, call)
         return LocalInstance(instance, self.name)
 
 

@@ -55,6 +55,24 @@ def test_the_committed_exercises_and_modules_are_what_the_sources_say(tmp_path) 
     assert files_of(tmp_path / package) == files_of(ROOT / package)
 
 
+@pytest.mark.parametrize("chapter", generator.chapters())
+def test_no_line_of_an_answer_or_a_hidden_test_is_handed_out(chapter: str) -> None:
+    """Read from the text file itself, so that the generator does not judge itself."""
+    text = (ROOT / "solutions" / f"{chapter}.md").read_text(encoding="utf-8")
+    secret, inside = set(), False
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith(("### BEGIN", "### END")):
+            inside = line.startswith("### BEGIN")
+        elif inside and len(line) >= 12:
+            secret.add(line)
+    assert len(secret) > 50
+    notebook = nbformat.read(ROOT / f"exercises/{chapter}/{chapter}.ipynb", 4)
+    shown = {
+        line.strip() for cell in notebook.cells for line in cell.source.splitlines()
+    }
+    assert not secret & shown
+
+
 def test_a_second_run_changes_nothing(course: Path) -> None:
     generator.write_exercises(course)
     before = files_of(course)

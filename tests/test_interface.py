@@ -17,6 +17,7 @@ from autograder.interface import (
     StudentError,
     StudentFunction,
     StudentModule,
+    describe_call,
     wrap,
 )
 from tests import chapters, remote
@@ -79,7 +80,13 @@ def test_an_exception_in_the_answer_is_a_message() -> None:
         return x @ torch.ones(3, 2)
 
     assert "doubled: stopped with RuntimeError" in message(broken)
-    assert "broken(float32 tensor of shape (1,))" in message(broken)
+    assert "broken(tensor (1,))" in message(broken)
+
+
+def test_a_call_is_written_shortly() -> None:
+    floats, integers = torch.zeros(4, 5), torch.arange(4)
+    call = describe_call("f", (floats, integers, 3), {"mask": floats.bool()})
+    assert call == "f(tensor (4, 5), int64 tensor (4,), 3, mask=bool tensor (4, 5))"
 
 
 def stub(x):
@@ -92,7 +99,17 @@ def test_a_stub_a_signature_and_a_missing_name_are_said_plainly() -> None:
     assert "3 is not a function" in message(3)
     assert "is not a class" in message(lambda: 3, layer)
     plain = type("Plain", (), {"__init__": lambda self, width: None})
-    assert "not a torch.nn.Module" in message(plain, layer)
+    said = message(plain, layer)
+    assert "Plain is not derived from torch.nn.Module" in said
+    assert "(nn.Module)" in said and "Run the cell" not in said
+
+
+def test_a_check_called_wrongly_says_how_it_is_called() -> None:
+    said = r"check\.doubled takes 1 object, not 0: doubled\(student\)"
+    with pytest.raises(TypeError, match=said):
+        doubled()
+    with pytest.raises(TypeError, match="takes 1 object, not 2"):
+        doubled(abs, abs)
 
 
 def test_an_answer_that_exits_does_not_end_the_notebook() -> None:

@@ -257,9 +257,9 @@ def _expect_some_gradient(found: torch.Tensor | None, on: str) -> None:
 
 # --- the worked example ---------------------------------------------------------------
 
-EXAMPLE_WEIGHTS = torch.tensor([[1.0, 0.0, 0.0], [0.6, 0.4, 0.0], [0.2, 0.5, 0.3]])
+EXAMPLE_WEIGHTS = torch.tensor([[1.0, 0.0, 0.0], [0.3, 0.7, 0.0], [0.1, 0.8, 0.1]])
 EXAMPLE_VALUES = torch.tensor(
-    [[0.1, 0.2, 0.3, 0.3], [0.4, 0.24, 0.9, 0.3], [0.1, 0.8, 0.3, 0.3]]
+    [[0.5, 0.2, 1.0, 0.4], [0.1, 0.2, 0.6, 0.8], [0.3, 0.2, 0.2, 1.0]]
 )
 BY_HAND = 1e-3  # tolerance of numbers that a student may have rounded to 3 decimals
 
@@ -273,24 +273,24 @@ def worked_context(student: StudentFunction, seed: int = 0) -> None:
     context = _expect_numbers(got["context"], (3, 4), "the entry 'context'")
     weights, values = EXAMPLE_WEIGHTS, EXAMPLE_VALUES
     expected = torch.tensor(  # by hand
-        [[0.1, 0.2, 0.3, 0.3], [0.22, 0.216, 0.54, 0.3], [0.25, 0.4, 0.6, 0.3]]
+        [[0.5, 0.2, 1.0, 0.4], [0.22, 0.2, 0.72, 0.68], [0.16, 0.2, 0.6, 0.78]]
     )
     _expect_by_hand(
         context,
         expected,
         what="'context'",
-        on="weights (3, 3) and values (3, 4) of the example",
+        on="weights (3, 3) and values (3, 4) of 'berries ripen slowly'",
         why="Row i is the sum over j of weights[i, j] times row j of the values.",
         mistakes=_mistakes(context_candidates(weights, values)),
     )
     from_one = "Positions are counted from 0 in this course, as in Python."
     _expect_answer(got, "unchanged_row", 0, {1: ("counted from 1", from_one)})
-    four = {
-        4: ("counted from 1", from_one),
+    columns = {
+        2: ("counted from 1", from_one),
         0: ("a row instead of a column", "Columns run downwards: which one repeats?"),
     }
-    _expect_answer(got, "constant_column", 3, four)
-    own = "Look at the largest number of each row: 'is' gives 0.6 to 'attention'."
+    _expect_answer(got, "constant_column", 1, columns)
+    own = "Look for the largest number of each row: not all are on the diagonal."
     column = (
         "You took the largest number of each column. A row is a query: row i says "
         "how token i shares out its attention."
@@ -298,9 +298,9 @@ def worked_context(student: StudentFunction, seed: int = 0) -> None:
     wrong = {
         (0, 1, 2): ("every token attends to itself", own),
         (0, 2, 2): ("rows and columns exchanged", column),
-        (1, 1, 2): ("counted from 1", from_one),
+        (1, 2, 2): ("counted from 1", from_one),
     }
-    _expect_answer(got, "strongest", (0, 0, 1), wrong)
+    _expect_answer(got, "strongest", (0, 1, 1), wrong)
 
 
 def _expect_answer(
@@ -960,63 +960,133 @@ def _expect_layer_start(student: StudentModule) -> None:
 def geometric_example(
     student: StudentFunction, attention_student: StudentFunction, seed: int = 0
 ) -> None:
-    """Check the four matrices to 1e-3, and who attends to whom."""
+    """Source 0's angles, to 1e-3 of the values known, then others; who attends."""
     with expect.relying_on(_attention_alone, attention_student):
-        _expect_geometry(student)
+        known = {  # to four decimals, worked out with a calculator
+            "scores": torch.tensor([[0.3827, 0.9239], [-0.9239, 0.3827]]),
+            "scaled": torch.tensor([[0.2706, 0.6533], [-0.6533, 0.2706]]),
+            "weights": torch.tensor([[0.4055, 0.5945], [0.2842, 0.7158]]),
+            "output": torch.tensor([[0.7196, -0.0068], [0.7531, 0.1614]]),
+        }
+        on = "geometric_example(-π/4, π/8, 5π/16), the angles of source 0"
+        _expect_geometry(student, ANGLES, known, on)
+        drawn = math.pi * (2 * torch.rand(3, 3, generator=_random(seed)) - 1)
+        for angles in drawn.tolist():
+            angles = [round(angle, 2) for angle in angles]
+            on = f"geometric_example({', '.join(map(str, angles))})"
+            _expect_geometry(student, angles, _from_differences(*angles), on)
 
 
-def _expect_geometry(student: StudentFunction) -> None:
-    right = {  # to four decimals, worked out with a calculator
-        "scores": torch.tensor([[0.3827, 0.9239], [-0.9239, 0.3827]]),
-        "scaled": torch.tensor([[0.2706, 0.6533], [-0.6533, 0.2706]]),
-        "weights": torch.tensor([[0.4055, 0.5945], [0.2842, 0.7158]]),
-        "output": torch.tensor([[0.7196, -0.0068], [0.7531, 0.1614]]),
+def _from_differences(theta_q: float, theta_k: float, theta_v: float) -> dict:
+    """Work the example out by formulas: a score depends on the angle between two."""
+    delta = theta_q - theta_k
+    cosine, sine, root = math.cos(delta), math.sin(delta), math.sqrt(2)
+    blue = 1 / (1 + math.exp((-sine - cosine) / root))  # of blue on itself
+    car = 1 / (1 + math.exp((cosine - sine) / root))  # of car on blue
+    mixed = [
+        [
+            w * math.cos(theta_v) + (1 - w) * math.sin(theta_v),
+            (1 - w) * math.cos(theta_v) - w * math.sin(theta_v),
+        ]
+        for w in (blue, car)
+    ]
+    scores = torch.tensor([[cosine, -sine], [sine, cosine]])
+    return {
+        "scores": scores,
+        "scaled": scores / root,
+        "weights": torch.tensor([[blue, 1 - blue], [car, 1 - car]]),
+        "output": torch.tensor(mixed),
     }
-    got = student()
+
+
+def _expect_geometry(
+    student: StudentFunction, angles: Sequence[float], right: dict, on: str
+) -> None:
+    got = student(*angles)
     _expect_dict(got, (*right, "car_to_blue"))
     matrices = {
-        key: _expect_numbers(got[key], (2, 2), f"the entry {key!r}") for key in right
+        key: _expect_numbers(got[key], (2, 2), f"the entry {key!r}", on)
+        for key in right
     }
-    on = "the rotations by -π/4, π/8 and 5π/16"
-    for mistake in _mistakes(geometric_candidates()):
-        if expect.close(matrices, mistake.value, BY_HAND):
-            shown = [f"{key:<8}{show(value)}" for key, value in matrices.items()]
-            _refuse(mistake.name, mistake.why, on=on, got="\n".join(shown))
+    if not expect.close(matrices, right, BY_HAND):
+        for mistake in _mistakes(geometric_candidates(angles)):
+            if expect.close(matrices, mistake.value, BY_HAND):
+                say = {"got": _show_all(matrices), "expected": _show_all(right)}
+                _refuse(mistake.name, mistake.why, on=on, **say)
     for key in ("scores", "scaled", "weights"):
-        _expect_by_hand(matrices[key], right[key], what=repr(key), on=on)
-    _expect_geometric_output(matrices["output"], right["output"], on)
-    swapped = "rows and columns exchanged"
-    why = (
-        "0.594 is the weight with which 'blue' (row 0, the query) attends to 'car'. "
-        "The token that is being enriched is the row: 'car' is row 1."
+        expect.equal(
+            matrices[key], right[key], what=repr(key), on=on, tolerance=BY_HAND
+        )
+    if angles == ANGLES:
+        _expect_no_misreading(matrices["output"], right["output"], on)
+    expect.equal(
+        matrices["output"],
+        right["output"],
+        what="'output'",
+        on=on,
+        why="A row of the output is a row of the weights times V.",
+        tolerance=BY_HAND,
     )
-    name = "a score instead of a weight"
-    score = "This is a score. The weight is what the softmax makes of its row."
-    value = got["car_to_blue"]
-    value = value.tolist() if isinstance(value, torch.Tensor) else value
-    value = round(value, 3) if type(value) in (int, float) else value
-    known = {0.594: (swapped, why), 0.595: (swapped, why)}
-    known |= {-0.924: (name, score), -0.653: (name, score)}
-    _expect_answer({"car_to_blue": value}, "car_to_blue", 0.284, known)
+    _expect_car_to_blue(got["car_to_blue"], right, on)
 
 
-def _expect_geometric_output(got, right, on: str) -> None:
-    say = {"on": f"output, for {on}", "got": show(got)}
+def _show_all(matrices: dict) -> str:
+    return "\n".join(f"{key:<8}{show(value)}" for key, value in matrices.items())
+
+
+def _expect_no_misreading(got: torch.Tensor, right: torch.Tensor, on: str) -> None:
+    """Name the two remarks of source 0 on its output that are wrong."""
+    say = {"on": f"output, for {on}", "got": show(got), "expected": show(right)}
     if (got[1, 1] - right[0, 1]).abs() < 2 * BY_HAND:
         why = (
             "Source 0 calls -0.007 the product of the second row of the weights with "
-            "the second column of V. It is that of the first row, output[0, 1]. "
-            "Multiply again for row 1: .2842 and .7158 with the second column of V."
+            "the second column of V. It is that of the first row, output[0, 1]."
         )
         _refuse("−0.007 written for A₂ · V⁽²⁾", why, **say)
-    if got[1, 0] < got[0, 0]:
+    if expect.close(got[:, 0], right[:, 0].flip(0), BY_HAND):
         why = (
             "Source 0 reads a 'slightly smaller contribution' off the angle. But an "
-            "entry is a product, not an angle: the second row of the weights is longer "
-            "(0.770 against 0.720), and output[1, 0] is larger than output[0, 0]."
+            "entry is a product, not an angle: the second row of the weights is "
+            "longer, and output[1, 0] is larger than output[0, 0]."
         )
         _refuse("the second row's first entry is smaller", why, **say)
-    _expect_by_hand(got, right, what="'output'", on=on)
+
+
+def _expect_car_to_blue(value: Data, right: dict, on: str) -> None:
+    value = value.tolist() if isinstance(value, torch.Tensor) else value
+    say = {"on": f"'car_to_blue', for {on}", "got": show(value)}
+    weights, wanted = right["weights"], right["weights"][1, 0].item()
+    why = "'car_to_blue' is one of the weights, as a number."
+    number = type(value) in (int, float)
+    expect.true(number, "'car_to_blue' is not a number", expected="a number", **say)
+    if expect.close(value, wanted, BY_HAND):
+        return
+    say["expected"] = show(wanted)
+    names = (
+        (
+            weights[0, 1],
+            "rows and columns exchanged",
+            "With this weight 'blue' (row 0, the query) attends to 'car'. The token "
+            "that is being enriched is the row: 'car' is row 1.",
+        ),
+        (
+            weights[1, 1],
+            "the weight of 'car' on itself",
+            "Row 1 is right. 'blue' is the column 0.",
+        ),
+        *(
+            (
+                right[key][1, 0],
+                "a score instead of a weight",
+                "This is a score. The weight is what the softmax makes of its row.",
+            )
+            for key in ("scores", "scaled")
+        ),
+    )
+    for known, name, cause in names:
+        if expect.close(value, known.item(), BY_HAND):
+            _refuse(name, cause, **say)
+    expect.true(False, "'car_to_blue' is wrong", why=why, **say)
 
 
 @chapter.check(section="attention-geometry")

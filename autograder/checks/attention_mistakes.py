@@ -5,7 +5,7 @@ the inputs of one exercise. The checks compare a wrong answer with them, in this
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -108,6 +108,21 @@ def context_candidates(
         lambda: values,
         "These are the rows before mixing; only the first token, which sees nothing "
         "but itself, keeps its value.",
+    )
+    yield (
+        "the rows are not mixed by weights but added",
+        lambda: (weights > 0).to(values.dtype) @ values,
+        "Each row of the values counts by its weight: multiply it first, then add.",
+    )
+    chapters_weights = torch.tensor([[1, 0, 0], [0.6, 0.4, 0], [0.2, 0.5, 0.3]])
+    chapters_values = torch.tensor(
+        [[0.1, 0.2, 0.3, 0.3], [0.4, 0.24, 0.9, 0.3], [0.1, 0.8, 0.3, 0.3]]
+    )
+    yield (
+        "the numbers of the chapter's example",
+        lambda: chapters_weights @ chapters_values,
+        "This is the context of 'attention is cool'. The exercise has weights and "
+        "values of its own.",
     )
 
 
@@ -498,9 +513,15 @@ def geometry(q, k, v, scale: float = math.sqrt(2), axis: int = -1) -> dict:
     }
 
 
-def geometric_candidates() -> Iterator[Candidate]:
+def geometric_candidates(angles: Sequence[float]) -> Iterator[Candidate]:
     """Misread the example in the plane."""
-    q, k, v = map(rotation, ANGLES)
+    q, k, v = map(rotation, angles)
+    yield (
+        "the angles are ignored",
+        lambda: geometry(*map(rotation, ANGLES)),
+        "The matrices are those of source 0's angles, but the angles were others. Use "
+        "the arguments theta_q, theta_k and theta_v.",
+    )
     yield (
         "rotations applied to column vectors",
         lambda: geometry(q.T, k.T, v.T),
@@ -534,10 +555,18 @@ def geometric_candidates() -> Iterator[Candidate]:
         "The output is weights times V, a mix of the rows of V, without a transpose.",
     )
     yield (
-        "degrees instead of radians",
-        lambda: geometry(*(rotation(math.degrees(angle)) for angle in ANGLES)),
-        "math.cos and torch.cos take radians: use the angles as they stand.",
+        "weights and values exchanged",
+        lambda: geometry(q, k, v) | {"output": v @ geometry(q, k, v)["weights"]},
+        "The weights stand on the left, P V: row i of the output is a mix of the rows "
+        "of V. V P mixes columns; the shapes fit here only because all are (2, 2).",
     )
+    for convert in (math.degrees, math.radians):
+        yield (
+            "degrees instead of radians",
+            lambda convert=convert: geometry(*(rotation(convert(a)) for a in angles)),
+            "The angles are radians, and math.cos and torch.cos take radians: use the "
+            "angles as they stand.",
+        )
 
 
 def jacobian_candidates(p: torch.Tensor) -> Iterator[Candidate]:

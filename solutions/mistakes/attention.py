@@ -190,12 +190,12 @@ def softmax(scores):
 
 # --- the worked example ---------------------------------------------------------------
 
-CONTEXT = [[0.1, 0.2, 0.3, 0.3], [0.22, 0.216, 0.54, 0.3], [0.25, 0.4, 0.6, 0.3]]
-P = torch.tensor([[1.0, 0.0, 0.0], [0.6, 0.4, 0.0], [0.2, 0.5, 0.3]])
-V = torch.tensor([[0.1, 0.2, 0.3, 0.3], [0.4, 0.24, 0.9, 0.3], [0.1, 0.8, 0.3, 0.3]])
+CONTEXT = [[0.5, 0.2, 1.0, 0.4], [0.22, 0.2, 0.72, 0.68], [0.16, 0.2, 0.6, 0.78]]
+P = torch.tensor([[1.0, 0.0, 0.0], [0.3, 0.7, 0.0], [0.1, 0.8, 0.1]])
+V = torch.tensor([[0.5, 0.2, 1.0, 0.4], [0.1, 0.2, 0.6, 0.8], [0.3, 0.2, 0.2, 1.0]])
 
 
-def example(context=None, unchanged_row=0, constant_column=3, strongest=(0, 0, 1)):
+def example(context=None, unchanged_row=0, constant_column=1, strongest=(0, 1, 1)):
     return {
         "context": torch.tensor(CONTEXT) if context is None else context,
         "unchanged_row": unchanged_row,
@@ -224,6 +224,17 @@ def worked_context():
     return example(V)
 
 
+@wrong("worked-context", "the rows are not mixed by weights but added")
+def worked_context():
+    return example(V.cumsum(0))
+
+
+@wrong("worked-context", "the numbers of the chapter's example")
+def worked_context():
+    context = [[0.1, 0.2, 0.3, 0.3], [0.22, 0.216, 0.54, 0.3], [0.25, 0.4, 0.6, 0.3]]
+    return example(torch.tensor(context))
+
+
 @wrong("worked-context", "counted from 1")
 def worked_context():
     return example(unchanged_row=1)
@@ -231,12 +242,17 @@ def worked_context():
 
 @wrong("worked-context", "counted from 1")
 def worked_context():
-    return example(constant_column=4)
+    return example(constant_column=2)
+
+
+@wrong("worked-context", "a row instead of a column")
+def worked_context():
+    return example(constant_column=0)
 
 
 @wrong("worked-context", "counted from 1")
 def worked_context():
-    return example(strongest=(1, 1, 2))
+    return example(strongest=(1, 2, 2))
 
 
 @wrong("worked-context", "every token attends to itself")
@@ -258,7 +274,7 @@ def worked_context():
 def worked_context():
     """computed"""
     context = P @ V
-    return example(context, 0, 3, P.argmax(-1).tolist())
+    return example(context, 0, 1, P.argmax(-1).tolist())
 
 
 @right("worked-context")
@@ -267,7 +283,7 @@ def worked_context():
     return {
         "context": torch.tensor(CONTEXT, dtype=torch.float64),
         "unchanged_row": torch.tensor(0),
-        "constant_column": torch.tensor(3),
+        "constant_column": torch.tensor(1),
         "strongest": P.argmax(-1),
     }
 
@@ -1066,11 +1082,7 @@ def rotation(angle):
     return torch.tensor([[c, -s], [s, c]])
 
 
-ANGLES = (-math.pi / 4, math.pi / 8, 5 * math.pi / 16)
-Q, K, R = map(rotation, ANGLES)
-
-
-def geometry(q=Q, k=K, v=R, scale=math.sqrt(2), axis=-1, car_to_blue=None, **other):
+def geometry(q, k, v, scale=math.sqrt(2), axis=-1, **other):
     scores = q @ k.T
     weights = torch.softmax(scores / scale, axis)
     return {
@@ -1078,87 +1090,122 @@ def geometry(q=Q, k=K, v=R, scale=math.sqrt(2), axis=-1, car_to_blue=None, **oth
         "scaled": scores / scale,
         "weights": weights,
         "output": weights @ v,
-        "car_to_blue": weights[1, 0].item() if car_to_blue is None else car_to_blue,
+        "car_to_blue": weights[1, 0].item(),
         **other,
     }
+
+
+def turned(*angles, **other):
+    return geometry(*map(rotation, angles), **other)
 
 
 GEOMETRY = "geometric-example"
 
 
 @wrong(GEOMETRY, "rotations applied to column vectors")
-def geometric_example():
+def geometric_example(theta_q, theta_k, theta_v):
     x = torch.eye(2)
-    return geometry((Q @ x).T, (K @ x).T, (R @ x).T)
+    return geometry(*((rotation(a) @ x).T for a in (theta_q, theta_k, theta_v)))
+
+
+@wrong(GEOMETRY, "rotations applied to column vectors")
+def geometric_example(theta_q, theta_k, theta_v):
+    return turned(-theta_q, -theta_k, -theta_v)
 
 
 @wrong(GEOMETRY, "queries and keys exchanged")
-def geometric_example():
-    return geometry(K, Q)
+def geometric_example(theta_q, theta_k, theta_v):
+    return turned(theta_k, theta_q, theta_v)
 
 
 @wrong(GEOMETRY, "missing the scaling by 1/√d_k")
-def geometric_example():
-    return geometry(scale=1.0)
+def geometric_example(*angles):
+    return turned(*angles, scale=1.0)
 
 
 @wrong(GEOMETRY, "scaled by d_k instead of √d_k")
-def geometric_example():
-    return geometry(scale=2.0)
+def geometric_example(*angles):
+    return turned(*angles, scale=2.0)
 
 
 @wrong(GEOMETRY, "softmax over the wrong axis")
-def geometric_example():
-    return geometry(axis=0)
+def geometric_example(*angles):
+    return turned(*angles, axis=0)
 
 
 @wrong(GEOMETRY, "values mixed by columns")
-def geometric_example():
-    return geometry(v=R.T)
+def geometric_example(theta_q, theta_k, theta_v):
+    return turned(theta_q, theta_k, -theta_v)
+
+
+@wrong(GEOMETRY, "weights and values exchanged")
+def geometric_example(*angles):
+    found = turned(*angles)
+    return found | {"output": rotation(angles[2]) @ found["weights"]}
 
 
 @wrong(GEOMETRY, "degrees instead of radians")
-def geometric_example():
-    return geometry(*(rotation(math.degrees(angle)) for angle in ANGLES))
+def geometric_example(*angles):
+    return turned(*map(math.degrees, angles))
+
+
+@wrong(GEOMETRY, "degrees instead of radians")
+def geometric_example(*angles):
+    return turned(*map(math.radians, angles))
+
+
+@wrong(GEOMETRY, "the angles are ignored")
+def geometric_example(theta_q, theta_k, theta_v):
+    return turned(-math.pi / 4, math.pi / 8, 5 * math.pi / 16)
 
 
 @wrong(GEOMETRY, "−0.007 written for A₂ · V⁽²⁾")
-def geometric_example():
-    return geometry(output=torch.tensor([[0.720, 0.161], [0.753, -0.007]]))
+def geometric_example(*angles):
+    return turned(*angles, output=torch.tensor([[0.720, 0.161], [0.753, -0.007]]))
 
 
 @wrong(GEOMETRY, "the second row's first entry is smaller")
-def geometric_example():
-    return geometry(output=torch.tensor([[0.753, -0.007], [0.720, 0.161]]))
+def geometric_example(*angles):
+    return turned(*angles, output=torch.tensor([[0.753, -0.007], [0.720, 0.161]]))
 
 
 @wrong(GEOMETRY, "rows and columns exchanged")
-def geometric_example():
-    return geometry(car_to_blue=0.594)
+def geometric_example(*angles):
+    found = turned(*angles)
+    return found | {"car_to_blue": found["weights"][0, 1].item()}
+
+
+@wrong(GEOMETRY, "the weight of 'car' on itself")
+def geometric_example(*angles):
+    found = turned(*angles)
+    return found | {"car_to_blue": found["weights"][1, 1].item()}
 
 
 @wrong(GEOMETRY, "a score instead of a weight")
-def geometric_example():
-    return geometry(car_to_blue=-0.924)
+def geometric_example(*angles):
+    found = turned(*angles)
+    return found | {"car_to_blue": found["scores"][1, 0].item()}
 
 
 @right(GEOMETRY)
-def geometric_example():
-    """worked out with a calculator, three decimals"""
-    return {
-        "scores": torch.tensor([[0.383, 0.924], [-0.924, 0.383]]),
-        "scaled": torch.tensor([[0.271, 0.653], [-0.653, 0.271]]),
-        "weights": torch.tensor([[0.405, 0.595], [0.284, 0.716]]),
-        "output": torch.tensor([[0.720, -0.007], [0.753, 0.161]]),
-        "car_to_blue": 0.284,
+def geometric_example(theta_q, theta_k, theta_v):
+    """from the difference of the angles, rounded to three decimals"""
+    scores = rotation(theta_q - theta_k)
+    weights = torch.softmax(scores / math.sqrt(2), -1)
+    found = {
+        "scores": scores,
+        "scaled": scores / math.sqrt(2),
+        "weights": weights,
+        "output": weights @ rotation(theta_v),
+        "car_to_blue": weights[1, 0],
     }
+    return {name: value.round(decimals=3) for name, value in found.items()}
 
 
 @right(GEOMETRY)
-def geometric_example():
+def geometric_example(*angles):
     """float64, and a tensor for the weight"""
-    doubled = [matrix.double() for matrix in (Q, K, R)]
-    found = geometry(*doubled)
+    found = geometry(*(rotation(angle).double() for angle in angles))
     return {**found, "car_to_blue": found["weights"][1, 0]}
 
 

@@ -86,7 +86,7 @@ def padding_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     Defined in Exercise 4.5 · The padding mask.
     """
     # 1. Compare each position with each length. 2. Leave an axis for the queries.
-    positions = torch.arange(max_length)  # (T,)
+    positions = torch.arange(max_length, device=lengths.device)  # (T,)
     return positions < lengths[:, None, None]  # (B, 1, T)
 
 
