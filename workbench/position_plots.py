@@ -32,26 +32,24 @@ def sentence_links(
         ax: where to draw.
         first: the words of the upper sentence, each once.
         second: the same words in another order.
-        distances: for each word, the number to write on its link. A link whose number
-            rounds to 0.00 is grey and dashed, the others are coloured.
+        distances: for each word, the number to write between the word and its link,
+            where no other link passes. A link whose number rounds to 0.00 is grey and
+            dashed, the others are coloured.
         title: written above.
     """
     for column, word in enumerate(first):
         below = second.index(word)
         same = round(distances[word], 2) == 0
         color = COLORS["muted"] if same else COLORS["query"]
-        ax.plot([column, below], [0.78, 0.22], color=color, ls="--" if same else "-")
-        # Links cross lower down: write the number close to the upper word.
-        x, y = column + 0.17 * (below - column), 0.78 - 0.17 * 0.56
+        ax.plot([column, below], [0.68, 0.2], color=color, ls="--" if same else "-")
         ax.text(
-            *(x, y, format_number(distances[word])),
+            *(column, 0.76, format_number(distances[word])),
             ha="center",
             va="center",
             color=color,
             fontweight="bold",
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
         )
-    for y, sentence in ((0.9, first), (0.1, second)):
+    for y, sentence in ((0.92, first), (0.1, second)):
         for column, word in enumerate(sentence):
             ax.text(column, y, word, ha="center", va="center", fontsize=12)
     ax.set_xlim(-0.5, len(first) - 0.5)

@@ -5,6 +5,7 @@ in float64. Answers are float32, and sin(p) of a float32 angle is off by about p
 tolerances are set so that any order of the same arithmetic passes.
 """
 
+import contextlib
 import itertools
 import math
 import random
@@ -17,6 +18,7 @@ from autograder import expect
 from autograder.expect import Chapter, CheckFailure, Mistake, failure_of
 from autograder.interface import (
     Data,
+    Opaque,
     StudentError,
     StudentFunction,
     StudentInstance,
@@ -28,6 +30,17 @@ check = chapter.check
 
 NEAR = 1e-4  # positions below 100
 FAR = 2e-3  # positions in the thousands
+
+
+@contextlib.contextmanager
+def _explaining(**causes: str) -> Iterator[None]:
+    """Add a likely cause to an exception in the student's code, by the kind of it."""
+    try:
+        yield
+    except StudentError as error:
+        failure = failure_of(error)
+        failure.why = failure.why or causes.get(error.kind, "")
+        raise failure from None
 
 
 # --- order ----------------------------------------------------------------------------
@@ -117,6 +130,21 @@ def _models(length: int, width: int, values: torch.Generator) -> Iterator[tuple]
     ):
         yield name, model, NEITHER, []
     yield (
+        "mean-pooled attention with positions added",
+        lambda x: _attend(x + positions).mean(0),
+        NEITHER,
+        [
+            Mistake(
+                "pooled output called invariant unseen",
+                INVARIANT,
+                "Pooling alone makes no model invariant: with positions added, the "
+                "words in another order give another mean. Compare the two outputs.",
+            ),
+            Mistake("pooled output called equivariant", EQUIVARIANT, flat),
+            Mistake("pooled output called equivariant", BOTH, flat),
+        ],
+    )
+    yield (
         "a pooled output with as many features as tokens, all alike",
         lambda x: x.mean().expand(length),
         INVARIANT,
@@ -126,7 +154,7 @@ def _models(length: int, width: int, values: torch.Generator) -> Iterator[tuple]
 
 @check(section="position-equivariance")
 def order_behaviour(student: StudentFunction, seed: int = 0) -> None:
-    """Compare the verdict on seven models with what is known of them."""
+    """Compare the verdict on eight models with what is known of them."""
     draw = random.Random(seed)
     length, width = draw.choice([5, 6, 7]), draw.choice([3, 4])
     values = torch.Generator().manual_seed(seed)
@@ -155,6 +183,10 @@ def _verdict_on(
     permutation: torch.Tensor,
     on: str,
 ) -> Data:
+    rows = (
+        "The axes are (T, d): T tokens, then d features. outputs[permutation] takes "
+        "the rows in the new order; a permutation matrix (T, T) stands on the left."
+    )
     try:
         got = student(outputs, permuted, permutation)
     except StudentError as error:
@@ -168,7 +200,8 @@ def _verdict_on(
                 "so answer False for equivariant before indexing.",
                 mistake="pooled output indexed like a sequence",
             ) from None
-        raise
+        with _explaining(RuntimeError=rows):
+            raise
     if isinstance(got, dict):
         wrong = [k for k, v in got.items() if isinstance(v, torch.Tensor)]
         expect.true(
@@ -181,6 +214,17 @@ def _verdict_on(
             "bool(...) turns a one-element tensor into one.",
             mistake="tensors instead of Python bools",
         )
+    answer = isinstance(got, dict) and got.keys() == NEITHER.keys()
+    expect.true(
+        answer or got is None,
+        "the answers must have names",
+        on=on,
+        got=expect.show(got),
+        expected="{'equivariant': True or False, 'invariant': True or False}",
+        why="Return a dict with these two keys, spelled like this: 'equivariant' and "
+        "'invariant'.",
+        mistake="the answers must have names",
+    )
     return got
 
 
@@ -240,6 +284,16 @@ SLIPS = {
         "pair value, and a shift is no linear map.",
         "position-sinusoidal",
     ),
+    "one exponent for all pairs": (
+        "Every pair has the exponent 0 and turns like the first one. Was 2i // d meant "
+        "to be 2i / d? With // the result is cut down to 0.",
+        "position-sinusoidal",
+    ),
+    "degrees instead of radians": (
+        "The angle p / base^(2i/d) is in radians, as torch.sin and torch.cos expect: "
+        "convert nothing. Row 1 starts with sin 1 = .8415.",
+        "position-by-hand",
+    ),
     "multiplied instead of divided": (
         "The angle is p / base^(2i/d): later pairs turn more slowly, not faster.",
         "position-sinusoidal",
@@ -269,6 +323,8 @@ def _encode(
         exponent = c / d_model
     if "exponents from 1/d" in slips:
         exponent = (c + 1) / d_model
+    if "one exponent for all pairs" in slips:
+        exponent = 0 * pair
     if "base 1000" in slips:
         base = 1_000.0
     angle = p / base**exponent
@@ -276,6 +332,8 @@ def _encode(
         angle = (p / base) ** exponent
     if "multiplied instead of divided" in slips:
         angle = p * base**exponent
+    if "degrees instead of radians" in slips:
+        angle = torch.deg2rad(angle)
     if "cosine first" in slips:
         cosine = ~cosine
     if "sines only" in slips:
@@ -292,12 +350,34 @@ def _wrong_encodings(length: int, d_model: int, base: float) -> Iterator[Mistake
         section = SLIPS[slips[0]][1]
         name = ", and ".join(slips) if slips != SOURCE_4 else "the matrix of source 4"
         yield Mistake(name, _encode(length, d_model, base, slips), why, section)
+    p = torch.arange(length, dtype=torch.float64)[:, None]
+    power = base ** torch.arange(0, d_model, 2, dtype=torch.float64)
+    for angle in (p / power / d_model, p / (power / d_model)):
+        yield Mistake(
+            "brackets missing around 2i/d",
+            torch.stack([angle.sin(), angle.cos()], -1).flatten(-2),
+            "Python reads base ** i2 / d as (base ** i2) / d: powers come first. Write "
+            "base ** (i2 / d), or compute the exponents in a line of their own.",
+        )
 
 
 def _expect_kind(
     got: Data, shape: tuple[int, ...], *, what: str, on: str, why: str
 ) -> None:
     """Expect a float32 tensor of a shape, finite; ``why`` explains the shape."""
+    if isinstance(got, Opaque) and got.type_name == "ndarray":
+        why = (
+            "This is a NumPy array, and a model computes with tensors. Use torch's "
+            "functions, or finish with torch.from_numpy(...).float()."
+        )
+    elif isinstance(got, (list, tuple)):
+        why += " Make a tensor of it: torch.tensor(...)."
+    elif isinstance(got, torch.Tensor) and got.shape != shape:
+        if tuple(got.shape) == shape[::-1]:
+            why += " Yours is transposed."
+        elif got.numel() == math.prod(shape):
+            why += " The number of entries is right, their arrangement is not: "
+            why += "look at the axis you stacked or flattened along."
     expect.tensor(got, shape=shape, finite=False, what=what, on=on, why=why)
     _expect_float32(got, on)
     why = "NaN and infinity come from dividing by 0, or from a negative base raised to "
@@ -312,7 +392,10 @@ def _expect_float32(got: Data, on: str) -> None:
             got=f"{got.dtype}",
             expected="torch.float32",
             why="Embeddings are float32, and adding float64 to them makes the whole "
-            "model float64. Finish with .float() if you compute in another type.",
+            "model float64. Finish with .float() if you compute in another type."
+            if got.is_floating_point()
+            else "The result must hold real numbers: whole ones lose what stands "
+            "behind the point. Let it be float32 from the start.",
             mistake="float32 expected",
         )
 
@@ -332,7 +415,13 @@ def _refuses_odd(student: StudentFunction, *args: Data, **kwargs: Data) -> None:
 def sinusoidal_positional_encoding(student: StudentFunction, seed: int = 0) -> None:
     """Compare with values by hand, in other sizes and bases, and far out."""
     on = "length = 3, d_model = 4, base left at its default"
-    got = student(3, 4)
+    column = (
+        "Positions (length,) and divisors (d_model/2,) do not fit together, nor does a "
+        "table (length, d_model) fit angles (length, d_model/2). Give the positions a "
+        "second axis, (length, 1), and fill every second column."
+    )
+    with _explaining(RuntimeError=column):
+        got = student(3, 4)
     expected = _encode(3, 4).float()
     mistakes = _wrong_encodings(3, 4, 10_000.0)
     if not expect.close(got, expected, NEAR):
@@ -395,6 +484,12 @@ def _wrong_wavelengths(d_model: int, base: float) -> list[Mistake]:
             base**-e,
             "base^(-2i/d) is the angle that pair i turns by per position. The "
             "wavelength is the number of positions in a full turn: 2π / rate.",
+        ),
+        Mistake(
+            "divided by the power of the base",
+            turn * base**-e,
+            "Later pairs turn more slowly, so their wavelengths are longer: 2π divided "
+            "by the rate base^(-2i/d) is 2π times base^(2i/d).",
         ),
         Mistake(
             "turns per position instead of positions per turn",
@@ -622,7 +717,10 @@ def shift_matrix(student: StudentFunction, seed: int = 0) -> None:
             wrong = _wrong_shifts(offset, d_model, base)
             expect.name_mistake(got, wrong, on, expected.float(), NEAR)
         shape = (d_model, d_model)
-        square = "A row of the encoding times this matrix is such a row again."
+        square = (
+            "A row of the encoding times this matrix is such a row again. The 2 × 2 "
+            "blocks stand along the diagonal of one matrix: torch.block_diag(*blocks)."
+        )
         _expect_kind(got, shape, what="the shift matrix", on=on, why=square)
         _expect_blocks(got, on)
         expect.equal(
@@ -630,7 +728,10 @@ def shift_matrix(student: StudentFunction, seed: int = 0) -> None:
             expected.float(),
             what="the shift matrix",
             on=on,
-            why="Row p of the encoding, times this matrix, must be row p + k.",
+            why="Row p of the encoding, times this matrix, must be row p + k. Look at "
+            "the block of the first pair, rows and columns 0 and 1: all four entries "
+            "belong to its one angle, k. If cosines of other pairs stand there, look "
+            "at the axis you stacked along (dim=-1).",
             tolerance=NEAR,
         )
     _refuses_odd(student, offset=1, d_model=draw.choice([5, 7]))
@@ -646,9 +747,10 @@ def _expect_blocks(got: torch.Tensor, on: str) -> None:
         on=on,
         got=f"an entry of size {outside.max():.4g} outside the blocks",
         expected="0 there: pair i of PE[p + k] depends on pair i of PE[p] alone",
-        why="A matrix fitted freely (least squares) may shift the rows it has seen, "
-        "but it fits wrong encodings just as well and proves nothing. Write the "
-        "blocks down from the addition theorems.",
+        why="Pair i owns rows and columns 2i and 2i+1; a block put at [i:i+2] overlaps "
+        "the one before it.\nA matrix fitted freely (least squares) may shift the rows "
+        "it has seen, but it fits wrong encodings just as well and proves nothing: "
+        "write the blocks down from the addition theorems.",
         mistake="entries outside the 2 × 2 blocks",
     )
 
@@ -836,7 +938,7 @@ def _expect_sum(
         try:
             got = module(x)
         except StudentError as error:
-            if error.kind in ("RuntimeError", "IndexError") and len(shape) != 3:
+            if _wrong_axes_met(error) and len(shape) != 3:
                 got = f"{error.kind}: {expect.describe_error(error)}"
                 _wrong_axis(got, on, shape)
             raise
@@ -857,6 +959,11 @@ def _expect_sum(
             mistakes=mistakes,
             tolerance=NEAR,
         )
+
+
+def _wrong_axes_met(error: StudentError) -> bool:
+    """Whether code for another number of axes may have stopped like this."""
+    return error.kind in ("RuntimeError", "IndexError") or "unpack" in error.text
 
 
 def _slices(table: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
@@ -1023,6 +1130,16 @@ def _expect_gradient(
     return next(iter(found.parameters.values()), None)
 
 
+MODULE_CAUSES = {
+    "AttributeError": "If it speaks of Module.__init__: super().__init__() must be the "
+    "first line of __init__. Otherwise forward uses a name that __init__ never set.",
+    "TypeError": "If it says 'not callable': self.dropout must be the module "
+    "nn.Dropout(dropout), not the number.",
+    "RuntimeError": "The tokens lie along the last but one axis: T = x.shape[-2]. Add "
+    "the first T rows of the table, table[:T].",
+}
+
+
 @check(section="position-adding")
 def sinusoidal_module(
     student: StudentModule, encoding: StudentFunction, seed: int = 0
@@ -1032,7 +1149,10 @@ def sinusoidal_module(
     A wrong table is the affair of the exercise before: if the module adds the rows
     that the student's own function returns, that is right here.
     """
-    with expect.relying_on(sinusoidal_positional_encoding, encoding):
+    with (
+        expect.relying_on(sinusoidal_positional_encoding, encoding),
+        _explaining(**MODULE_CAUSES),
+    ):
         _check_sinusoidal_module(student, encoding, seed)
 
 
@@ -1108,6 +1228,11 @@ def _table_of(
 @check(section="position-learned")
 def learned_module(student: StudentModule, seed: int = 0) -> None:
     """Check the parameter and its start, the sum, the limit, dropout, gradients."""
+    with _explaining(**MODULE_CAUSES):
+        _check_learned_module(student, seed)
+
+
+def _check_learned_module(student: StudentModule, seed: int) -> None:
     draw = random.Random(seed)
     values = torch.Generator().manual_seed(seed)
     limit, width = draw.choice([11, 13]), draw.choice([8, 10])
@@ -1126,7 +1251,12 @@ def learned_module(student: StudentModule, seed: int = 0) -> None:
     module.load_state_dict({"table": table})
     dropping.load_state_dict({"table": table})
     _expect_dropout(module, dropping, table)
-    _expect_row_gradients(module, limit, width, values)
+    untrained = (
+        "A parameter is trained unless it is told not to be: leave out "
+        "requires_grad=False, and compute nothing under torch.no_grad()."
+    )
+    with _explaining(RuntimeError=untrained):
+        _expect_row_gradients(module, limit, width, values)
 
 
 def _expect_one_table(module: StudentInstance, limit: int, width: int, on: str) -> None:
@@ -1162,7 +1292,13 @@ def _expect_one_table(module: StudentInstance, limit: int, width: int, on: str) 
             mistake="table transposed",
         )
     expect.tensor(
-        state["table"], shape=(limit, width), what="table", on=on, dtype=torch.float32
+        state["table"],
+        shape=(limit, width),
+        what="table",
+        on=on,
+        dtype=torch.float32,
+        why="A row for each position and no axis more: broadcasting repeats the table "
+        "for every sequence by itself.",
     )
 
 
@@ -1396,7 +1532,7 @@ def _call_rotary(student: StudentFunction, args: tuple, on: str) -> Data:
     try:
         return student(*args)
     except StudentError as error:
-        if error.kind in ("RuntimeError", "IndexError") and args[0].ndim != 3:
+        if _wrong_axes_met(error) and (args[0].ndim != 3 or "unpack" in error.text):
             failure = failure_of(error)
             failure.what = failure.mistake = "position read from the wrong axis"
             failure.on, failure.got = on, f"{error.kind}: {failure.got}"
@@ -1406,7 +1542,12 @@ def _call_rotary(student: StudentFunction, args: tuple, on: str) -> Data:
                 "one. Take T from x.shape[-2]; (T, d_k/2) broadcasts over the rest."
             )
             raise failure from None
-        raise
+        with _explaining(
+            RuntimeError="Columns are the last axis however many axes x has: "
+            "x[..., 0::2], not x[:, 0::2]. Angles (T, d_k/2) fit x[..., 0::2] by "
+            "broadcasting."
+        ):
+            raise
 
 
 def _expect_rotary_type(student: StudentFunction, values: torch.Generator) -> None:

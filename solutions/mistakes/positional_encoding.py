@@ -64,6 +64,24 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     return {"equivariant": follows, "invariant": same}
 
 
+@wrong("order-behaviour", "pooled output called invariant unseen")
+def order_behaviour(outputs, outputs_of_permuted, permutation):
+    if outputs.ndim == 1:
+        return {"equivariant": False, "invariant": True}
+    same = torch.allclose(outputs_of_permuted, outputs, atol=1e-5)
+    follows = torch.allclose(outputs_of_permuted, outputs[permutation], atol=1e-5)
+    return {"equivariant": follows, "invariant": same}
+
+
+@wrong("order-behaviour", "the answers must have names")
+def order_behaviour(outputs, outputs_of_permuted, permutation):
+    same = torch.allclose(outputs_of_permuted, outputs, atol=1e-5)
+    follows = outputs.ndim == 2 and torch.allclose(
+        outputs_of_permuted, outputs[permutation], atol=1e-5
+    )
+    return follows, same
+
+
 @wrong("order-behaviour", "order of the rows ignored")
 def order_behaviour(outputs, outputs_of_permuted, permutation):
     same = torch.allclose(outputs_of_permuted.sum(0), outputs.sum(0), atol=1e-5)
@@ -229,6 +247,36 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     return _interleave(angle.sin(), angle.cos())
 
 
+@wrong("sinusoidal-positional-encoding", "one exponent for all pairs")
+def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
+    positions, _ = _pairs(length, d_model, base)
+    angle = positions / base ** (torch.arange(0, d_model, 2) // d_model)
+    return _interleave(angle.sin(), angle.cos())
+
+
+@wrong("sinusoidal-positional-encoding", "degrees instead of radians")
+def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
+    positions, exponent = _pairs(length, d_model, base)
+    angle = torch.deg2rad(positions / base**exponent)
+    return _interleave(angle.sin(), angle.cos())
+
+
+@wrong("sinusoidal-positional-encoding", "brackets missing around 2i/d")
+def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
+    positions, _ = _pairs(length, d_model, base)
+    divisor = base ** torch.arange(0, d_model, 2) / d_model
+    angle = positions / divisor
+    return _interleave(angle.sin(), angle.cos())
+
+
+@wrong("sinusoidal-positional-encoding", "brackets missing around 2i/d")
+def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
+    # the same slip in one line: divided by d at the end
+    positions, _ = _pairs(length, d_model, base)
+    angle = positions / base ** torch.arange(0, d_model, 2) / d_model
+    return _interleave(angle.sin(), angle.cos())
+
+
 @wrong("sinusoidal-positional-encoding", "base 1000, and cosine first")
 def sinusoidal_positional_encoding(length, d_model, base=1_000.0):
     positions, exponent = _pairs(length, d_model, base)
@@ -328,6 +376,11 @@ def wavelengths(d_model, base=10_000.0):
 @wrong("wavelengths", "2π forgotten")
 def wavelengths(d_model, base=10_000.0):
     return base ** _exponents(d_model)
+
+
+@wrong("wavelengths", "divided by the power of the base")
+def wavelengths(d_model, base=10_000.0):
+    return 2 * math.pi / base ** _exponents(d_model)
 
 
 @wrong("wavelengths", "exponent i/d instead of 2i/d")
@@ -918,6 +971,16 @@ class InPlace(_Sinusoidal):
         return self.dropout(x)
 
 
+@wrong("sinusoidal-module", "length read from the wrong axis")
+@sinusoidal
+class ThreeAxesUnpacked(_Sinusoidal):
+    def forward(self, x):
+        _, length, _ = x.shape
+        if length > len(self.table):
+            raise ValueError("the sequence is too long")
+        return self.dropout(x + self.table[:length])
+
+
 @right("sinusoidal-module")
 @sinusoidal
 class WithLeadingAxis(nn.Module):
@@ -1234,6 +1297,14 @@ def apply_rotary(x, base=10_000.0):
     axis = -3 if x.ndim == 4 else -2
     angle = _angles(x, base, axis=axis)
     return _rotate(x, angle.unsqueeze(-2) if x.ndim == 4 else angle)
+
+
+@wrong("rotary-encoding", "position read from the wrong axis")
+def apply_rotary(x, base=10_000.0):
+    # written for three axes
+    _, length, width = x.shape
+    angle = torch.arange(length)[:, None] / base ** _exponents(width)
+    return _rotate(x, angle)
 
 
 @wrong("rotary-encoding", "float32 expected")
