@@ -125,6 +125,8 @@ class Chapter:
                 else:
                     print(f"{function.__name__}: passed")
                     return
+                if failure.what.startswith("stopped with") and not failure.why:
+                    failure.why = advice_on(failure.got)
                 failure.check = function.__name__
                 failure.read = self.where(failure.section or section)
                 raise failure from None
@@ -155,6 +157,27 @@ ADVICE = {
     "in-place": "Work on a new tensor: operations ending in _ and assignments to "
     "x[...] change what the caller still needs.",
 }
+
+
+WORDS = {  # of an exception -> what a beginner has probably done
+    "Boolean value of Tensor with more than one value": "`if`, `and`, `not` and "
+    "Python's max() ask a whole tensor for one truth value. Test `x is None`, write ~x "
+    "for not x, and use the tensor's own .amax().",
+    "can be converted to Python scalars": "Functions of the module math take one "
+    "number; their namesakes in torch take whole tensors.",
+    "must be Tensor, not": "Functions of torch take tensors; for a Python number use "
+    "the module math, or wrap it: torch.tensor(number).",
+    "must match the size of tensor b": "These two shapes do not broadcast. Print both "
+    "with .shape; a sum, mean or maximum loses its axis without keepdim=True.",
+    "shapes cannot be multiplied": "In A @ B the last axis of A must be as long as the "
+    "second last of B. Print both with .shape.",
+    "before Module.__init__() call": "Begin __init__ with super().__init__().",
+}
+
+
+def advice_on(text: str) -> str:
+    """Say what usually lies behind the words of an exception."""
+    return next((advice for words, advice in WORDS.items() if words in text), "")
 
 
 def failure_of(error: StudentError) -> CheckFailure:
@@ -337,6 +360,8 @@ def tensor(
     """Expect a tensor: type, then shape, then dtype, then finite values."""
     if not isinstance(got, torch.Tensor):
         cause = "The function ends without `return`." if got is None else why
+        if isinstance(got, list) and not cause:
+            cause = "Of a list of numbers, torch.tensor(...) makes a tensor."
         _fail(f"{what} is not a tensor", on, show(got), "a torch.Tensor", cause)
     if shape is not None and tuple(got.shape) != tuple(shape):
         _fail(f"{what} has the wrong shape", on, f"{tuple(got.shape)}", f"{shape}", why)

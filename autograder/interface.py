@@ -138,7 +138,7 @@ def describe(value: Data) -> str:
         kind = str(value.dtype).removeprefix("torch.")
         kind = "" if value.dtype == torch.float32 else f"{kind} "
         return f"{kind}tensor {tuple(value.shape)}"
-    text = repr(value)
+    text = repr(float(f"{value:.6g}") if type(value) is float else value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

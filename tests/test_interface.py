@@ -81,12 +81,14 @@ def test_an_exception_in_the_answer_is_a_message() -> None:
 
     assert "doubled: stopped with RuntimeError" in message(broken)
     assert "broken(tensor (1,))" in message(broken)
+    assert "why      In A @ B the last axis" in message(broken)
 
 
 def test_a_call_is_written_shortly() -> None:
     floats, integers = torch.zeros(4, 5), torch.arange(4)
     call = describe_call("f", (floats, integers, 3), {"mask": floats.bool()})
     assert call == "f(tensor (4, 5), int64 tensor (4,), 3, mask=bool tensor (4, 5))"
+    assert describe_call("f", (3.14159265358979, 1e4), {}) == "f(3.14159, 10000.0)"
 
 
 def stub(x):

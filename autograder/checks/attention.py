@@ -284,12 +284,15 @@ def worked_context(student: StudentFunction, seed: int = 0) -> None:
         mistakes=_mistakes(context_candidates(weights, values)),
     )
     from_one = "Positions are counted from 0 in this course, as in Python."
-    _expect_answer(got, "unchanged_row", 0, {1: ("counted from 1", from_one)})
+    known = {1: ("counted from 1", from_one)}
+    why = "A position, one number: which row of the context is a row of V as it stands?"
+    _expect_answer(got, "unchanged_row", 0, known, why)
     columns = {
         2: ("counted from 1", from_one),
         0: ("a row instead of a column", "Columns run downwards: which one repeats?"),
     }
-    _expect_answer(got, "constant_column", 1, columns)
+    why = "A position, one number. Look down the columns of your context."
+    _expect_answer(got, "constant_column", 1, columns, why)
     own = "Look for the largest number of each row: not all are on the diagonal."
     column = (
         "You took the largest number of each column. A row is a query: row i says "
@@ -300,11 +303,19 @@ def worked_context(student: StudentFunction, seed: int = 0) -> None:
         (0, 2, 2): ("rows and columns exchanged", column),
         (1, 2, 2): ("counted from 1", from_one),
     }
-    _expect_answer(got, "strongest", (0, 1, 1), wrong)
+    why = (
+        "A list of three positions, counted from 0, not of words or weights: for each "
+        "row of the weights, the column in which its largest number stands."
+    )
+    _expect_answer(got, "strongest", (0, 1, 1), wrong, why)
 
 
 def _expect_answer(
-    got: dict, key: str, expected: Data, mistakes: dict[Data, tuple[str, str]]
+    got: dict,
+    key: str,
+    expected: Data,
+    mistakes: dict[Data, tuple[str, str]],
+    why: str,
 ) -> None:
     """Expect one entry of a dict of answers, without giving it away."""
     value = got[key]
@@ -317,7 +328,7 @@ def _expect_answer(
             name, why = mistakes[value]
             _refuse(name, why, on=on, got=show(value))
     if not expect.close(value, expected, BY_HAND):
-        expect.true(False, f"{key!r} is wrong", on=on, got=show(value))
+        expect.true(False, f"{key!r} is wrong", on=on, got=show(value), why=why)
 
 
 def _expect_by_hand(
@@ -1013,9 +1024,13 @@ def _expect_geometry(
             if expect.close(matrices, mistake.value, BY_HAND):
                 say = {"got": _show_all(matrices), "expected": _show_all(right)}
                 _refuse(mistake.name, mistake.why, on=on, **say)
-    for key in ("scores", "scaled", "weights"):
+    for key, why in (
+        ("scores", "Q Kᵀ as it is: it is divided in the next entry only."),
+        ("scaled", "The scores divided by √d_k, and d_k is 2 here."),
+        ("weights", "The softmax of each row of the scaled scores."),
+    ):
         expect.equal(
-            matrices[key], right[key], what=repr(key), on=on, tolerance=BY_HAND
+            matrices[key], right[key], what=repr(key), on=on, why=why, tolerance=BY_HAND
         )
     if angles == ANGLES:
         _expect_no_misreading(matrices["output"], right["output"], on)
@@ -1056,9 +1071,10 @@ def _expect_car_to_blue(value: Data, right: dict, on: str) -> None:
     value = value.tolist() if isinstance(value, torch.Tensor) else value
     say = {"on": f"'car_to_blue', for {on}", "got": show(value)}
     weights, wanted = right["weights"], right["weights"][1, 0].item()
-    why = "'car_to_blue' is one of the weights, as a number."
+    why = "One number is wanted: row of the one who asks, column of the one asked."
     number = type(value) in (int, float)
-    expect.true(number, "'car_to_blue' is not a number", expected="a number", **say)
+    what = "'car_to_blue' is not a number"
+    expect.true(number, what, expected="a number", why=why, **say)
     if expect.close(value, wanted, BY_HAND):
         return
     say["expected"] = show(wanted)
@@ -1265,7 +1281,12 @@ def attention_cost(student: StudentFunction, seed: int = 0) -> None:
                     say = {"on": on, "got": f"{got}", "expected": f"{expected}"}
                     _refuse(mistake.name, mistake.why, **say)
         for key, value in expected.items():
-            expect.equal(got[key], value, on=on, what=repr(key))
+            why = (
+                "Scores and mixing as a part of the whole, from 0 to 1."
+                if key == "quadratic_share"
+                else "Multiply the three sizes of each product; nothing else counts."
+            )
+            expect.equal(got[key], value, on=on, what=repr(key), why=why)
 
 
 def _counted(t: int, d: int) -> dict:

@@ -501,6 +501,11 @@ def rotation(angle: float) -> torch.Tensor:
     return torch.tensor([[c, -s], [s, c]])
 
 
+def _without_sign(angle: float) -> torch.Tensor:
+    c, s = math.cos(angle), math.sin(angle)
+    return torch.tensor([[c, s], [s, c]])
+
+
 def geometry(q, k, v, scale: float = math.sqrt(2), axis: int = -1) -> dict:
     """Compute the four matrices of the example in the plane."""
     scores = q @ k.T
@@ -529,6 +534,12 @@ def geometric_candidates(angles: Sequence[float]) -> Iterator[Candidate]:
         "transpose) turns the other way, and the scores come out transposed.",
     )
     yield (
+        "keys not transposed",
+        lambda: geometry(q, k.T, v),
+        "This is Q K, the columns of K in place of its rows. With (2, 2) matrices "
+        "nothing fails; the scores are Q Kᵀ.",
+    )
+    yield (
         "queries and keys exchanged",
         lambda: geometry(k, q, v),
         "The scores are transposed. Row i belongs to query i: the entry [1, 0] is the "
@@ -553,6 +564,17 @@ def geometric_candidates(angles: Sequence[float]) -> Iterator[Candidate]:
         "values mixed by columns",
         lambda: geometry(q, k, v) | {"output": geometry(q, k, v)["weights"] @ v.T},
         "The output is weights times V, a mix of the rows of V, without a transpose.",
+    )
+    yield (
+        "output from the tokens instead of the values",
+        lambda: geometry(q, k, v) | {"output": geometry(q, k, v)["weights"]},
+        "X is the unit matrix, so P X is P again. What is mixed are the values, X W_V.",
+    )
+    yield (
+        "the minus sign in R(θ) is missing",
+        lambda: geometry(*map(_without_sign, angles)),
+        "The entry in row 0, column 1 of R(θ) is −sin θ. Without the sign it is no "
+        "rotation.",
     )
     yield (
         "weights and values exchanged",
@@ -645,7 +667,7 @@ def additive_candidates(x_q, x_kv, w_q, w_k, v, mask=None) -> Iterator[Candidate
     yield (
         "tanh after the product with v",
         lambda: attend(torch.tanh(inside @ v)),
-        "tanh comes before v: vᵀ tanh(…). Outside, it would squeeze every score "
+        "tanh comes before v: tanh(…) v. Outside, it would squeeze every score "
         "between −1 and 1.",
     )
     yield (
@@ -758,6 +780,11 @@ def cost_candidates(t: int, d: int) -> Iterator[Candidate]:
         "the share is turned round",
         lambda: cost(p, s, s, p / (p + 2 * s)),
         "This is the share of the projections; that of scores and mixing is wanted.",
+    )
+    yield (
+        "a percentage instead of a share",
+        lambda: cost(p, s, s, 200 * s / (p + 2 * s)),
+        "A share of the whole lies between 0 and 1: do not multiply by 100.",
     )
     yield (
         "a ratio instead of a share",

@@ -1118,6 +1118,22 @@ def geometric_example(theta_q, theta_k, theta_v):
     return turned(theta_k, theta_q, theta_v)
 
 
+@wrong(GEOMETRY, "keys not transposed")
+def geometric_example(theta_q, theta_k, theta_v):
+    return turned(theta_q, -theta_k, theta_v)
+
+
+@wrong(GEOMETRY, "the minus sign in R(θ) is missing")
+def geometric_example(*angles):
+    return geometry(*(rotation(a) * torch.tensor([[1, -1], [1, 1]]) for a in angles))
+
+
+@wrong(GEOMETRY, "output from the tokens instead of the values")
+def geometric_example(*angles):
+    found = turned(*angles)
+    return found | {"output": found["weights"] @ torch.eye(2)}
+
+
 @wrong(GEOMETRY, "missing the scaling by 1/√d_k")
 def geometric_example(*angles):
     return turned(*angles, scale=1.0)
@@ -1558,6 +1574,13 @@ def attention_cost(length, d_model):
 def attention_cost(length, d_model):
     projections, scores = 4 * length * d_model**2, length**2 * d_model
     return cost(projections, scores, scores, 2 * scores / projections)
+
+
+@wrong(COST, "a percentage instead of a share")
+def attention_cost(length, d_model):
+    projections, scores = 4 * length * d_model**2, length**2 * d_model
+    share = 100 * 2 * scores / (projections + 2 * scores)
+    return cost(projections, scores, scores, share)
 
 
 @right(COST)
