@@ -44,6 +44,18 @@ def bank(chapter: str) -> list[mistakes.Entry]:
     return mistakes.entries(module)
 
 
+def count_bank() -> str:
+    """Say how large the bank of mistakes is."""
+    exercises = [each for chapter in CHAPTERS for each in source(chapter).exercises]
+    entries = [each for chapter in CHAPTERS for each in bank(chapter)]
+    wrong = sum(bool(entry.mistake) for entry in entries)
+    by_hand = sum(exercise.by_hand for exercise in exercises)
+    return (
+        f"bank of mistakes: {len(exercises)} exercises ({by_hand} graded by hand), "
+        f"{wrong} wrong answers, {len(entries) - wrong} correct variants"
+    )
+
+
 def check_cells(chapter: str, exercise: str, *, hidden: bool) -> list[str]:
     """The text of an exercise's check cells, with or without what is hidden."""
     found = next(each for each in source(chapter).exercises if each.name == exercise)

@@ -29,3 +29,12 @@ def pytest_runtest_makereport(item, call):
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector):
     return _fail_if_skipped((yield))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Close with the size of the bank of mistakes, where its tests have run."""
+    reports = terminalreporter.stats.get("passed", [])
+    if any("test_mistakes.py" in report.nodeid for report in reports):
+        from tests.chapters import count_bank
+
+        terminalreporter.write_line(count_bank())

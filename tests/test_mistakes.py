@@ -96,13 +96,3 @@ def test_checks_never_see_the_solutions() -> None:
                 for name in names
                 if isinstance(node, (ast.Import, ast.ImportFrom))
             ), f"{path}:{node.lineno}"
-
-
-def test_print_the_count(capsys) -> None:
-    """Show how large the bank is."""
-    with capsys.disabled():
-        print(
-            f"\nbank of mistakes: {len(EXERCISES)} exercises graded by checks, "
-            f"{len(WRONG)} mistakes, {len(RIGHT)} correct variants"
-        )
-    assert len(WRONG) >= 3 * len(EXERCISES)
