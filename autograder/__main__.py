@@ -14,8 +14,9 @@ from autograder.grading import command as grading
 def generate(arguments: argparse.Namespace) -> int:
     """Write exercises/ and solutions/transformer/ from the text notebooks."""
     del arguments
+    sources = generator.write_exercises()
     print(f"{'chapter':<28} {'exercises':>9} {'points':>7}")
-    for source in generator.write_exercises():
+    for source in sources:
         points = sum(exercise.points for exercise in source.exercises)
         print(f"{source.chapter:<28} {len(source.exercises):>9} {points:>7}")
     return 0
