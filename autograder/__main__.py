@@ -1,7 +1,6 @@
 """The command line: ``python -m autograder COMMAND --help``."""
 
 import argparse
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from autograder import generator
 from autograder.generator import ROOT, Missing, SourceError
 from autograder.grading import command as grading
+from autograder.grading.settings import put_environment_on_path
 
 
 def generate(arguments: argparse.Namespace) -> int:
@@ -36,8 +36,7 @@ def release(arguments: argparse.Namespace) -> int:
     chapters = arguments.chapter or generator.chapters()
     for chapter in chapters:
         generator.write_nbgrader_source(chapter, course / "source" / chapter)
-    # nbgrader calls `alembic` by name, which lies beside the interpreter
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    put_environment_on_path()
     for chapter in chapters:
         subprocess.run(
             [
@@ -49,7 +48,6 @@ def release(arguments: argparse.Namespace) -> int:
                 "--force",
             ],
             cwd=course,
-            env=os.environ | {"PATH": path},
             check=True,
         )
         print(f"{course / 'release' / chapter}: ready to hand out")

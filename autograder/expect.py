@@ -265,18 +265,25 @@ def show_both(got: Data, expected: Data, tolerance: float) -> tuple[str, str]:
     tensors = isinstance(got, torch.Tensor) and isinstance(expected, torch.Tensor)
     if not tensors or got.shape != expected.shape or got.numel() <= 20:
         return _show_rows(got), _show_rows(expected)
-    differ = ~torch.isclose(
+    differ = _differ(got, expected, tolerance)
+    *row, column = differ.nonzero()[0].tolist() if differ.any() else [0] * got.ndim
+    first = max(0, min(column, got.shape[-1] - 6))
+    place = (*row, slice(first, first + 6))
+    index = ", ".join([*map(str, row), f"{first}:{min(first + 6, got.shape[-1])}"])
+    return tuple(f"[{index}] is {_rounded(each[place])}" for each in (got, expected))
+
+
+def _differ(
+    got: torch.Tensor, expected: torch.Tensor, tolerance: float
+) -> torch.Tensor:
+    """Mark the values that differ; NaN equals NaN."""
+    return ~torch.isclose(
         got.to(torch.float64),
         expected.to(torch.float64),
         rtol=tolerance,
         atol=tolerance,
         equal_nan=True,
     )
-    *row, column = differ.nonzero()[0].tolist() if differ.any() else [0] * got.ndim
-    first = max(0, min(column, got.shape[-1] - 6))
-    place = (*row, slice(first, first + 6))
-    index = ", ".join([*map(str, row), f"{first}:{min(first + 6, got.shape[-1])}"])
-    return tuple(f"[{index}] is {_rounded(each[place])}" for each in (got, expected))
 
 
 def _show_rows(value: Data) -> str:
@@ -479,13 +486,7 @@ def _same_dtype(got: Data, expected: Data) -> bool:
 
 
 def _fail_at_first_difference(got, expected, what, on, why, tolerance) -> None:
-    wrong = ~torch.isclose(
-        got.to(torch.float64),
-        expected.to(torch.float64),
-        rtol=tolerance,
-        atol=tolerance,
-        equal_nan=True,
-    )
+    wrong = _differ(got, expected, tolerance)
     place = tuple(wrong.nonzero()[0].tolist())
     at = f", first at index {list(place)}" if place else ""
     _fail(

@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from autograder.files import write_beside
 from autograder.generator import notebooks
 from autograder.generator.modules import PACKAGE, reference_module
 from autograder.generator.source import Exercise, Source, SourceError
@@ -83,7 +84,7 @@ def write_exercises(root: Path = ROOT) -> list[Source]:
     package = root / "solutions" / "transformer"
     files |= {package / name: text for name, text in _modules(sources).items()}
     for path, text in files.items():
-        _write(path, text)
+        write_beside(path, text)
     written = [*root.glob("exercises/*/*.ipynb"), *package.glob("*.py")]
     for path in set(written) - set(files):
         if GENERATED in path.read_text(encoding="utf-8"):
@@ -127,21 +128,13 @@ def _refuse_to_overwrite_work(path: Path) -> None:
             )
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a file beside its place and rename it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_text(text, encoding="utf-8", newline="\n")
-    os.replace(beside, path)
-
-
 def _replace(folder: Path, files: dict[str, str]) -> None:
     """Make a folder hold just these files; the old one stays until all are written."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         for name, text in files.items():
-            _write(beside / name, text)
+            write_beside(beside / name, text)
         beside.chmod(0o755)
         if folder.exists():
             os.rename(folder, beside.with_suffix(".old"))

@@ -1,10 +1,9 @@
 """Set up the course that a class is graded in: sources, release, students."""
 
-import os
-
 import sqlalchemy
 from nbgrader.converters import GenerateAssignment
 
+from autograder.files import write_beside
 from autograder.generator import write_nbgrader_source
 from autograder.grading.course import Course
 from autograder.grading.tasks import UNGRADED, Result
@@ -42,11 +41,9 @@ def build(course: Course, chapters: list[str], students: list[str]) -> dict[str,
 
 
 def _write_config(course: Course) -> None:
-    path = course.root / "nbgrader_config.py"
-    beside = path.with_suffix(".new")
-    beside.write_text(CONFIG.format(db_url=course.db), encoding="utf-8")
-    beside.chmod(0o600)  # the gradebook's URL may hold a password
-    os.replace(beside, path)
+    text = CONFIG.format(db_url=course.db)
+    # only its owner reads it: the gradebook's URL may hold a password
+    write_beside(course.root / "nbgrader_config.py", text, mode=0o600)
 
 
 def _release(course: Course, chapter: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from autograder import generator
+from autograder.files import write_beside
 from autograder.generator import Missing, SourceError
 from autograder.grading import report, submission
 from autograder.grading.apart import SchedulerError, grade_all, pool
@@ -215,9 +216,9 @@ def _write(out: Path, results: list[Result], facts: dict[str, dict]) -> None:
     for result in results:
         if result.status == UNGRADED:
             page = out / "feedback" / result.student / f"{result.chapter}.html"
-            report.write_beside(page, report.ungraded_page(result))
-    report.write_beside(out / "audit.jsonl", report.audit(results))
-    report.write_beside(out / "grades.csv", report.grades(results, facts))
+            write_beside(page, report.ungraded_page(result))
+    write_beside(out / "audit.jsonl", report.audit(results))
+    write_beside(out / "grades.csv", report.grades(results, facts))
 
 
 def _plan(

@@ -1,6 +1,5 @@
 """What this course adds to nbgrader's own steps; settings.py says where they stand."""
 
-import os
 import re
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from nbgrader.preprocessors import ClearHiddenTests, Execute, NbGraderPreprocess
 from nbgrader.utils import is_grade
 from traitlets import Unicode
 
+from autograder.files import write_beside
 from autograder.grading.repair import repair
 
 
@@ -83,10 +83,7 @@ class ExecuteSubmission(Execute):
 
     def _leave_word(self, name: str, text: str) -> None:
         if self.report_folder:
-            path = Path(self.report_folder) / name
-            beside = path.with_suffix(".new")
-            beside.write_text(text, encoding="utf-8")
-            os.replace(beside, path)
+            write_beside(Path(self.report_folder) / name, text)
 
 
 class HideHiddenTests(ClearHiddenTests):

@@ -4,11 +4,9 @@ import csv
 import html
 import io
 import json
-import os
 import platform
 from dataclasses import asdict
 from importlib.metadata import version
-from pathlib import Path
 
 from autograder.grading.tasks import GRADED, Result
 
@@ -32,15 +30,6 @@ PACKAGES = {
     "torch": "torch",
     "nbgrader": "nbgrader",
 }
-
-
-def write_beside(path: Path, text: str) -> None:
-    """Write a file beside its place and rename it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.new")
-    # a folder's name may be no valid text
-    beside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
-    os.replace(beside, path)
 
 
 def grades(results: list[Result], facts: dict[str, dict]) -> str:

@@ -4,11 +4,11 @@ The folder JOB holds task.json; result.json is written there.
 """
 
 import json
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from autograder.files import write_beside
 from autograder.grading.tasks import Task
 
 
@@ -21,9 +21,7 @@ def main(job: Path) -> None:
 
     content = json.loads((job / "task.json").read_text(encoding="utf-8"))
     result = grade_one(Task(**content | {"notes": tuple(content["notes"])}), job)
-    beside = job / "result.new"
-    beside.write_text(json.dumps(asdict(result)), encoding="utf-8")
-    os.replace(beside, job / "result.json")
+    write_beside(job / "result.json", json.dumps(asdict(result)))
 
 
 if __name__ == "__main__":
