@@ -155,7 +155,9 @@ ADVICE = {
     "no module": "Derive it as the stub does, class ...(nn.Module), and begin __init__ "
     "with super().__init__().",
     "in-place": "Work on a new tensor: operations ending in _ and assignments to "
-    "x[...] change what the caller still needs.",
+    "x[...], or to a view of x, change what the caller still needs.",
+    "endless": "Does a loop never end? Look at what its condition tests, and whether "
+    "the body changes it.",
 }
 
 
@@ -196,6 +198,7 @@ def failure_of(error: StudentError) -> CheckFailure:
         "missing": "is not there",
         "no module": "is not a module",
         "in-place": "changes its argument in place",
+        "endless": "does not return",
     }.get(error.kind, f"stopped with {error.kind}")
     mistake = "changes its argument in place" if error.kind == "in-place" else None
     return CheckFailure(

@@ -2,9 +2,10 @@
 
 A check never touches a student's object. It holds a ``StudentFunction`` or a
 ``StudentModule`` and exchanges tensors, numbers, strings, lists, tuples and dicts with
-it. In an open notebook the classes below that start with ``Local`` stand behind that
-interface: thin wrappers in the same process. A grader may put another process behind
-it; a check cannot tell.
+it. An argument may also be another object of the student's, such as a model that a
+decoder runs: it is named, and stays where it is. In an open notebook the classes below
+that start with ``Local`` stand behind that interface: thin wrappers in the same
+process. A grader may put another process behind it; a check cannot tell.
 """
 
 import contextlib
@@ -12,7 +13,9 @@ import copy
 import inspect
 import io
 import linecache
+import signal
 import sysconfig
+import threading
 import traceback
 import warnings
 from abc import ABC, abstractmethod
@@ -24,6 +27,7 @@ import torch
 Data = Any  # tensors, numbers, strings, None, and lists, tuples and dicts of them
 
 MAXIMUM_DEPTH = 8  # of nested lists and dicts; deeper data are an Opaque
+SECONDS_PER_CALL = 15.0  # of the student's code; no exercise needs more than a few
 
 
 @dataclass(frozen=True)
@@ -38,9 +42,9 @@ class StudentError(Exception):
 
     ``kind`` is the exception's class name, or one of the interface's own: "signature"
     (the arguments do not fit), "missing" (not callable), "no module" (a class that is
-    not a ``torch.nn.Module``), "in-place" (an argument was changed). ``function`` and
-    ``line`` say where in the student's code it happened, if that is known:
-    "Attention.forward" and "line 12: return scores @ values".
+    not a ``torch.nn.Module``), "in-place" (an argument was changed), "endless" (the
+    call did not return). ``function`` and ``line`` say where in the student's code it
+    happened, if that is known: "Attention.forward" and "line 12: return scores @ values".
     """
 
     def __init__(
@@ -138,6 +142,8 @@ def describe(value: Data) -> str:
         kind = str(value.dtype).removeprefix("torch.")
         kind = "" if value.dtype == torch.float32 else f"{kind} "
         return f"{kind}tensor {tuple(value.shape)}"
+    if isinstance(value, StudentFunction):
+        return value.name
     text = repr(float(f"{value:.6g}") if type(value) is float else value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -169,15 +175,46 @@ def to_data(value: Any, depth: int = 0) -> Data:
     return Opaque(type(value).__qualname__)
 
 
+class _TookTooLong(BaseException):
+    """Out of reach of a student's ``except Exception``."""
+
+
+@contextlib.contextmanager
+def _limited_time():
+    """End what never returns, where the system has alarms: not on Windows."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(signal_number, frame):
+        raise _TookTooLong(f"it had not returned after {SECONDS_PER_CALL:g} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    # once more every second, should the student's code catch everything
+    signal.setitimer(signal.ITIMER_REAL, SECONDS_PER_CALL, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 @contextlib.contextmanager
 def _students_turn(call: str):
     """Run student code: silence stderr (it would cost all points), name exceptions."""
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stderr(io.StringIO()),
+            _limited_time(),
+        ):
             warnings.simplefilter("ignore")
             yield
     except StudentError:
         raise
+    except _TookTooLong as error:
+        raise StudentError("endless", str(error), call, *_place(error)) from None
     except (Exception, SystemExit) as error:
         place = _place(error)
         raise StudentError(type(error).__name__, str(error), call, *place) from error
@@ -223,6 +260,22 @@ def _bind(function: Any, call: str, args: tuple, kwargs: dict) -> None:
         ) from None
 
 
+def _argument_name(
+    function: Any, number: int, keywords: list[str], positional: int
+) -> str:
+    if number >= positional:
+        return f"the argument {keywords[number - positional]}"
+    with contextlib.suppress(TypeError, ValueError, IndexError):
+        names = list(inspect.signature(function).parameters)
+        return f"the argument {names[number]}"
+    return f"argument {number}"
+
+
+def _their_own(value: Data) -> Any:
+    """Give student code its own object where a check holds a handle of it."""
+    return value._target if isinstance(value, _LocalCallable) else value
+
+
 class _LocalCallable(StudentFunction):
     """What functions and built modules share: copied arguments and gradients."""
 
@@ -236,11 +289,17 @@ class _LocalCallable(StudentFunction):
         call = describe_call(self.name, args, kwargs)
         forward = getattr(self._target, "forward", self._target)
         _bind(forward, call, args, kwargs)
-        args_given, kwargs_given = copy.deepcopy((to_data(args), to_data(kwargs)))
+        given = [*args, *kwargs.values()]
+        before = copy.deepcopy([to_data(value) for value in given])
         with _students_turn(call):
-            value = self._target(*args, **kwargs)
-        if not _same((args_given, kwargs_given), (to_data(args), to_data(kwargs))):
-            raise StudentError("in-place", "an argument was changed", call)
+            value = self._target(
+                *map(_their_own, args),
+                **{key: _their_own(value) for key, value in kwargs.items()},
+            )
+        for number, (old, new) in enumerate(zip(before, given, strict=True)):
+            if not _same(old, to_data(new)):
+                name = _argument_name(forward, number, list(kwargs), len(args))
+                raise StudentError("in-place", f"{name} was changed", call)
         return value
 
     def _parameters(self) -> dict[str, torch.Tensor]:

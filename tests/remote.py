@@ -6,6 +6,7 @@ direction, for every check to reach the same verdict as in an open notebook.
 
 import multiprocessing
 import pickle
+from dataclasses import dataclass
 
 import torch
 
@@ -23,6 +24,13 @@ from autograder.interface import (
 PLAIN = (type(None), bool, int, float, str)
 
 
+@dataclass(frozen=True)
+class Named:
+    """Stands for an object in the student's process that a check passes back to it."""
+
+    key: str
+
+
 def only_data(value: object) -> object:
     """Return the value if it is data all the way down; TypeError if not."""
     if isinstance(value, (list, tuple)):
@@ -32,7 +40,7 @@ def only_data(value: object) -> object:
         only_data([*value.keys(), *value.values()])
     elif isinstance(value, Gradients):
         only_data([value.value, list(value.inputs), value.parameters])
-    elif type(value) not in (*PLAIN, torch.Tensor, Opaque):
+    elif type(value) not in (*PLAIN, torch.Tensor, Opaque, Named):
         raise TypeError(f"a {type(value)} crossed between check and student")
     return value
 
@@ -63,10 +71,24 @@ def answer(objects: dict, method: str, name: str, args: tuple, kwargs: dict) -> 
         key = f"{name}#{len(objects)}"
         objects[key] = instance
         return key
-    target = objects[name]
-    if not isinstance(target, StudentFunction):
-        target = LocalFunction(target, name)
-    return getattr(target, method)(*args, **kwargs)
+    args = [_found(objects, value) for value in args]
+    kwargs = {key: _found(objects, value) for key, value in kwargs.items()}
+    return getattr(_function(objects, name), method)(*args, **kwargs)
+
+
+def _function(objects: dict, key: str) -> StudentFunction:
+    target = objects[key]
+    if isinstance(target, StudentFunction):
+        return target
+    return LocalFunction(target, key)
+
+
+def _found(objects: dict, value: object) -> object:
+    return _function(objects, value.key) if isinstance(value, Named) else value
+
+
+def _name(value: object) -> object:
+    return Named(value.key) if isinstance(value, RemoteFunction) else value
 
 
 class Process:
@@ -81,7 +103,9 @@ class Process:
 
     def ask(self, method: str, name: str, args: tuple = (), kwargs: dict | None = None):
         """Send a request, wait for the reply; data only in both directions."""
-        self.connection.send((method, name, only_data(args), only_data(kwargs or {})))
+        args = tuple(_name(value) for value in args)
+        kwargs = {key: _name(value) for key, value in (kwargs or {}).items()}
+        self.connection.send((method, name, only_data(args), only_data(kwargs)))
         kind, value = pickle.loads(self.connection.recv())
         if kind == "error":
             raise StudentError(*value)

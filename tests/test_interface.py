@@ -1,5 +1,6 @@
 """The one interface: in this process and in another, a check cannot tell."""
 
+import contextlib
 import logging
 import sys
 import warnings
@@ -9,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from autograder import interface
 from autograder.expect import Chapter, CheckFailure
 from autograder.interface import (
     LocalFunction,
@@ -132,6 +134,30 @@ def test_a_changed_argument_is_noticed_in_tensors_lists_and_views() -> None:
             LocalFunction(answer, "answer")(torch.ones(3))
     with pytest.raises(StudentError, match="in-place"):
         LocalFunction(lambda items: items.append(1), "answer")([1, 2])
+
+
+def test_what_never_returns_is_stopped_and_said(monkeypatch) -> None:
+    monkeypatch.setattr(interface, "SECONDS_PER_CALL", 0.1)
+
+    def stubborn(x):
+        while True:
+            with contextlib.suppress(Exception):
+                x = x + 1
+
+    said = message(stubborn)
+    assert "doubled: does not return" in said
+    assert "after 0.1 seconds" in said and "in " in said and "line " in said
+    assert "Does a loop never end?" in said
+
+
+def test_an_object_of_the_students_can_be_an_argument() -> None:
+    """A decoder is given a model: the check names it, the student's code calls it."""
+    linear = LocalModule(nn.Linear, "Linear").build(2, 2)
+    linear.load_state_dict({"weight": 2 * torch.eye(2), "bias": torch.zeros(2)})
+    twice = LocalFunction(lambda model, x: model(model(x)), "twice")
+    assert twice(linear, torch.ones(2)).tolist() == [4, 4]
+    found = twice.gradients(linear, torch.ones(2), wrt=(1,))
+    assert found.inputs[0].tolist() == [4, 4]
 
 
 def test_the_callers_tensor_is_not_shared_with_the_answer() -> None:

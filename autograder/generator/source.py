@@ -77,6 +77,16 @@ class Exercise:
         return any(cell.kind == "manual" for cell in self.graded)
 
     @property
+    def defines(self) -> list[str]:
+        """The functions and classes that its answer cells define."""
+        return [
+            node.name
+            for cell in self.answers
+            for node in ast.parse(cell.text).body
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        ]
+
+    @property
     def title(self) -> str:
         """The heading of its description."""
         return self.description.text.splitlines()[0].lstrip("# ")
