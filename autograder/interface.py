@@ -44,7 +44,7 @@ class StudentError(Exception):
     (the arguments do not fit), "missing" (not callable), "no module" (a class that is
     not a ``torch.nn.Module``), "in-place" (an argument was changed), "endless" (the
     call did not return). ``function`` and ``line`` say where in the student's code it
-    happened, if that is known: "Attention.forward" and "line 12: return scores @ values".
+    happened, if known: "Attention.forward" and "line 12: return scores @ values".
     """
 
     def __init__(

@@ -21,7 +21,7 @@ def reference_module(source: Source) -> str:
     ]
     titles = {exercise.name: exercise.title for exercise in source.exercises}
     for cell in source.cells:
-        if _belongs(cell):
+        if belongs_to_module(cell):
             text = without_markers(cell.text)
             if cell.kind == "answer":
                 text = say_where_defined(text, titles[cell.options["exercise"]])
@@ -29,7 +29,8 @@ def reference_module(source: Source) -> str:
     return "\n\n".join([parts[0], "\n\n\n".join(parts[1:])]).strip() + "\n"
 
 
-def _belongs(cell: Cell) -> bool:
+def belongs_to_module(cell: Cell) -> bool:
+    """Whether a cell is a part of the model."""
     return cell.options.get("module", cell.kind == "answer")
 
 

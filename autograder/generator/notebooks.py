@@ -14,6 +14,7 @@ from nbgrader.preprocessors import (
     LockCells,
 )
 
+from autograder.generator.modules import belongs_to_module
 from autograder.generator.source import Cell, Exercise, Source
 
 # nbgrader's own steps and order (GenerateAssignment), less those that need a gradebook
@@ -32,7 +33,11 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 def source_notebook(source: Source) -> NotebookNode:
     """Build nbgrader's source notebook: answers and hidden tests in, metadata on."""
     notebook = nbformat.v4.new_notebook(
-        metadata={"kernelspec": KERNEL, "language_info": {"name": "python"}}
+        metadata={
+            "kernelspec": KERNEL,
+            "language_info": {"name": "python"},
+            "course": {"chapter": source.chapter, "module": source.module},
+        }
     )
     exercises = {exercise.name: exercise for exercise in source.exercises}
     graded_so_far: dict[str, int] = {}
@@ -106,4 +111,6 @@ def _new_cell(cell: Cell, text: str, grading: dict | None, name: str) -> Noteboo
     metadata = {"tags": cell.options["tags"]} if "tags" in cell.options else {}
     if grading:
         metadata["nbgrader"] = grading
+    if belongs_to_module(cell):
+        metadata["course"] = {"module": True}  # `workbench assemble` takes it out again
     return make(text, id=name, metadata=metadata)
