@@ -1,0 +1,65 @@
+"""The command line: ``python -m workbench COMMAND --help``."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from workbench import assemble
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the commands."""
+    top = argparse.ArgumentParser(prog="python -m workbench", description=__doc__)
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    text = "make your own transformer/ from completed notebooks"
+    command = commands.add_parser("assemble", help=text, description=assemble.__doc__)
+    command.set_defaults(run=run_assemble)
+    command.add_argument(
+        "notebooks",
+        nargs="+",
+        type=Path,
+        metavar="NOTEBOOKS",
+        help="notebooks of this course, or folders that hold them",
+    )
+    command.add_argument(
+        "-o",
+        "--out",
+        required=True,
+        type=Path,
+        metavar="DIR",
+        help="where to put the folder transformer/",
+    )
+    command.add_argument(
+        "--fill",
+        action="store_true",
+        help="take what is missing or wrong from the reference, where you have it: "
+        "the transformer/ beside a notebook, or the one installed with the course",
+    )
+    command.add_argument(
+        "--no-check",
+        dest="check",
+        action="store_false",
+        help="do not run the notebooks' checks",
+    )
+    return top
+
+
+def run_assemble(arguments: argparse.Namespace) -> int:
+    """Assemble, and print what became of every part; 1 if some are not right."""
+    return assemble.run(
+        arguments.notebooks, arguments.out, fill=arguments.fill, check=arguments.check
+    )
+
+
+def main() -> int:
+    """Run a command; a bad input is one line and exit code 2."""
+    arguments = parser().parse_args()
+    try:
+        return arguments.run(arguments)
+    except assemble.BadInput as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
