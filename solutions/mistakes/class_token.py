@@ -1,0 +1,1294 @@
+"""Wrong and right answers to the exercises of chapter 2."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from mistakes import right, wrong
+
+
+def average(hidden, mask=None):
+    """Average the real tokens of each sequence."""
+    if mask is None:
+        return hidden.mean(1)
+    real = mask.mT.to(hidden.dtype)
+    return (hidden * real).sum(1) / real.sum(1).clamp_min(1)
+
+
+class Head(nn.Module):
+    """What the three heads have in common: their parameters."""
+
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def logits(self, x):
+        return x @ self.weight + self.bias
+
+
+class Token(nn.Module):
+    """The class token's parameter."""
+
+    def __init__(self, d_model, count=1):
+        super().__init__()
+        self.token = nn.Parameter(0.02 * torch.randn(count, d_model))
+
+    def expanded(self, x):
+        return self.token.expand(len(x), -1, -1)
+
+
+# --- the class token ------------------------------------------------------------------
+
+
+@wrong("class-token", "the class token is appended at the end")
+class ClassToken(Token):
+    def forward(self, x):
+        return torch.cat((x, self.expanded(x)), dim=1)
+
+
+@wrong("class-token", "one token per sequence position")
+class ClassToken(Token):
+    def forward(self, x):
+        return torch.cat((self.token[:1].expand_as(x), x), dim=1)
+
+
+@wrong("class-token", "a class token before every token")
+class ClassToken(Token):
+    def forward(self, x):
+        pairs = torch.stack((self.token[0].expand_as(x), x), dim=2)
+        return pairs.flatten(1, 2)
+
+
+@wrong("class-token", "the class token is not expanded over the batch")
+class ClassToken(Token):
+    def forward(self, x):
+        return torch.cat((self.token[None], x), dim=1)
+
+
+@wrong("class-token", "the class token is not expanded over the batch")
+class ClassToken(Token):
+    def forward(self, x):
+        return torch.cat((self.token, x), dim=1)
+
+
+@wrong("class-token", "a buffer instead of a parameter")
+class ClassToken(Token):
+    def __init__(self, d_model, count=1):
+        nn.Module.__init__(self)
+        self.register_buffer("token", 0.02 * torch.randn(count, d_model))
+
+    def forward(self, x):
+        return torch.cat((self.expanded(x), x), dim=1)
+
+
+@wrong("class-token", "a buffer instead of a parameter")
+class ClassToken(Token):
+    def __init__(self, d_model, count=1):
+        super().__init__(d_model, count)
+        frozen = self.token.detach().clone()
+        del self.token
+        self.register_buffer("token", frozen)
+
+    def forward(self, x):
+        return torch.cat((self.expanded(x), x), dim=1)
+
+
+@wrong("class-token", "an ordinary tensor instead of a parameter")
+class ClassToken(nn.Module):
+    def __init__(self, d_model, count=1):
+        super().__init__()
+        self.token = 0.02 * torch.randn(count, d_model)
+
+    def forward(self, x):
+        return torch.cat((self.token.expand(len(x), -1, -1), x), dim=1)
+
+
+@wrong("class-token", "an ordinary tensor instead of a parameter")
+class ClassToken(nn.Module):
+    def __init__(self, d_model, count=1):
+        super().__init__()
+        self.count = count
+
+    def forward(self, x):
+        token = torch.randn(len(x), self.count, x.shape[-1])
+        return torch.cat((token, x), dim=1)
+
+
+@wrong("class-token", "an axis too many in the parameter")
+class ClassToken(nn.Module):
+    def __init__(self, d_model, count=1):
+        super().__init__()
+        self.token = nn.Parameter(0.02 * torch.randn(1, count, d_model))
+
+    def forward(self, x):
+        return torch.cat((self.token.expand(len(x), -1, -1), x), dim=1)
+
+
+@wrong("class-token", "an axis missing in the parameter")
+class ClassToken(nn.Module):
+    def __init__(self, d_model, count=1):
+        super().__init__()
+        self.token = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, x):
+        return torch.cat((self.token.expand(len(x), 1, -1), x), dim=1)
+
+
+@wrong("class-token", "one vector for all class tokens")
+class ClassToken(nn.Module):
+    def __init__(self, d_model, count=1):
+        super().__init__()
+        self.count = count
+        self.token = nn.Parameter(0.02 * torch.randn(1, d_model))
+
+    def forward(self, x):
+        return torch.cat((self.token.expand(len(x), self.count, -1), x), dim=1)
+
+
+@wrong("class-token", "the parameters have other names")
+class ClassToken(nn.Module):
+    def __init__(self, d_model, count=1):
+        super().__init__()
+        self.cls = nn.Parameter(0.02 * torch.randn(count, d_model))
+
+    def forward(self, x):
+        return torch.cat((self.cls.expand(len(x), -1, -1), x), dim=1)
+
+
+@wrong("class-token", "the class token replaces the first token")
+class ClassToken(Token):
+    def forward(self, x):
+        return torch.cat((self.expanded(x), x[:, len(self.token) :]), dim=1)
+
+
+@wrong("class-token", "the class token is added to every token")
+class ClassToken(Token):
+    def forward(self, x):
+        return x + self.token
+
+
+@wrong("class-token", "the class token is a sequence of its own")
+class ClassToken(Token):
+    def forward(self, x):
+        return torch.cat((self.token[:1].expand(1, *x.shape[1:]), x), dim=0)
+
+
+@wrong("class-token", "only one of several class tokens is prepended")
+class ClassToken(Token):
+    def forward(self, x):
+        return torch.cat((self.token[:1].expand(len(x), -1, -1), x), dim=1)
+
+
+@wrong("class-token", "several class tokens in reverse order")
+class ClassToken(Token):
+    def forward(self, x):
+        for vector in self.token:
+            x = torch.cat((vector.expand(len(x), 1, -1), x), dim=1)
+        return x
+
+
+@wrong("class-token", "no gradient comes back")
+class ClassToken(Token):
+    def forward(self, x):
+        return torch.cat((self.expanded(x).detach(), x), dim=1)
+
+
+@wrong("class-token", "the class token starts too large")
+class ClassToken(Token):
+    def __init__(self, d_model, count=1):
+        nn.Module.__init__(self)
+        self.token = nn.Parameter(torch.randn(count, d_model))
+
+    def forward(self, x):
+        return torch.cat((self.expanded(x), x), dim=1)
+
+
+@wrong("class-token", "the class tokens all start alike")
+class ClassToken(Token):
+    def __init__(self, d_model, count=1):
+        nn.Module.__init__(self)
+        self.token = nn.Parameter(torch.zeros(count, d_model))
+
+    def forward(self, x):
+        return torch.cat((self.expanded(x), x), dim=1)
+
+
+@right("class-token")
+class ClassToken(nn.Module):
+    """Initialised by nn.init, repeated instead of expanded."""
+
+    def __init__(self, d_model, count=1):
+        super().__init__()
+        self.token = nn.Parameter(torch.empty(count, d_model))
+        nn.init.normal_(self.token, std=0.02)
+
+    def forward(self, x):
+        return torch.cat([self.token[None].repeat(x.shape[0], 1, 1), x], 1)
+
+
+@right("class-token")
+class ClassToken(Token):
+    """One sequence after another."""
+
+    def forward(self, x):
+        return torch.stack([torch.vstack((self.token, each)) for each in x])
+
+
+# --- the mask -------------------------------------------------------------------------
+
+
+@wrong("mask-with-class-token", "the mask is not extended")
+def mask_with_class_token(mask, count=1):
+    return mask
+
+
+@wrong("mask-with-class-token", "the mask is extended with False")
+def mask_with_class_token(mask, count=1):
+    return F.pad(mask, (count, 0))
+
+
+@wrong("mask-with-class-token", "the mask is extended at the end")
+def mask_with_class_token(mask, count=1):
+    return torch.cat((mask, mask.new_ones(len(mask), 1, count)), dim=-1)
+
+
+@wrong("mask-with-class-token", "the mask is inverted")
+def mask_with_class_token(mask, count=1):
+    return ~torch.cat((mask.new_ones(len(mask), 1, count), mask), dim=-1)
+
+
+@wrong("mask-with-class-token", "the mask is inverted")
+def mask_with_class_token(mask, count=1):
+    return torch.cat((mask.new_ones(len(mask), 1, count), ~mask), dim=-1)
+
+
+@wrong("mask-with-class-token", "numbers instead of True and False")
+def mask_with_class_token(mask, count=1):
+    return torch.cat((torch.ones(len(mask), 1, count), mask), dim=-1)
+
+
+@wrong("mask-with-class-token", "the first entry is copied")
+def mask_with_class_token(mask, count=1):
+    return torch.cat((mask[..., :1].expand(-1, -1, count), mask), dim=-1)
+
+
+@wrong("mask-with-class-token", "one entry whatever count is")
+def mask_with_class_token(mask, count=1):
+    return torch.cat((mask.new_ones(len(mask), 1, 1), mask), dim=-1)
+
+
+@wrong("mask-with-class-token", "the mask loses its middle axis")
+def mask_with_class_token(mask, count=1):
+    return torch.cat((mask.new_ones(len(mask), count), mask[:, 0]), dim=-1)
+
+
+@wrong("mask-with-class-token", "the mask grows along the wrong axis")
+def mask_with_class_token(mask, count=1):
+    return torch.cat((mask.new_ones(len(mask), count, mask.shape[-1]), mask), dim=1)
+
+
+@wrong("mask-with-class-token", "everything is real")
+def mask_with_class_token(mask, count=1):
+    return mask.new_ones(len(mask), 1, count + mask.shape[-1])
+
+
+@right("mask-with-class-token")
+def mask_with_class_token(mask, count=1):
+    """By padding."""
+    return F.pad(mask, (count, 0), value=True)
+
+
+@right("mask-with-class-token")
+def mask_with_class_token(mask, count=1):
+    """Written into a mask of True."""
+    longer = torch.ones(len(mask), 1, count + mask.shape[-1], dtype=torch.bool)
+    longer[:, :, count:] = mask
+    return longer
+
+
+# --- the head at position 0 -----------------------------------------------------------
+
+
+@wrong("class-head", "the head reads the last position")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden[:, -1])
+
+
+@wrong("class-head", "the head reads the mean")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden.mean(1))
+
+
+@wrong("class-head", "the head reads the first word")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden[:, 1])
+
+
+@wrong("class-head", "the head reads every position")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden)
+
+
+@wrong("class-head", "the axis of the positions is kept")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden[:, :1])
+
+
+@wrong("class-head", "the head reads the first sequence")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden[0])
+
+
+@wrong("class-head", "the head reads the first feature")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden[:, :, 0])
+
+
+@wrong("class-head", "the bias is not added")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return hidden[:, 0] @ self.weight
+
+
+@wrong("class-head", "probabilities instead of logits")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden[:, 0]).softmax(-1)
+
+
+@wrong("class-head", "a class instead of logits")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden[:, 0]).argmax(-1)
+
+
+@wrong("class-head", "no gradient comes back")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden[:, 0]).detach()
+
+
+@wrong("class-head", "nn.Linear instead of nn.Parameter")
+class ClassHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.linear = nn.Linear(d_model, classes)
+
+    def forward(self, hidden):
+        return self.linear(hidden[:, 0])
+
+
+@wrong("class-head", "weights stored transposed")
+class ClassHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(classes, d_model) / math.sqrt(d_model))
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, hidden):
+        return F.linear(hidden[:, 0], self.weight, self.bias)
+
+
+@wrong("class-head", "the bias is missing")
+class ClassHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
+
+    def forward(self, hidden):
+        return hidden[:, 0] @ self.weight
+
+
+@wrong("class-head", "an ordinary tensor instead of a parameter")
+class ClassHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = torch.randn(d_model, classes) / math.sqrt(d_model)
+        self.bias = torch.zeros(classes)
+
+    def forward(self, hidden):
+        return hidden[:, 0] @ self.weight + self.bias
+
+
+@wrong("class-head", "the weights start too large")
+class ClassHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_model, classes))
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, hidden):
+        return hidden[:, 0] @ self.weight + self.bias
+
+
+@right("class-head")
+class ClassHead(nn.Linear):
+    """A linear layer with its weight turned round."""
+
+    def __init__(self, d_model, classes):
+        super().__init__(d_model, classes)
+        self.weight = nn.Parameter(self.weight.detach().mT.contiguous())
+
+    def forward(self, hidden):
+        first, *_ = hidden.unbind(1)
+        return super().forward(first) if False else first @ self.weight + self.bias
+
+
+@right("class-head")
+class ClassHead(Head):
+    """By einsum, starting from zeros as ViT's head does."""
+
+    def __init__(self, d_model, classes):
+        super().__init__(d_model, classes)
+        nn.init.zeros_(self.weight)
+
+    def forward(self, hidden):
+        return torch.einsum("bd,dc->bc", hidden.select(1, 0), self.weight) + self.bias
+
+
+# --- the masked mean ------------------------------------------------------------------
+
+
+@wrong("masked-mean", "the mean runs over the padding, too")
+def masked_mean(hidden, mask):
+    return hidden.mean(1)
+
+
+@wrong("masked-mean", "the mask is inverted")
+def masked_mean(hidden, mask):
+    return average(hidden, ~mask)
+
+
+@wrong("masked-mean", "divided by T instead of the number of real tokens")
+def masked_mean(hidden, mask):
+    return hidden.masked_fill(~mask.mT, 0.0).mean(1)
+
+
+@wrong("masked-mean", "one number of tokens for the whole batch")
+def masked_mean(hidden, mask):
+    real = mask.mT.float()
+    return (hidden * real).sum(1) / real.sum(1).mean()
+
+
+@wrong("masked-mean", "one number of tokens for the whole batch")
+def masked_mean(hidden, mask):
+    return (hidden * mask.mT).sum(1) / mask.sum().clamp(min=1)
+
+
+@wrong("masked-mean", "the sum instead of the mean")
+def masked_mean(hidden, mask):
+    return (hidden * mask.mT).sum(1)
+
+
+@wrong("masked-mean", "one token too many in the divisor")
+def masked_mean(hidden, mask):
+    return (hidden * mask.mT).sum(1) / (mask.mT.sum(1) + 1)
+
+
+@wrong("masked-mean", "the maximum instead of the mean")
+def masked_mean(hidden, mask):
+    return hidden.masked_fill(~mask.mT, -math.inf).amax(1)
+
+
+@wrong("masked-mean", "the mean over the batch")
+def masked_mean(hidden, mask):
+    return hidden.mean(0)
+
+
+@wrong("masked-mean", "the mean over the features")
+def masked_mean(hidden, mask):
+    return (hidden * mask.mT).mean(-1)
+
+
+@wrong("masked-mean", "the axis of the positions is kept")
+def masked_mean(hidden, mask):
+    return average(hidden, mask)[:, None]
+
+
+@wrong("masked-mean", "the rows are not averaged")
+def masked_mean(hidden, mask):
+    return hidden * mask.mT
+
+
+@wrong("masked-mean", "position 0 instead of the mean")
+def masked_mean(hidden, mask):
+    return hidden[:, 0]
+
+
+@wrong("masked-mean", "NaN for a sequence without real tokens")
+def masked_mean(hidden, mask):
+    return (hidden * mask.mT).sum(1) / mask.mT.sum(1)
+
+
+@wrong("masked-mean", "NaN for a sequence without real tokens")
+def masked_mean(hidden, mask):
+    return torch.stack(
+        [rows[real[0]].mean(0) for rows, real in zip(hidden, mask, strict=True)]
+    )
+
+
+@wrong("masked-mean", "NaN gradient for a sequence without real tokens")
+def masked_mean(hidden, mask):
+    count = mask.mT.to(hidden.dtype).sum(1)
+    total = (hidden * mask.mT).sum(1)
+    return torch.where(count > 0, total / count, 0.0)
+
+
+@wrong("masked-mean", "changes its argument in place")
+def masked_mean(hidden, mask):
+    hidden[~mask[:, 0]] = 0
+    return hidden.sum(1) / mask.mT.sum(1).clamp(min=1)
+
+
+@wrong("masked-mean", "no gradient comes back")
+def masked_mean(hidden, mask):
+    return average(hidden, mask).detach()
+
+
+@right("masked-mean")
+def masked_mean(hidden, mask):
+    """A product of matrices: the mask is a row of weights."""
+    real = mask.to(hidden.dtype)  # (B, 1, T)
+    return (real / real.sum(-1, keepdim=True).clamp(min=1) @ hidden)[:, 0]
+
+
+@right("masked-mean")
+def masked_mean(hidden, mask):
+    """A tiny number in the divisor."""
+    real = mask.transpose(1, 2).float()
+    return (hidden * real).sum(1) / (real.sum(1) + 1e-9)
+
+
+@right("masked-mean")
+def masked_mean(hidden, mask):
+    """One sequence after another."""
+    rows = []
+    for sequence, real in zip(hidden, mask, strict=True):
+        kept = sequence[real[0]]
+        rows.append(kept.sum(0) / max(len(kept), 1))
+    return torch.stack(rows)
+
+
+# --- the head on the mean -------------------------------------------------------------
+
+
+@wrong("mean-head", "the head reads position 0")
+class MeanHead(Head):
+    def forward(self, hidden, mask=None):
+        return self.logits(hidden[:, 0])
+
+
+@wrong("mean-head", "the mask is not used")
+class MeanHead(Head):
+    def forward(self, hidden, mask=None):
+        return self.logits(hidden.mean(1))
+
+
+@wrong("mean-head", "mask=None is not handled")
+class MeanHead(Head):
+    def forward(self, hidden, mask=None):
+        return self.logits(average(hidden, ~~mask))
+
+
+@wrong("mean-head", "mask=None is not handled")
+class MeanHead(Head):
+    def forward(self, hidden, mask=None):
+        real = mask.mT
+        return self.logits((hidden * real).sum(1) / real.sum(1).clamp(min=1))
+
+
+@wrong("mean-head", "the bias is masked, too")
+class MeanHead(Head):
+    def forward(self, hidden, mask=None):
+        return average(self.logits(hidden), mask)
+
+
+@wrong("mean-head", "the padding is set to 0 and averaged")
+class MeanHead(Head):
+    def forward(self, hidden, mask=None):
+        if mask is not None:
+            hidden = hidden * mask.mT
+        return self.logits(hidden.mean(1))
+
+
+@wrong("mean-head", "the head reads every position")
+class MeanHead(Head):
+    def forward(self, hidden, mask=None):
+        return self.logits(hidden)
+
+
+@wrong("mean-head", "the sum instead of the mean")
+class MeanHead(Head):
+    def forward(self, hidden, mask=None):
+        return self.logits((hidden if mask is None else hidden * mask.mT).sum(1))
+
+
+@wrong("mean-head", "the maximum instead of the mean")
+class MeanHead(Head):
+    def forward(self, hidden, mask=None):
+        return self.logits(hidden.amax(1))
+
+
+@wrong("mean-head", "the bias is not added")
+class MeanHead(Head):
+    def forward(self, hidden, mask=None):
+        return average(hidden, mask) @ self.weight
+
+
+@wrong("mean-head", "probabilities instead of logits")
+class MeanHead(Head):
+    def forward(self, hidden, mask=None):
+        return self.logits(average(hidden, mask)).softmax(-1)
+
+
+@wrong("mean-head", "no gradient comes back")
+class MeanHead(Head):
+    def forward(self, hidden, mask=None):
+        return self.logits(average(hidden.detach(), mask))
+
+
+@wrong("mean-head", "nn.Linear instead of nn.Parameter")
+class MeanHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.linear = nn.Linear(d_model, classes)
+
+    def forward(self, hidden, mask=None):
+        return self.linear(average(hidden, mask))
+
+
+@wrong("mean-head", "the weights start too large")
+class MeanHead(Head):
+    def __init__(self, d_model, classes):
+        super().__init__(d_model, classes)
+        self.weight = nn.Parameter(torch.randn(d_model, classes))
+
+    def forward(self, hidden, mask=None):
+        return self.logits(average(hidden, mask))
+
+
+@right("mean-head")
+class MeanHead(Head):
+    """The plain mean where there is no mask."""
+
+    def forward(self, hidden, mask=None):
+        pooled = hidden.mean(dim=1) if mask is None else average(hidden, mask)
+        return torch.addmm(self.bias, pooled, self.weight)
+
+
+@right("mean-head")
+class MeanHead(Head):
+    """The mean of products, the bias last."""
+
+    def forward(self, hidden, mask=None):
+        return average(hidden @ self.weight, mask) + self.bias
+
+
+# --- counting -------------------------------------------------------------------------
+
+
+def count_weights(kind, length, d_model, classes):
+    """Count right."""
+    if kind not in ("class", "mean", "flatten"):
+        raise ValueError(kind)
+    return d_model * classes * (length if kind == "flatten" else 1)
+
+
+@wrong("head-parameters", "the mean counted like flatten")
+def head_parameters(kind, length, d_model, classes):
+    return count_weights(
+        "flatten" if kind == "mean" else kind, length, d_model, classes
+    )
+
+
+@wrong("head-parameters", "the class token's head counted like flatten")
+def head_parameters(kind, length, d_model, classes):
+    return count_weights("flatten", length, d_model, classes)
+
+
+@wrong("head-parameters", "flatten counted like one position")
+def head_parameters(kind, length, d_model, classes):
+    return count_weights("class", length, d_model, classes)
+
+
+@wrong("head-parameters", "the bias is counted, too")
+def head_parameters(kind, length, d_model, classes):
+    return count_weights(kind, length, d_model, classes) + classes
+
+
+@wrong("head-parameters", "the class token is counted, too")
+def head_parameters(kind, length, d_model, classes):
+    own = d_model if kind == "class" else 0
+    return count_weights(kind, length, d_model, classes) + own
+
+
+@wrong("head-parameters", "counted in millions")
+def head_parameters(kind, length, d_model, classes):
+    return count_weights(kind, length, d_model, classes) / 1e6
+
+
+@wrong("head-parameters", "one position too many")
+def head_parameters(kind, length, d_model, classes):
+    return count_weights(kind, length + 1, d_model, classes)
+
+
+@wrong("head-parameters", "one position too few")
+def head_parameters(kind, length, d_model, classes):
+    return count_weights(kind, length - 1, d_model, classes)
+
+
+@wrong("head-parameters", "one weight for a position and a class")
+def head_parameters(kind, length, d_model, classes):
+    if kind == "flatten":
+        return length * classes
+    return count_weights(kind, length, d_model, classes)
+
+
+@wrong("head-parameters", "added instead of multiplied")
+def head_parameters(kind, length, d_model, classes):
+    return d_model + classes
+
+
+@wrong("head-parameters", "an unknown kind is accepted")
+def head_parameters(kind, length, d_model, classes):
+    return (
+        d_model * classes if kind in ("class", "mean") else length * d_model * classes
+    )
+
+
+@right("head-parameters")
+def head_parameters(kind, length, d_model, classes):
+    """By the sizes of a matrix."""
+    match kind:
+        case "class" | "mean":
+            return torch.empty(d_model, classes).numel()
+        case "flatten":
+            return torch.empty(length * d_model, classes, device="meta").numel()
+        case _:
+            raise ValueError("kind is class, mean or flatten")
+
+
+# --- the order of the tokens ----------------------------------------------------------
+
+BEHAVIOUR = {
+    "class_token": "invariant",
+    "mean": "invariant",
+    "maximum": "invariant",
+    "last_token": "neither",
+    "flattened": "neither",
+    "token_head": "equivariant",
+    "class_token_with_positions": "neither",
+    "token_head_with_positions": "neither",
+}
+
+
+@wrong("readout-behaviour", "a single answer is called equivariant")
+def readout_behaviour():
+    return BEHAVIOUR | {"class_token": "equivariant"}
+
+
+@wrong("readout-behaviour", "neither although the tokens only changed places")
+def readout_behaviour():
+    return BEHAVIOUR | {"class_token": "neither"}
+
+
+@wrong("readout-behaviour", "invariant although the order matters")
+def readout_behaviour():
+    return BEHAVIOUR | {"last_token": "invariant"}
+
+
+@wrong("readout-behaviour", "invariant although the order matters")
+def readout_behaviour():
+    return BEHAVIOUR | {"flattened": "invariant"}
+
+
+@wrong("readout-behaviour", "equivariant and invariant exchanged")
+def readout_behaviour():
+    return BEHAVIOUR | {"token_head": "invariant"}
+
+
+@wrong("readout-behaviour", "positions are forgotten")
+def readout_behaviour():
+    return BEHAVIOUR | {"class_token_with_positions": "invariant"}
+
+
+@wrong("readout-behaviour", "positions are forgotten")
+def readout_behaviour():
+    return BEHAVIOUR | {"token_head_with_positions": "equivariant"}
+
+
+@wrong("readout-behaviour", "an entry is missing")
+def readout_behaviour():
+    return {key: BEHAVIOUR[key] for key in ("class_token", "mean", "token_head")}
+
+
+@wrong("readout-behaviour", "another word")
+def readout_behaviour():
+    return dict.fromkeys(BEHAVIOUR, True)
+
+
+@right("readout-behaviour")
+def readout_behaviour():
+    """Gathered by answer."""
+    answers = dict.fromkeys(reversed(BEHAVIOUR), "neither")
+    answers.update(dict.fromkeys(("mean", "maximum", "class_token"), "invariant"))
+    answers["token_head"] = "equivariant"
+    return answers
+
+
+# --- a label for each token -----------------------------------------------------------
+
+
+@wrong("token-head", "the head reads position 0 only")
+class TokenHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden[:, 0])
+
+
+@wrong("token-head", "the head reads the mean")
+class TokenHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden.mean(1))
+
+
+@wrong("token-head", "every position gets the same logits")
+class TokenHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden.mean(1, keepdim=True).expand_as(hidden))
+
+
+@wrong("token-head", "every position gets the same logits")
+class TokenHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden[:, :1].expand_as(hidden))
+
+
+@wrong("token-head", "classes before positions")
+class TokenHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden).mT
+
+
+@wrong("token-head", "sequences and positions are joined")
+class TokenHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden.flatten(0, 1))
+
+
+@wrong("token-head", "position 0 is left out")
+class TokenHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden[:, 1:])
+
+
+@wrong("token-head", "the bias is not added")
+class TokenHead(Head):
+    def forward(self, hidden):
+        return hidden @ self.weight
+
+
+@wrong("token-head", "probabilities instead of logits")
+class TokenHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden).softmax(-1)
+
+
+@wrong("token-head", "weights stored transposed")
+class TokenHead(nn.Linear):
+    pass
+
+
+@wrong("token-head", "no gradient comes back")
+class TokenHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden.detach())
+
+
+@right("token-head")
+class TokenHead(Head):
+    """By the functional form of a linear layer."""
+
+    def forward(self, hidden):
+        return F.linear(hidden, self.weight.T, self.bias)
+
+
+@right("token-head")
+class TokenHead(Head):
+    """One position after another."""
+
+    def forward(self, hidden):
+        return torch.stack([self.logits(rows) for rows in hidden.unbind(1)], dim=1)
+
+
+# --- several class tokens -------------------------------------------------------------
+
+
+class Tasks(nn.Module):
+    """A head for each task."""
+
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.heads = nn.ModuleList([Head(d_model, number) for number in classes])
+
+    def answers(self, hidden, places):
+        pairs = zip(self.heads, places, strict=True)
+        return [head.logits(hidden[:, place]) for head, place in pairs]
+
+
+@wrong("task-heads", "all heads read position 0")
+class TaskHeads(Tasks):
+    def forward(self, hidden):
+        return self.answers(hidden, [0] * len(self.heads))
+
+
+@wrong("task-heads", "class tokens counted from 1")
+class TaskHeads(Tasks):
+    def forward(self, hidden):
+        return self.answers(hidden, range(1, len(self.heads) + 1))
+
+
+@wrong("task-heads", "the class tokens are read backwards")
+class TaskHeads(Tasks):
+    def forward(self, hidden):
+        return self.answers(hidden, reversed(range(len(self.heads))))
+
+
+@wrong("task-heads", "the heads read the last positions")
+class TaskHeads(Tasks):
+    def forward(self, hidden):
+        return self.answers(hidden, range(-len(self.heads), 0))
+
+
+@wrong("task-heads", "the heads read the mean")
+class TaskHeads(Tasks):
+    def forward(self, hidden):
+        return [head.logits(hidden.mean(1)) for head in self.heads]
+
+
+@wrong("task-heads", "the heads read every position")
+class TaskHeads(Tasks):
+    def forward(self, hidden):
+        return [head.logits(hidden) for head in self.heads]
+
+
+@wrong("task-heads", "the axis of the positions is kept")
+class TaskHeads(Tasks):
+    def forward(self, hidden):
+        heads = enumerate(self.heads)
+        return [head.logits(hidden[:, task : task + 1]) for task, head in heads]
+
+
+@wrong("task-heads", "probabilities instead of logits")
+class TaskHeads(Tasks):
+    def forward(self, hidden):
+        answers = self.answers(hidden, range(len(self.heads)))
+        return [each.softmax(-1) for each in answers]
+
+
+@wrong("task-heads", "one tensor for all tasks")
+class TaskHeads(Tasks):
+    def forward(self, hidden):
+        return torch.cat(self.answers(hidden, range(len(self.heads))), dim=-1)
+
+
+@wrong("task-heads", "an ordinary list instead of nn.ModuleList")
+class TaskHeads(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.heads = [Head(d_model, number) for number in classes]
+
+    def forward(self, hidden):
+        return [head.logits(hidden[:, i]) for i, head in enumerate(self.heads)]
+
+
+@wrong("task-heads", "one head shared by all tasks")
+class TaskHeads(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.heads = nn.ModuleList([Head(d_model, classes[0])] * len(classes))
+
+    def forward(self, hidden):
+        return [head.logits(hidden[:, i]) for i, head in enumerate(self.heads)]
+
+
+@wrong("task-heads", "only one head")
+class TaskHeads(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.heads = nn.ModuleList([Head(d_model, classes[0])])
+
+    def forward(self, hidden):
+        return [head.logits(hidden[:, i]) for i, head in enumerate(self.heads)]
+
+
+@wrong("task-heads", "weights stored transposed")
+class TaskHeads(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.heads = nn.ModuleList([nn.Linear(d_model, n) for n in classes])
+
+    def forward(self, hidden):
+        return [head(hidden[:, i]) for i, head in enumerate(self.heads)]
+
+
+@wrong("task-heads", "the parameters have other names")
+class TaskHeads(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.tasks = nn.ModuleList([Head(d_model, n) for n in classes])
+
+    def forward(self, hidden):
+        return [head.logits(hidden[:, i]) for i, head in enumerate(self.tasks)]
+
+
+@wrong("task-heads", "no gradient comes back")
+class TaskHeads(Tasks):
+    def forward(self, hidden):
+        return self.answers(hidden.detach(), range(len(self.heads)))
+
+
+@right("task-heads")
+class TaskHeads(Tasks):
+    """By index, in a loop."""
+
+    def forward(self, hidden):
+        answers = []
+        for task in range(len(self.heads)):
+            answers.append(self.heads[task].logits(hidden[:, task, :]))
+        return answers
+
+
+@right("task-heads")
+class TaskHeads(Tasks):
+    """A tuple of answers."""
+
+    def forward(self, hidden):
+        return tuple(self.answers(hidden, range(len(self.heads))))
+
+
+# --- attention pooling ----------------------------------------------------------------
+
+
+class Query(nn.Module):
+    """The query, scores and the weighted sum."""
+
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def scores(self, hidden):
+        return hidden @ self.query / math.sqrt(hidden.shape[-1])
+
+    def real(self, hidden, mask):
+        if mask is None:
+            return torch.ones(hidden.shape[:2], dtype=torch.bool)
+        return mask[:, 0]
+
+    def mix(self, weights, hidden):
+        return (weights[..., None] * hidden).sum(1), weights
+
+    def attend(self, scores, hidden, mask):
+        real = self.real(hidden, mask)
+        weights = scores.masked_fill(~real, -math.inf).softmax(-1)
+        return self.mix(weights.masked_fill(~real, 0), hidden)
+
+
+@wrong("attention-pooling", "the padding takes part")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        return self.mix(self.scores(hidden).softmax(-1), hidden)
+
+
+@wrong("attention-pooling", "padded scores set to 0")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden).masked_fill(~self.real(hidden, mask), 0)
+        return self.mix(scores.softmax(-1), hidden)
+
+
+@wrong("attention-pooling", "the mask is inverted")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        inverted = None if mask is None else ~mask
+        return self.attend(self.scores(hidden), hidden, inverted)
+
+
+@wrong("attention-pooling", "masked after the softmax")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        weights = self.scores(hidden).softmax(-1) * self.real(hidden, mask)
+        return self.mix(weights, hidden)
+
+
+@wrong("attention-pooling", "the scores are not scaled")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        return self.attend(hidden @ self.query, hidden, mask)
+
+
+@wrong("attention-pooling", "divided by d_model instead of its root")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        return self.attend(hidden @ self.query / hidden.shape[-1], hidden, mask)
+
+
+@wrong("attention-pooling", "softmax over the batch")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden).masked_fill(~self.real(hidden, mask), -math.inf)
+        return self.mix(scores.softmax(0), hidden)
+
+
+@wrong("attention-pooling", "no softmax")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        return self.mix(self.scores(hidden) * self.real(hidden, mask), hidden)
+
+
+@wrong("attention-pooling", "the mean instead of a weighted mean")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        real = self.real(hidden, mask).float()
+        return self.mix(real / real.sum(-1, keepdim=True), hidden)
+
+
+@wrong("attention-pooling", "the values are multiplied by the query, too")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        pooled, weights = self.attend(self.scores(hidden), hidden, mask)
+        return pooled * self.query, weights
+
+
+@wrong("attention-pooling", "the order of the pair")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        return self.attend(self.scores(hidden), hidden, mask)[::-1]
+
+
+@wrong("attention-pooling", "the weights are not returned")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        return self.attend(self.scores(hidden), hidden, mask)[0]
+
+
+@wrong("attention-pooling", "an axis of size 1 is left over")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        pooled, weights = self.attend(self.scores(hidden), hidden, mask)
+        return pooled[:, None], weights[:, None]
+
+
+@wrong("attention-pooling", "mask=None is not handled")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden).masked_fill(~mask[:, 0], -math.inf)
+        return self.mix(scores.softmax(-1), hidden)
+
+
+@wrong("attention-pooling", "NaN for a sequence without real tokens")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden).masked_fill(~self.real(hidden, mask), -math.inf)
+        return self.mix(scores.softmax(-1), hidden)
+
+
+@wrong("attention-pooling", "a large negative number instead of −∞")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden).masked_fill(~self.real(hidden, mask), -1e9)
+        return self.mix(scores.softmax(-1), hidden)
+
+
+@wrong("attention-pooling", "NaN gradient for a sequence without real tokens")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        real = self.real(hidden, mask)
+        never = torch.zeros(real.shape).masked_fill(~real, -math.inf)
+        weights = (self.scores(hidden) + never).softmax(-1)
+        return self.mix(weights.nan_to_num(0.0), hidden)
+
+
+@wrong("attention-pooling", "not stable for large scores")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        real = self.real(hidden, mask)
+        powers = self.scores(hidden).masked_fill(~real, -math.inf).exp()
+        total = powers.sum(-1, keepdim=True)
+        return self.mix(powers / total.masked_fill(total == 0, 1.0), hidden)
+
+
+@wrong("attention-pooling", "a buffer instead of a parameter")
+class AttentionPooling(Query):
+    def __init__(self, d_model):
+        nn.Module.__init__(self)
+        self.register_buffer("query", 0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        return self.attend(self.scores(hidden), hidden, mask)
+
+
+@wrong("attention-pooling", "an axis too many in the parameter")
+class AttentionPooling(Query):
+    def __init__(self, d_model):
+        nn.Module.__init__(self)
+        self.query = nn.Parameter(0.02 * torch.randn(d_model, 1))
+
+    def forward(self, hidden, mask=None):
+        return self.attend(self.scores(hidden)[..., 0], hidden, mask)
+
+
+@wrong("attention-pooling", "the query starts too large")
+class AttentionPooling(Query):
+    def __init__(self, d_model):
+        nn.Module.__init__(self)
+        self.query = nn.Parameter(torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        return self.attend(self.scores(hidden), hidden, mask)
+
+
+@wrong("attention-pooling", "no gradient comes back")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        return self.attend(self.scores(hidden).detach(), hidden, mask)
+
+
+@right("attention-pooling")
+class AttentionPooling(Query):
+    """PyTorch's attention, with one-hot values for the weights."""
+
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden)
+        if mask is None:
+            weights = scores.softmax(-1)
+        else:
+            hidden_scores = scores.masked_fill(~mask[:, 0], -math.inf)
+            weights = hidden_scores.softmax(-1).masked_fill(~mask[:, 0], 0.0)
+        return torch.einsum("bt,btd->bd", weights, hidden), weights
+
+
+@right("attention-pooling")
+class AttentionPooling(Query):
+    """A softmax in steps, with a divisor that is never 0; the query starts at 0."""
+
+    def __init__(self, d_model):
+        super().__init__(d_model)
+        nn.init.zeros_(self.query)
+
+    def forward(self, hidden, mask=None):
+        scores = (hidden * self.query).sum(-1) * hidden.shape[-1] ** -0.5
+        real = self.real(hidden, mask)
+        scores = scores.masked_fill(~real, -1e30)
+        powers = torch.exp(scores - scores.amax(-1, keepdim=True)) * real
+        weights = powers / powers.sum(-1, keepdim=True).clamp(min=1e-9)
+        return (weights[:, None] @ hidden)[:, 0], weights
