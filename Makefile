@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help course test exercises book handout release grade bench lint clean environment
+.PHONY: help course test exercises book handout release grade bank bench lint clean environment
 
 # nbgrader calls programs of the environment by name.
 run := PATH="$(CURDIR)/.venv/bin:$$PATH"
@@ -24,7 +24,7 @@ course: ## everything: environment, exercises, site, a sample class graded
 test: ## style and all tests, as CI runs them
 	@$(environment) bubblewrap chromium
 	@$(MAKE) --no-print-directory lint book
-	$(run) OMP_NUM_THREADS=1 pytest -n 2 --dist loadfile
+	$(run) OMP_NUM_THREADS=1 pytest -n 2 --dist loadgroup
 
 exercises: environment ## generate exercises/ and solutions/transformer/ from solutions/
 	@$(python) -m autograder generate
@@ -45,6 +45,9 @@ grade: ## grade a class: SUBMISSIONS=folder OUT=folder
 	@$(call need,OUT,make grade SUBMISSIONS=my_class OUT=grades)
 	@$(environment)
 	@$(python) -m autograder grade --submissions "$(SUBMISSIONS)" --out "$(OUT)"
+
+bank: environment ## list every exercise with its mistakes, and count them
+	@$(python) tools/bank.py
 
 bench: environment ## time the checks as a student waits for them
 	@$(python) tools/bench.py

@@ -12,6 +12,18 @@ IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 sys.path.insert(0, str(ROOT / "solutions"))
 
 
+# Files whose tests share nothing that is costly to make: any worker may take any test
+SPREAD = {"test_bad_answers", "test_interface", "test_mistakes", "test_notebooks"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Keep the tests of any other file together, on one worker."""
+    for item in items:
+        if item.path.stem not in SPREAD:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 def _fail_if_skipped(report):
     """Turn a skip into a failure in CI, where nothing may be missing."""
     if IN_CI and report.skipped and not hasattr(report, "wasxfail"):

@@ -8,14 +8,27 @@ import yaml
 from autograder.generator import ROOT
 from tests.chapters import CHAPTERS, source
 
+
+def numbered(letter: str, last: int) -> set[str]:
+    return {f"{letter}{number}" for number in range(1, last + 1)}
+
+
 ROWS = {
-    "03_positional_encoding": {f"P{number}" for number in range(1, 17)},
-    "04_attention": {f"A{number}" for number in range(1, 46)},
+    "01_embeddings": numbered("E", 20),
+    "02_class_token": numbered("C", 7) | {"G3"},
+    "03_positional_encoding": numbered("P", 16),
+    "04_attention": numbered("A", 45),
+    "05_multi_head_attention": numbered("M", 12),
+    "06_encoder": numbered("N", 24) | {"G7", "G8", "G9", "F3", "F10"},
 }
 ERRORS = {
+    "01_embeddings": {"0.1", "3.2", "3.3", "4.4", "4.5", "4.21"},
+    "02_class_token": {"0.3"},
     "03_positional_encoding": {"0.4", "0.5", "4.1", "4.2"},
     "04_attention": {"0.8", "0.9", "0.10", "0.11", "0.12", "1.1", "1.3", "1.5", "1.6",
                      "3.1", "3.4"},
+    "05_multi_head_attention": {"0.13", "1.7", "4.17"},
+    "06_encoder": {"0.14", "2.3", "3.6", "3.10", "4.6", "4.7", "4.8", "4.15", "4.18"},
 }  # fmt: skip
 
 
