@@ -34,7 +34,7 @@ def box(ax: Axes, left: float, low: float, wide: float, high: float, color: str)
 
 def readouts() -> None:
     """Draw four ways from the encoder's output vectors to logits."""
-    _, axes = plt.subplots(2, 2, figsize=(6.8, 5.4))
+    _, axes = plt.subplots(2, 2, figsize=(6.2, 5.6))
     titles = ["class token", "mean", "flatten", "per token"]
     for ax, title in zip(axes.flat, titles, strict=True):
         _encoder(ax, has_class=title == "class token")
@@ -100,9 +100,7 @@ def prepend(x: Any, token: Any, words: Sequence[str]) -> None:
     columns = [str(c) for c in range(x.shape[1])]
     style = {"limits": limits, "digits": 1}
     matrix_heatmap(axes[0], x, words, columns, title="X", **style)
-    matrix_heatmap(
-        axes[1], longer, ["class", *words], columns, title="[c; X]", **style
-    )
+    matrix_heatmap(axes[1], longer, ["class", *words], columns, title="[c; X]", **style)
     axes[1].get_yticklabels()[0].set(color=CLASS_COLOR, fontweight="bold")
     frame = {"fill": False, "ec": CLASS_COLOR, "lw": 2.5, "zorder": 7}
     axes[1].add_patch(Rectangle((-0.5, -0.5), x.shape[1], 1, **frame))
@@ -115,7 +113,7 @@ def prepend(x: Any, token: Any, words: Sequence[str]) -> None:
 
 def influence(gradients: dict[str, Any], words: Sequence[str]) -> None:
     """Draw how far the logits answer to a push of each token, one panel a case."""
-    _, axes = plt.subplots(1, len(gradients), figsize=(6.8, 2.7), sharey=True)
+    _, axes = plt.subplots(1, len(gradients), figsize=(6.2, 2.9), sharey=True)
     for ax, (title, values) in zip(axes, gradients.items(), strict=True):
         heights = as_array(values)
         ax.bar(range(len(heights)), heights, color=COLORS["weight"], width=0.65)
@@ -124,7 +122,7 @@ def influence(gradients: dict[str, Any], words: Sequence[str]) -> None:
             ax.text(x, height, text, ha="center", va="bottom", fontsize=9)
         ax.set_xticks(range(len(words)), words, rotation=35, ha="right")
         ax.set_title(title, fontsize=11)
-    axes[0].set_ylabel("size of the gradient")
+    axes[0].set(ylabel="size of the gradient", ylim=(0, 1.15 * axes[0].get_ylim()[1]))
     plt.show()
 
 
@@ -182,11 +180,12 @@ def head_sizes(lengths: Any, flatten: Any, others: float) -> None:
     ax.plot([197], [others], "o", color=COLORS["right"])
     style = {"fontweight": "bold", "textcoords": "offset points"}
     here = {"ha": "right", **style}
-    ax.annotate("flatten: 151.3 million", (185, 2.2e8), (0, 0), color=COLORS["wrong"], **here)
+    top = "flatten: 151.3 million"
+    ax.annotate(top, (180, 2.2e8), (0, 0), color=COLORS["wrong"], **here)
     below = "class token or mean: 768 000"
-    ax.annotate(below, (1.1, others), (0, 7), color=COLORS["right"], ha="left", **style)
-    ax.text(205, 3.0e6, "T = 197", color="#555555")
-    ax.set(xscale="log", yscale="log", xlabel="tokens T", ylim=(3e5, 2e9))
+    ax.annotate(below, (160, others), (0, -15), color=COLORS["right"], **here)
+    ax.text(225, 3.0e6, "T = 197", color="#555555")
+    ax.set(xscale="log", yscale="log", xlabel="tokens T", ylim=(2.5e5, 2e9))
     ax.set_ylabel("weights of the head")
     plt.show()
 
@@ -217,7 +216,7 @@ def task_weights(panels: Sequence[tuple[Any, Sequence[str]]], tasks: Sequence[st
         panels: (weights (tasks, tokens), words) for each sentence.
         tasks: a name for each task token.
     """
-    figure, axes = plt.subplots(len(panels), 1, figsize=(6.8, 4.4))
+    _, axes = plt.subplots(len(panels), 1, figsize=(6.8, 4.6))
     for ax, (weights, words) in zip(axes, panels, strict=True):
         matrix_heatmap(ax, weights, tasks, words, limits=(0, 1.0))
         ax.set_xticklabels(words, rotation=40, ha="left", rotation_mode="anchor")
@@ -249,7 +248,7 @@ def comparison(rates: Sequence[float], results: dict[str, Any]) -> None:
     ax.set(xscale="log", xlabel="learning rate", ylabel="accuracy", ylim=(0.42, 1.03))
     ax.set_xticks(rates, [f"{rate:g}" for rate in rates])
     ax.minorticks_off()
-    ax.legend(loc="lower center")
+    ax.legend(loc="center", bbox_to_anchor=(0.5, 0.4))
     plt.show()
 
 
@@ -257,14 +256,17 @@ def from_mean_to_one(scales: Any, weights: Any, names: Sequence[str]) -> None:
     """Draw the weights of attention pooling as its query grows from nothing."""
     _, ax = plt.subplots(figsize=(5.8, 3.2))
     scales, weights = as_array(scales), as_array(weights)
-    for name, curve in zip(names, weights.T, strict=True):
+    place = abs(scales - 1).argmin()  # where the curves lie well apart
+    shifts = [(-8, 12), (-10, -12), (12, 8)]
+    for name, curve, shift in zip(names, weights.T, shifts, strict=True):
         (line,) = ax.plot(scales, curve)
         ax.annotate(
             name,
-            (scales[-1], curve[-1]),
-            (6, 0),
+            (scales[place], curve[place]),
+            shift,
             textcoords="offset points",
             color=line.get_color(),
+            ha="left" if shift[0] > 0 else "right",
             va="center",
             fontweight="bold",
         )
