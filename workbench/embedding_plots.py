@@ -24,9 +24,13 @@ def draw_tokens(
 ) -> float:
     """Draw tokens as boxes in a row; return where the next one would start.
 
-    A character is one unit wide. A box keeps its colour as long as its text stays.
+    A character is one unit wide. A box keeps its colour as long as its text stays. An
+    empty token is a gap.
     """
     for token in tokens:
+        if not token:
+            x += 0.8
+            continue
         shown = token.replace(" ", SPACE)
         width = len(shown) + 0.5
         tint = TINTS[sum(map(ord, token)) % len(TINTS)]
@@ -57,7 +61,7 @@ def token_rows(
     rows: Sequence[tuple[str, Sequence[str]]], width: float = 6.8, size: float = 11
 ) -> None:
     """Draw rows of tokens, one below the other, each with a remark at its left."""
-    longest = max(sum(len(t) + 0.5 for t in tokens) for _, tokens in rows)
+    longest = max(sum(len(t) + 0.5 for t in tokens) for _, tokens in rows) + 0.2
     margin = max(len(remark) for remark, _ in rows) * 0.95 + 1
     _, ax = plt.subplots(figsize=(width, 0.42 * len(rows) + 0.2))
     for line, (remark, tokens) in enumerate(rows):
@@ -138,7 +142,8 @@ def sizes(curve: Any, named: dict[str, tuple[int, int]]) -> None:
 def lookup(one_hot: Any, table: Any, result: Any, tokens: Sequence[str]) -> None:
     """Draw a one-hot matrix times a table, and the rows that it picks."""
     chosen = as_array(one_hot).argmax(axis=1)
-    _, axes = plt.subplots(1, 3, figsize=(7.0, 3.4), width_ratios=[6, 4, 4.6])
+    figure, axes = plt.subplots(1, 3, figsize=(7.0, 3.3), width_ratios=[6, 4, 4.6])
+    figure.get_layout_engine().set(wspace=0.08)
     matrix_heatmap(axes[0], one_hot, tokens, title="one-hot O", digits=0)
     names = [str(number) for number in range(len(table))]
     reach = 1.25 * float(np.abs(as_array(table)).max())
@@ -185,9 +190,15 @@ def word_maps(maps: dict[str, Any], groups: dict[str, Sequence[str]]) -> None:
         for color, (group, words) in zip(PALETTE, groups.items(), strict=True):
             block = as_array(points)[start : start + len(words)]
             ax.plot(block[:, 0], block[:, 1], "o", ms=7, color=color, label=group)
-            for word, (x, y) in zip(words, block, strict=True):
-                style = {"textcoords": "offset points", "color": color, "fontsize": 9}
-                ax.annotate(word, (x, y), (5, 3), **style)
+            style = {"textcoords": "offset points", "color": color, "fontsize": 9}
+            if (
+                np.ptp(block, axis=0).max()
+                < 0.2 * np.ptp(as_array(points), axis=0).max()
+            ):
+                _name_cluster(ax, block, words, as_array(points), style)
+            else:
+                for word, (x, y) in zip(words, block, strict=True):
+                    ax.annotate(word, (x, y), (5, 3), **style)
             start += len(words)
         ax.set_title(title, loc="left")
         ax.set_xticks([])
@@ -197,6 +208,19 @@ def word_maps(maps: dict[str, Any], groups: dict[str, Sequence[str]]) -> None:
         loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=4, columnspacing=1
     )
     plt.show()
+
+
+def _name_cluster(
+    ax: Axes, block: Any, words: Sequence[str], points: Any, style: dict[str, Any]
+) -> None:
+    """Write the words of a dense group beside it, on the side where there is room."""
+    half = (len(words) + 1) // 2
+    text = ", ".join(words[:half]) + ",\n" + ", ".join(words[half:])
+    right = block[:, 0].mean() > points[:, 0].mean()
+    edge = block[:, 0].min() if right else block[:, 0].max()
+    side = "right" if right else "left"
+    spot = (edge, block[:, 1].mean())
+    ax.annotate(text, spot, (-9 if right else 9, 0), ha=side, va="center", **style)
 
 
 def cosines(parts: dict[str, Any]) -> None:
