@@ -1,0 +1,1308 @@
+"""Wrong and right answers to the exercises of chapter 5."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from mistakes import right, wrong
+
+
+def split(x, heads):
+    return x.unflatten(-1, (heads, -1)).transpose(-3, -2)
+
+
+def merge(x):
+    return x.transpose(-3, -2).flatten(-2)
+
+
+def attend(q, k, v, mask=None, scale=None):
+    scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores, -1).nan_to_num(0.0)
+    return weights @ v, weights
+
+
+def check_heads(d, heads):
+    if d % heads:
+        raise ValueError("not divisible")
+
+
+# --- split-heads ----------------------------------------------------------------------
+
+
+@wrong("split-heads", "view without transpose")
+def split_heads(x, heads):
+    check_heads(x.shape[-1], heads)
+    return x.reshape(*x.shape[:-2], heads, x.shape[-2], x.shape[-1] // heads)
+
+
+@wrong("split-heads", "features dealt out in turn")
+def split_heads(x, heads):
+    check_heads(x.shape[-1], heads)
+    return x.unflatten(-1, (-1, heads)).movedim(-1, -3)
+
+
+@wrong("split-heads", "heads and tokens not exchanged")
+def split_heads(x, heads):
+    check_heads(x.shape[-1], heads)
+    return x.unflatten(-1, (heads, -1))
+
+
+@wrong("split-heads", "features before tokens")
+def split_heads(x, heads):
+    return split(x, heads).mT
+
+
+@wrong("split-heads", "head width and number of heads exchanged")
+def split_heads(x, heads):
+    check_heads(x.shape[-1], heads)
+    return split(x, x.shape[-1] // heads)
+
+
+@wrong("split-heads", "only works with a batch")
+def split_heads(x, heads):
+    batch, length, d = x.shape
+    check_heads(d, heads)
+    return x.view(batch, length, heads, d // heads).transpose(1, 2)
+
+
+@wrong("split-heads", "only works with a batch")
+def split_heads(x, heads):
+    check_heads(x.shape[-1], heads)
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+@wrong("split-heads", "a width that heads does not divide is accepted")
+def split_heads(x, heads):
+    width = x.shape[-1] // heads
+    return split(x[..., : heads * width], heads)
+
+
+@wrong("split-heads", "a width that heads does not divide is accepted")
+def split_heads(x, heads):
+    return split(x, heads)  # a RuntimeError of PyTorch's, not a ValueError
+
+
+@wrong("split-heads", "the last head comes first")
+def split_heads(x, heads):
+    check_heads(x.shape[-1], heads)
+    return split(x, heads).flip(-3)
+
+
+@wrong("split-heads", "no gradient comes back")
+def split_heads(x, heads):
+    check_heads(x.shape[-1], heads)
+    return split(x, heads).detach()
+
+
+@right("split-heads")
+def split_heads(x, heads):
+    """chunk and stack"""
+    check_heads(x.shape[-1], heads)
+    return torch.stack(x.chunk(heads, dim=-1), dim=-3)
+
+
+@right("split-heads")
+def split_heads(x, heads):
+    """reshape and movedim"""
+    *leading, length, d = x.shape
+    check_heads(d, heads)
+    return x.reshape(*leading, length, heads, d // heads).movedim(-2, -3).contiguous()
+
+
+# --- merge-heads ----------------------------------------------------------------------
+
+
+@wrong("merge-heads", "merged without transpose")
+def merge_heads(x):
+    heads, length, width = x.shape[-3:]
+    return x.reshape(*x.shape[:-3], length, heads * width)
+
+
+@wrong("merge-heads", "heads interleaved")
+def merge_heads(x):
+    return x.movedim(-3, -1).flatten(-2)
+
+
+@wrong("merge-heads", "the heads are added up")
+def merge_heads(x):
+    return x.sum(dim=-3)
+
+
+@wrong("merge-heads", "the heads are averaged")
+def merge_heads(x):
+    return x.mean(dim=-3)
+
+
+@wrong("merge-heads", "the heads are put below each other")
+def merge_heads(x):
+    return x.flatten(-3, -2)
+
+
+@wrong("merge-heads", "heads exchanged but not joined")
+def merge_heads(x):
+    return x.transpose(-3, -2)
+
+
+@wrong("merge-heads", "only works with a batch")
+def merge_heads(x):
+    return x.transpose(1, 2).flatten(2)
+
+
+@wrong("merge-heads", "the last head comes first")
+def merge_heads(x):
+    return merge(x.flip(-3))
+
+
+@wrong("merge-heads", "no gradient comes back")
+def merge_heads(x):
+    return merge(x.data)
+
+
+@right("merge-heads")
+def merge_heads(x):
+    """concatenation"""
+    return torch.cat(x.unbind(-3), dim=-1)
+
+
+@right("merge-heads")
+def merge_heads(x):
+    """contiguous and view"""
+    x = x.transpose(-3, -2).contiguous()
+    return x.view(*x.shape[:-2], x.shape[-2] * x.shape[-1])
+
+
+# --- loop-of-heads --------------------------------------------------------------------
+
+LOOP = "loop-of-heads"
+
+
+def outputs_of(x_q, x_kv, w_q, w_k, w_v, mask=None, scale=None):
+    return [
+        attend(x_q @ w_q[i], x_kv @ w_k[i], x_kv @ w_v[i], mask, scale)[0]
+        for i in range(len(w_q))
+    ]
+
+
+@wrong(LOOP, "no output projection")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    """Source 1: that's it."""
+    return torch.cat(outputs_of(x_q, x_kv, w_q, w_k, w_v, mask), -1)
+
+
+@wrong(LOOP, "concatenation of the scores")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    """Source 0's words, taken literally."""
+    scores = [
+        x_q @ q @ (x_kv @ k).mT / math.sqrt(q.shape[-1]) for q, k in zip(w_q, w_k)
+    ]
+    return torch.cat(scores, -1)
+
+
+@wrong(LOOP, "concatenation of the scores")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    heads = range(len(w_q))
+    parts = [attend(x_q @ w_q[i], x_kv @ w_k[i], x_kv @ w_v[i], mask) for i in heads]
+    return torch.cat([weights for _, weights in parts], -1)
+
+
+@wrong(LOOP, "only one head is used")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    for i in range(len(w_q)):
+        z = attend(x_q @ w_q[i], x_kv @ w_k[i], x_kv @ w_v[i], mask)[0]
+        return z @ w_o[: z.shape[-1]]
+
+
+@wrong(LOOP, "all heads with the matrices of head 0")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    z = outputs_of(x_q, x_kv, w_q, w_k, w_v, mask)
+    return torch.cat([z[0]] * len(z), -1) @ w_o
+
+
+@wrong(LOOP, "merged without transpose")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    z = torch.stack(outputs_of(x_q, x_kv, w_q, w_k, w_v, mask), -3)
+    return z.reshape(*x_q.shape[:-1], -1) @ w_o
+
+
+@wrong(LOOP, "heads interleaved")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    z = torch.stack(outputs_of(x_q, x_kv, w_q, w_k, w_v, mask), -1)
+    return z.flatten(-2) @ w_o
+
+
+@wrong(LOOP, "mask ignored")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    return torch.cat(outputs_of(x_q, x_kv, w_q, w_k, w_v), -1) @ w_o
+
+
+@wrong(LOOP, "mask for the first head only")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    first = outputs_of(x_q, x_kv, w_q, w_k, w_v, mask)[:1]
+    return torch.cat(first + outputs_of(x_q, x_kv, w_q, w_k, w_v)[1:], -1) @ w_o
+
+
+@wrong(LOOP, "keys and values from x_q")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    return torch.cat(outputs_of(x_q, x_q, w_q, w_k, w_v), -1) @ w_o
+
+
+@wrong(LOOP, "heads stacked instead of parallel")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    """The other reading of source 1's "stack"."""
+    x, total = x_q, 0
+    for q, k, v, o in zip(w_q, w_k, w_v, w_o.chunk(len(w_q))):
+        x = attend(x @ q, x_kv @ k, x_kv @ v, mask)[0] @ o
+        total = total + x
+    return total
+
+
+@wrong(LOOP, "scaled by √d_model instead of √d_k")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    scale = x_q.shape[-1] ** -0.5
+    return torch.cat(outputs_of(x_q, x_kv, w_q, w_k, w_v, mask, scale), -1) @ w_o
+
+
+@wrong(LOOP, "missing the scaling by 1/√d_k")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    return torch.cat(outputs_of(x_q, x_kv, w_q, w_k, w_v, mask, 1.0), -1) @ w_o
+
+
+@wrong(LOOP, "a tuple is returned")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    return torch.cat(outputs_of(x_q, x_kv, w_q, w_k, w_v, mask), -1) @ w_o, None
+
+
+@wrong(LOOP, "mask=None is not handled")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    return torch.cat(outputs_of(x_q, x_kv, w_q, w_k, w_v, mask.bool()), -1) @ w_o
+
+
+@right(LOOP)
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    """einsum, all heads at once"""
+    q = torch.einsum("...td,hde->...hte", x_q, w_q)
+    k = torch.einsum("...td,hde->...hte", x_kv, w_k)
+    v = torch.einsum("...td,hde->...hte", x_kv, w_v)
+    z, _ = attend(q, k, v, None if mask is None else mask.unsqueeze(-3))
+    return torch.einsum("...htv,hvd->...td", z, w_o.unflatten(0, (len(w_q), -1)))
+
+
+@right(LOOP)
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    """a sum of contributions"""
+    z = outputs_of(x_q, x_kv, w_q, w_k, w_v, mask)
+    return sum(each @ rows for each, rows in zip(z, w_o.chunk(len(z))))
+
+
+# --- sum-over-heads -------------------------------------------------------------------
+
+SUM = "sum-over-heads"
+
+
+def contributions(z, w_o):
+    return z @ w_o.unflatten(0, (z.shape[-3], z.shape[-1]))
+
+
+@wrong(SUM, "the sum is missing")
+def sum_over_heads(z, w_o):
+    return contributions(z, w_o)
+
+
+@wrong(SUM, "summed over the tokens")
+def sum_over_heads(z, w_o):
+    return contributions(z, w_o).sum(-2)
+
+
+@wrong(SUM, "the mean over the heads")
+def sum_over_heads(z, w_o):
+    return contributions(z, w_o).mean(-3)
+
+
+@wrong(SUM, "every head with the rows of head 0")
+def sum_over_heads(z, w_o):
+    return (z @ w_o[: z.shape[-1]]).sum(-3)
+
+
+@wrong(SUM, "rows dealt out in turn")
+def sum_over_heads(z, w_o):
+    heads = z.shape[-3]
+    return sum(z[..., i, :, :] @ w_o[i::heads] for i in range(heads))
+
+
+@wrong(SUM, "the last head's rows come first")
+def sum_over_heads(z, w_o):
+    return contributions(z.flip(-3), w_o).sum(-3)
+
+
+@wrong(SUM, "merged without transpose")
+def sum_over_heads(z, w_o):
+    heads, length, width = z.shape[-3:]
+    return z.reshape(*z.shape[:-3], length, heads * width) @ w_o
+
+
+@wrong(SUM, "only one head is used")
+def sum_over_heads(z, w_o):
+    for i in range(z.shape[-3]):
+        total = z[..., i, :, :] @ w_o[i * z.shape[-1] : (i + 1) * z.shape[-1]]
+    return total
+
+
+@wrong(SUM, "w_o cut by columns")
+def sum_over_heads(z, w_o):
+    d_v = z.shape[-1]
+    if w_o.shape[0] != w_o.shape[1]:
+        return contributions(z, w_o).sum(-3)
+    return sum(
+        z[..., i, :, :] @ w_o[:, i * d_v : (i + 1) * d_v].T for i in range(z.shape[-3])
+    )
+
+
+@wrong(SUM, "only works with a batch")
+def sum_over_heads(z, w_o):
+    return contributions(z, w_o).sum(1)
+
+
+@right(SUM)
+def sum_over_heads(z, w_o):
+    """a loop"""
+    total, d_v = 0.0, z.shape[-1]
+    for i in range(z.shape[-3]):
+        total = total + z[..., i, :, :] @ w_o[i * d_v : (i + 1) * d_v, :]
+    return total
+
+
+@right(SUM)
+def sum_over_heads(z, w_o):
+    """einsum"""
+    blocks = w_o.reshape(z.shape[-3], z.shape[-1], -1)
+    return torch.einsum("...htv,hvd->...td", z, blocks)
+
+
+# --- the layer ------------------------------------------------------------------------
+
+MHA = "multi-head-attention"
+
+
+class MultiHeadAttention(nn.Module):
+    """A right layer to derive others from, one step of which can be replaced."""
+
+    split, merge, attention = map(staticmethod, (split, merge, attend))
+    spread, bias = 1.0, 0.0
+
+    def __init__(self, d_model, heads):
+        super().__init__()
+        check_heads(d_model, heads)
+        self.heads = heads
+        for name in "qkvo":
+            matrix = self.spread * torch.randn(d_model, d_model) / math.sqrt(d_model)
+            setattr(self, f"w_{name}", nn.Parameter(matrix))
+            setattr(self, f"b_{name}", nn.Parameter(torch.full((d_model,), self.bias)))
+
+    def project(self, x_q, x_kv):
+        q = self.split(x_q @ self.w_q + self.b_q, self.heads)
+        k = self.split(x_kv @ self.w_k + self.b_k, self.heads)
+        v = self.split(x_kv @ self.w_v + self.b_v, self.heads)
+        return q, k, v
+
+    def lay(self, mask):
+        return None if mask is None else mask.unsqueeze(-3)
+
+    def attend(self, q, k, v, mask=None):
+        z, weights = self.attention(q, k, v, self.lay(mask))
+        return self.merge(z) @ self.w_o + self.b_o, weights
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        x_kv = x_q if x_kv is None else x_kv
+        return self.attend(*self.project(x_q, x_kv), mask)
+
+
+Right = MultiHeadAttention
+
+
+def view(x, heads):
+    return x.reshape(*x.shape[:-2], heads, x.shape[-2], x.shape[-1] // heads)
+
+
+def unview(x):
+    heads, length, width = x.shape[-3:]
+    return x.reshape(*x.shape[:-3], length, heads * width)
+
+
+def named(exercise, mistake, base, **changes):
+    """Derive a wrong layer from a right one, under the same name."""
+    changes = {k: staticmethod(v) if callable(v) and k in
+               ("split", "merge", "attention", "times") else v
+               for k, v in changes.items()}  # fmt: skip
+    return wrong(exercise, mistake)(type(base.__name__, (base,), changes))
+
+
+def scaled_by_model(q, k, v, mask=None):
+    return attend(q, k, v, mask, (q.shape[-1] * q.shape[-3]) ** -0.5)
+
+
+def without_nan_care(q, k, v, mask=None):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores, -1)
+    return weights @ v, weights
+
+
+named(MHA, "view without transpose", Right, split=view)
+named(MHA, "view without transpose", Right, split=view, merge=unview)
+named(MHA, "merged without transpose", Right, merge=unview)
+named(
+    MHA,
+    "features dealt out in turn",
+    Right,
+    split=lambda x, heads: x.unflatten(-1, (-1, heads)).movedim(-1, -3),
+)
+named(MHA, "heads interleaved", Right, merge=lambda x: x.movedim(-3, -1).flatten(-2))
+named(MHA, "scaled by √d_model instead of √d_k", Right, attention=scaled_by_model)
+named(
+    MHA,
+    "missing the scaling by 1/√d_k",
+    Right,
+    attention=lambda q, k, v, mask=None: attend(q, k, v, mask, 1.0),
+)
+named(MHA, "NaN on fully masked rows", Right, attention=without_nan_care)
+named(MHA, "mask laid over the heads", Right, lay=lambda self, mask: mask)
+named(
+    MHA,
+    "mask laid over the heads",
+    Right,
+    lay=lambda self, mask: None if mask is None else mask.unsqueeze(0),
+)
+named(
+    MHA,
+    "the axis for the heads is counted from the front",
+    Right,
+    lay=lambda self, mask: None if mask is None else mask.unsqueeze(1),
+)
+named(
+    MHA,
+    "mask does not fit the scores",
+    Right,
+    lay=lambda self, mask: None if mask is None else mask.unsqueeze(-2),
+)
+named(MHA, "mask ignored", Right, lay=lambda self, mask: None)
+named(
+    MHA,
+    "mask inverted",
+    Right,
+    lay=lambda self, mask: None if mask is None else ~mask.unsqueeze(-3),
+)
+named(MHA, "an argument that is None", Right, lay=lambda self, mask: mask.unsqueeze(-3))
+named(
+    MHA,
+    "an argument that is None",
+    Right,
+    forward=lambda self, x_q, x_kv=None, mask=None: self.attend(
+        *self.project(x_q, x_kv), mask
+    ),
+)
+named(
+    MHA,
+    "mask dropped for cross-attention",
+    Right,
+    forward=lambda self, x_q, x_kv=None, mask=None: (
+        self.attend(*self.project(x_q, x_q), mask)
+        if x_kv is None
+        else self.attend(*self.project(x_q, x_kv))
+    ),
+)
+named(
+    MHA,
+    "keys and values from x_q",
+    Right,
+    forward=lambda self, x_q, x_kv=None, mask=None: self.attend(
+        *self.project(x_q, x_q), mask
+    ),
+)
+named(
+    MHA,
+    "weights averaged over the heads",
+    Right,
+    forward=lambda self, *args, **named: (
+        lambda output, weights: (output, weights.mean(-3))
+    )(*Right.forward(self, *args, **named)),
+)
+named(
+    MHA,
+    "only the output is returned",
+    Right,
+    forward=lambda self, *args, **named: Right.forward(self, *args, **named)[0],
+)
+named(
+    MHA,
+    "weights returned first",
+    Right,
+    forward=lambda self, *args, **named: Right.forward(self, *args, **named)[::-1],
+)
+named(MHA, "the weights start too large", Right, spread=5.0)
+named(MHA, "the weights all start alike", Right, spread=0.0)
+named(MHA, "the biases do not start at zero", Right, bias=1.0)
+
+
+def without_w_o(self, q, k, v, mask=None):
+    z, weights = attend(q, k, v, self.lay(mask))
+    return merge(z), weights
+
+
+def without_b_o(self, q, k, v, mask=None):
+    z, weights = attend(q, k, v, self.lay(mask))
+    return merge(z) @ self.w_o, weights
+
+
+def project_without_biases(self, x_q, x_kv):
+    parts = x_q @ self.w_q, x_kv @ self.w_k, x_kv @ self.w_v
+    return tuple(split(each, self.heads) for each in parts)
+
+
+def project_transposed(self, x_q, x_kv):
+    q = F.linear(x_q, self.w_q, self.b_q)
+    k, v = F.linear(x_kv, self.w_k, self.b_k), F.linear(x_kv, self.w_v, self.b_v)
+    return tuple(split(each, self.heads) for each in (q, k, v))
+
+
+def attend_detached(self, q, k, v, mask=None):
+    return Right.attend(self, q.detach(), k.detach(), v.detach(), mask)
+
+
+named(MHA, "no output projection", Right, attend=without_w_o)
+named(MHA, "the biases are missing", Right, attend=without_b_o)
+named(MHA, "the biases are missing", Right, project=project_without_biases)
+named(MHA, "weights transposed", Right, project=project_transposed)
+named(MHA, "no gradient comes back", Right, attend=attend_detached)
+
+
+@wrong(MHA, "one head of full width")
+class MultiHeadAttention(Right):
+    def forward(self, x_q, x_kv=None, mask=None):
+        x_kv = x_q if x_kv is None else x_kv
+        q, k, v = (merge(each) for each in self.project(x_q, x_kv))
+        z, weights = attend(q, k, v, mask)
+        return z @ self.w_o + self.b_o, weights
+
+
+@wrong(MHA, "no output projection")
+class MultiHeadAttention(Right):
+    """Sources 0 and 1 end at the concatenation."""
+
+    attend = without_w_o
+
+    def __init__(self, d_model, heads):
+        super().__init__(d_model, heads)
+        del self.w_o, self.b_o
+
+
+@wrong(MHA, "the biases are missing")
+class MultiHeadAttention(Right):
+    project, attend = project_without_biases, without_b_o
+
+    def __init__(self, d_model, heads):
+        super().__init__(d_model, heads)
+        del self.b_q, self.b_k, self.b_v, self.b_o
+
+
+@wrong(MHA, "a width that heads does not divide is accepted")
+class MultiHeadAttention(Right):
+    def __init__(self, d_model, heads):
+        super().__init__(d_model, 1)
+        self.heads = heads
+
+
+@wrong(MHA, "the weights are not nn.Parameters")
+class MultiHeadAttention(Right):
+    def __init__(self, d_model, heads):
+        super().__init__(d_model, heads)
+        for name in "qkvo":
+            delattr(self, f"w_{name}")
+            setattr(self, f"w_{name}", torch.randn(d_model, d_model))
+
+
+@wrong(MHA, "nn.Linear instead of nn.Parameter")
+class MultiHeadAttention(Right):
+    def __init__(self, d_model, heads):
+        super().__init__(d_model, heads)
+        for name in "qkvo":
+            delattr(self, f"w_{name}")
+            delattr(self, f"b_{name}")
+            setattr(self, f"w_{name}", nn.Linear(d_model, d_model))
+
+
+@wrong(MHA, "a matrix for each head")
+class MultiHeadAttention(Right):
+    def __init__(self, d_model, heads):
+        super().__init__(d_model, heads)
+        for name in "qkv":
+            matrices = torch.randn(heads, d_model, d_model // heads)
+            setattr(self, f"w_{name}", nn.Parameter(matrices))
+
+
+@wrong(MHA, "each head as wide as the model")
+class MultiHeadAttention(Right):
+    def __init__(self, d_model, heads):
+        super().__init__(d_model, heads)
+        for name in "qkv":
+            matrix = torch.randn(d_model, heads * d_model)
+            setattr(self, f"w_{name}", nn.Parameter(matrix))
+
+
+@wrong(MHA, "all heads start alike")
+class MultiHeadAttention(Right):
+    def __init__(self, d_model, heads):
+        super().__init__(d_model, heads)
+        for name in "qkv":
+            first = split(getattr(self, f"w_{name}").detach(), heads)[0]
+            setattr(self, f"w_{name}", nn.Parameter(first.repeat(1, heads)))
+
+
+@right(MHA)
+class MultiHeadAttention(Right):
+    """a loop over the heads"""
+
+    def attend(self, q, k, v, mask=None):
+        parts = [
+            attend(q[..., i, :, :], k[..., i, :, :], v[..., i, :, :], mask)
+            for i in range(self.heads)
+        ]
+        outputs, weights = zip(*parts, strict=True)
+        return torch.cat(outputs, -1) @ self.w_o + self.b_o, torch.stack(weights, -3)
+
+
+@right(MHA)
+class MultiHeadAttention(Right):
+    """PyTorch's attention for the output, parameters one by one"""
+
+    def __init__(self, d_model, heads):
+        nn.Module.__init__(self)
+        check_heads(d_model, heads)
+        self.heads = heads
+        self.b_o = nn.Parameter(torch.zeros(d_model))
+        self.w_o = nn.Parameter(torch.randn(d_model, d_model) * d_model**-0.5)
+        self.w_q, self.w_k, self.w_v = (
+            nn.Parameter(torch.empty(d_model, d_model).normal_(std=d_model**-0.5))
+            for _ in range(3)
+        )
+        self.b_q, self.b_k, self.b_v = (
+            nn.Parameter(torch.zeros(d_model)) for _ in range(3)
+        )
+
+    def attend(self, q, k, v, mask=None):
+        mask = None if mask is None else mask[..., None, :, :]
+        z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return merge(z) @ self.w_o + self.b_o, attend(q, k, v, mask)[1]
+
+
+# --- attention-from-torch -------------------------------------------------------------
+
+TORCH = "attention-from-torch"
+
+
+def translate(state, order="qkv", turn=("q", "k", "v", "o"), chunks=None):
+    matrices = chunks or state["in_proj_weight"].chunk(3)
+    result = dict(zip((f"w_{n}" for n in order), matrices))
+    result |= dict(zip((f"b_{n}" for n in order), state["in_proj_bias"].chunk(3)))
+    result |= {"w_o": state["out_proj.weight"], "b_o": state["out_proj.bias"]}
+    return result | {f"w_{n}": result[f"w_{n}"].T for n in turn}
+
+
+@wrong(TORCH, "weights not transposed")
+def attention_from_torch(state):
+    return translate(state, turn=())
+
+
+@wrong(TORCH, "in_proj_weight not transposed")
+def attention_from_torch(state):
+    return translate(state, turn="o")
+
+
+@wrong(TORCH, "out_proj.weight not transposed")
+def attention_from_torch(state):
+    return translate(state, turn="qkv")
+
+
+@wrong(TORCH, "the three parts in another order")
+def attention_from_torch(state):
+    return translate(state, order="kqv")
+
+
+@wrong(TORCH, "the three parts in another order")
+def attention_from_torch(state):
+    return translate(state, order="vkq")
+
+
+@wrong(TORCH, "rows dealt out in turn")
+def attention_from_torch(state):
+    result = translate(state)
+    for i, n in enumerate("qkv"):
+        result[f"w_{n}"] = state["in_proj_weight"][i::3].T
+        result[f"b_{n}"] = state["in_proj_bias"][i::3]
+    return result
+
+
+@wrong(TORCH, "transposed, then cut by the wrong axis")
+def attention_from_torch(state):
+    d = state["in_proj_weight"].shape[1]
+    parts = state["in_proj_weight"].T.reshape(3, d, d)
+    return translate(state, turn="o", chunks=list(parts))
+
+
+@wrong(TORCH, "the biases are missing")
+def attention_from_torch(state):
+    return {name: x for name, x in translate(state).items() if name[0] == "w"}
+
+
+@wrong(TORCH, "other names")
+def attention_from_torch(state):
+    return {name.upper(): x for name, x in translate(state).items()}
+
+
+@right(TORCH)
+def attention_from_torch(state):
+    """transposed first, then cut by columns"""
+    matrices = state["in_proj_weight"].T.chunk(3, dim=1)
+    return translate(state, turn="o", chunks=list(matrices))
+
+
+@right(TORCH)
+def attention_from_torch(state):
+    """slices"""
+    d = state["out_proj.bias"].shape[0]
+    result = {"w_o": state["out_proj.weight"].t(), "b_o": state["out_proj.bias"]}
+    for i, name in enumerate("qkv"):
+        result["w_" + name] = state["in_proj_weight"][i * d : i * d + d].t().clone()
+        result["b_" + name] = state["in_proj_bias"][i * d : i * d + d].clone()
+    return result
+
+
+# --- attention-parameters -------------------------------------------------------------
+
+COUNT = "attention-parameters"
+
+
+def count(d, narrow, biases=1):
+    return 2 * (d * d + biases * d) + 2 * (d * narrow + biases * narrow)
+
+
+@wrong(COUNT, "the biases are missing")
+def attention_parameters(d_model, heads, kv_heads=None):
+    return count(d_model, (kv_heads or heads) * d_model // heads, biases=0)
+
+
+@wrong(COUNT, "each head as wide as the model")
+def attention_parameters(d_model, heads, kv_heads=None):
+    return 4 * heads * (d_model**2 + d_model)
+
+
+@wrong(COUNT, "no output projection")
+def attention_parameters(d_model, heads, kv_heads=None):
+    narrow = (kv_heads or heads) * d_model // heads
+    return count(d_model, narrow) - d_model**2 - d_model
+
+
+@wrong(COUNT, "kv_heads is ignored")
+def attention_parameters(d_model, heads, kv_heads=None):
+    return 4 * d_model**2 + 4 * d_model
+
+
+@wrong(COUNT, "all four projections are shared")
+def attention_parameters(d_model, heads, kv_heads=None):
+    narrow = (kv_heads or heads) * d_model // heads
+    return 4 * (d_model * narrow + narrow)
+
+
+@wrong(COUNT, "kv heads of another width")
+def attention_parameters(d_model, heads, kv_heads=None):
+    return count(d_model, d_model // (kv_heads or 1))
+
+
+@wrong(COUNT, "one width of keys and values for all")
+def attention_parameters(d_model, heads, kv_heads=None):
+    return count(d_model, d_model // heads)
+
+
+@wrong(COUNT, "keys or values are not counted")
+def attention_parameters(d_model, heads, kv_heads=None):
+    narrow = (kv_heads or heads) * d_model // heads
+    return count(d_model, narrow) - d_model * narrow - narrow
+
+
+@wrong(COUNT, "the biases of keys and values have the wrong width")
+def attention_parameters(d_model, heads, kv_heads=None):
+    narrow = (kv_heads or heads) * d_model // heads
+    return count(d_model, narrow) + 2 * (d_model - narrow)
+
+
+@wrong(COUNT, "kv_heads=None is not handled")
+def attention_parameters(d_model, heads, kv_heads=None):
+    return count(d_model, kv_heads * d_model // heads)
+
+
+@wrong(COUNT, "not a whole number")
+def attention_parameters(d_model, heads, kv_heads=None):
+    return count(d_model, (kv_heads or heads) * d_model / heads)
+
+
+@right(COUNT)
+def attention_parameters(d_model, heads, kv_heads=None):
+    """counted from tensors"""
+    narrow = (kv_heads or heads) * (d_model // heads)
+    layers = [nn.Linear(d_model, n) for n in (d_model, narrow, narrow, d_model)]
+    return sum(p.numel() for layer in layers for p in layer.parameters())
+
+
+# --- without-heads --------------------------------------------------------------------
+
+OFF = "without-heads"
+
+
+@wrong(OFF, "removed in the columns")
+def without_heads(w_o, heads, removed):
+    result, d_v = w_o.clone(), w_o.shape[0] // heads
+    for head in removed:
+        result[:, head * d_v : (head + 1) * d_v] = 0
+    return result
+
+
+@wrong(OFF, "removed in the columns")
+def without_heads(w_o, heads, removed):
+    result, width = w_o.clone(), -(-w_o.shape[1] // heads)
+    for head in removed:
+        result[:, head * width : (head + 1) * width] = 0
+    return result
+
+
+@wrong(OFF, "changes its argument in place")
+def without_heads(w_o, heads, removed):
+    d_v = w_o.shape[0] // heads
+    for head in removed:
+        w_o[head * d_v : (head + 1) * d_v] = 0
+    return w_o
+
+
+@wrong(OFF, "changes its argument in place")
+def without_heads(w_o, heads, removed):
+    blocks = w_o.reshape(heads, -1, w_o.shape[1])
+    blocks[removed] = 0
+    return blocks.reshape(w_o.shape)
+
+
+@wrong(OFF, "the removed heads are kept, the others removed")
+def without_heads(w_o, heads, removed):
+    result = torch.zeros_like(w_o).reshape(heads, -1, w_o.shape[1])
+    result[removed] = w_o.reshape(result.shape)[removed]
+    return result.reshape(w_o.shape)
+
+
+@wrong(OFF, "one row for each head")
+def without_heads(w_o, heads, removed):
+    result = w_o.clone()
+    result[removed] = 0
+    return result
+
+
+@wrong(OFF, "rows dealt out in turn")
+def without_heads(w_o, heads, removed):
+    result = w_o.clone()
+    for head in removed:
+        result[head::heads] = 0
+    return result
+
+
+@wrong(OFF, "blocks of `heads` rows")
+def without_heads(w_o, heads, removed):
+    result = w_o.clone()
+    for head in removed:
+        result[head * heads : (head + 1) * heads] = 0
+    return result
+
+
+@wrong(OFF, "heads counted from 1")
+def without_heads(w_o, heads, removed):
+    result, d_v = w_o.clone(), w_o.shape[0] // heads
+    for head in removed:
+        result[(head - 1) * d_v : head * d_v] = 0
+    return result
+
+
+@wrong(OFF, "only one of the heads is removed")
+def without_heads(w_o, heads, removed):
+    result, d_v = w_o.clone(), w_o.shape[0] // heads
+    for head in removed:
+        result = w_o.clone()
+        result[head * d_v : (head + 1) * d_v] = 0
+    return result
+
+
+@wrong(OFF, "the rows are cut out")
+def without_heads(w_o, heads, removed):
+    kept = [head for head in range(heads) if head not in removed]
+    return w_o.reshape(heads, -1, w_o.shape[1])[kept].flatten(0, 1)
+
+
+@wrong(OFF, "nothing is removed")
+def without_heads(w_o, heads, removed):
+    return w_o.clone()
+
+
+@right(OFF)
+def without_heads(w_o, heads, removed):
+    """a mask of rows"""
+    keep = torch.ones(heads)
+    keep[removed] = 0
+    return w_o * keep.repeat_interleave(w_o.shape[0] // heads)[:, None]
+
+
+@right(OFF)
+def without_heads(w_o, heads, removed):
+    """blocks put together again"""
+    blocks = w_o.chunk(heads)
+    parts = [0 * b if i in removed else b for i, b in enumerate(blocks)]
+    return torch.cat(parts)
+
+
+# --- two-lookups ----------------------------------------------------------------------
+
+LOOK = "two-lookups"
+
+
+def lookups(gap=40.0, marks=(0, 1), slots=(0, 3), asks=(5, 5)):
+    w = {name: torch.zeros(6, 6) for name in ("w_q", "w_k", "w_v", "w_o")}
+    for head in range(2):
+        own = slice(3 * head, 3 * head + 3)
+        w["w_q"][asks[head], 3 * head] = gap
+        w["w_k"][marks[head], 3 * head] = 1.0
+        w["w_v"][2:5, own] = torch.eye(3)
+        w["w_o"][own, slots[head] : slots[head] + 3] = torch.eye(3)
+    return w
+
+
+@wrong(LOOK, "the attention is not sharp enough")
+def two_lookups():
+    return lookups(gap=8.0)
+
+
+@wrong(LOOK, "the attention is not sharp enough")
+def two_lookups():
+    return lookups(gap=1.0)
+
+
+@wrong(LOOK, "the heads avoid the marked tokens")
+def two_lookups():
+    return lookups(gap=-40.0)
+
+
+@wrong(LOOK, "the slots are exchanged")
+def two_lookups():
+    return lookups(slots=(3, 0))
+
+
+@wrong(LOOK, "both heads look up the same token")
+def two_lookups():
+    return lookups(marks=(0, 0))
+
+
+@wrong(LOOK, "queries and keys exchanged")
+def two_lookups():
+    w = lookups()
+    return w | {"w_q": w["w_k"], "w_k": w["w_q"]}
+
+
+@wrong(LOOK, "weights transposed")
+def two_lookups():
+    return {name: matrix.T for name, matrix in lookups().items()}
+
+
+@wrong(LOOK, "features dealt out in turn")
+def two_lookups():
+    w, back = lookups(), [0, 3, 1, 4, 2, 5]
+    columns = {name: w[name][:, back] for name in ("w_q", "w_k", "w_v")}
+    return columns | {"w_o": w["w_o"][back]}
+
+
+@wrong(LOOK, "the heads are added up")
+def two_lookups():
+    return lookups(slots=(0, 0))
+
+
+@wrong(LOOK, "all tokens get the same weight")
+def two_lookups():
+    return lookups(marks=(5, 5))
+
+
+@wrong(LOOK, "only the marked tokens ask")
+def two_lookups():
+    return lookups(asks=(0, 1))
+
+
+@wrong(LOOK, "the average of both")
+def two_lookups():
+    w = lookups()
+    w["w_k"][0, 3] = w["w_k"][1, 0] = 1.0  # each head finds both marks
+    return w
+
+
+@wrong(LOOK, "one slot stays empty")
+def two_lookups():
+    w = lookups()
+    w["w_v"][:, 3:] = 0
+    return w
+
+
+@wrong(LOOK, "an entry is missing")
+def two_lookups():
+    w = lookups()
+    return {name: w[name] for name in ("w_q", "w_k", "w_v")}
+
+
+@right(LOOK)
+def two_lookups():
+    """other features, smaller steps"""
+    w = {name: torch.zeros(6, 6) for name in ("w_q", "w_k", "w_v", "w_o")}
+    w["w_q"][5] = torch.tensor([0, 6.0, 6, 0, 0, -9])
+    w["w_k"][0, 1:3] = 3.0
+    w["w_k"][1, 5] = -5.0
+    w["w_k"][5] = 1.0
+    w["w_v"][2:5] = torch.tensor([[0, 0, 2.0], [2, 0, 0], [0, 2, 0]]).repeat(1, 2)
+    block = torch.tensor([[0, 0.5, 0], [0, 0, 0.5], [0.5, 0, 0]])
+    w["w_o"] = torch.block_diag(block, block)
+    return w
+
+
+# --- repeat-heads ---------------------------------------------------------------------
+
+REPEAT = "repeat-heads"
+
+
+@wrong(REPEAT, "heads dealt out in turn")
+def repeat_heads(x, times):
+    return x.repeat(*[1] * (x.dim() - 3), times, 1, 1)
+
+
+@wrong(REPEAT, "heads dealt out in turn")
+def repeat_heads(x, times):
+    return torch.stack([x] * times, -4).flatten(-4, -3)
+
+
+@wrong(REPEAT, "the tokens are repeated")
+def repeat_heads(x, times):
+    return x.repeat_interleave(times, dim=-2)
+
+
+@wrong(REPEAT, "the features are repeated")
+def repeat_heads(x, times):
+    return x.repeat_interleave(times, dim=-1)
+
+
+@wrong(REPEAT, "the copies are not joined")
+def repeat_heads(x, times):
+    return x.unsqueeze(-3).expand(*x.shape[:-2], times, *x.shape[-2:])
+
+
+@wrong(REPEAT, "only works with a batch")
+def repeat_heads(x, times):
+    return x.repeat_interleave(times, dim=1)
+
+
+@wrong(REPEAT, "no gradient comes back")
+def repeat_heads(x, times):
+    return x.detach().repeat_interleave(times, dim=-3)
+
+
+@right(REPEAT)
+def repeat_heads(x, times):
+    """expand and flatten"""
+    shape = *x.shape[:-2], times, *x.shape[-2:]
+    return x.unsqueeze(-3).expand(shape).flatten(-4, -3)
+
+
+@right(REPEAT)
+def repeat_heads(x, times):
+    """an index"""
+    index = torch.arange(x.shape[-3] * times) // times
+    return x.index_select(-3, index)
+
+
+# --- grouped-query attention ----------------------------------------------------------
+
+GQA = "grouped-query-attention"
+
+
+def neighbours(x, times):
+    return x.repeat_interleave(times, dim=-3)
+
+
+def in_turn(x, times):
+    return torch.cat([x] * times, dim=-3)
+
+
+class GroupedQueryAttention(nn.Module):
+    """A right layer to derive others from, one step of which can be replaced."""
+
+    split, merge, attention, times = map(
+        staticmethod, (split, merge, attend, neighbours)
+    )
+    spread = 1.0
+
+    def __init__(self, d_model, heads, kv_heads):
+        super().__init__()
+        check_heads(d_model, heads)
+        check_heads(heads, kv_heads)
+        self.heads, self.kv_heads = heads, kv_heads
+        narrow = kv_heads * (d_model // heads)
+        widths = zip("qkvo", (d_model, narrow, narrow, d_model), strict=True)
+        for name, width in widths:
+            matrix = self.spread * torch.randn(d_model, width) / math.sqrt(d_model)
+            setattr(self, f"w_{name}", nn.Parameter(matrix))
+
+    def lay(self, mask):
+        return None if mask is None else mask.unsqueeze(-3)
+
+    def repeat(self, k, v):
+        times = self.heads // self.kv_heads
+        return self.times(k, times), self.times(v, times)
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        x_kv = x_q if x_kv is None else x_kv
+        q = self.split(x_q @ self.w_q, self.heads)
+        k = self.split(x_kv @ self.w_k, self.kv_heads)
+        v = self.split(x_kv @ self.w_v, self.kv_heads)
+        z, weights = self.attention(q, *self.repeat(k, v), self.lay(mask))
+        return self.merge(z) @ self.w_o, weights
+
+
+Grouped = GroupedQueryAttention
+
+named(GQA, "kv heads dealt out in turn", Grouped, times=in_turn)
+named(
+    GQA,
+    "keys and values repeated in different ways",
+    Grouped,
+    repeat=lambda self, k, v: (
+        neighbours(k, self.heads // self.kv_heads),
+        in_turn(v, self.heads // self.kv_heads),
+    ),
+)
+named(
+    GQA,
+    "all query heads with the first kv head",
+    Grouped,
+    repeat=lambda self, k, v: (k[..., :1, :, :], v[..., :1, :, :]),
+)
+named(
+    GQA,
+    "kv heads averaged",
+    Grouped,
+    repeat=lambda self, k, v: (k.mean(-3, keepdim=True), v.mean(-3, keepdim=True)),
+)
+named(
+    GQA,
+    "keys and values are not repeated",
+    Grouped,
+    repeat=lambda self, k, v: (k, v),
+)
+named(GQA, "view without transpose", Grouped, split=view)
+named(GQA, "merged without transpose", Grouped, merge=unview)
+named(GQA, "scaled by √d_model instead of √d_k", Grouped, attention=scaled_by_model)
+named(GQA, "mask laid over the heads", Grouped, lay=lambda self, mask: mask)
+named(
+    GQA,
+    "the axis for the heads is counted from the front",
+    Grouped,
+    lay=lambda self, mask: None if mask is None else mask.unsqueeze(1),
+)
+named(GQA, "mask ignored", Grouped, lay=lambda self, mask: None)
+named(
+    GQA,
+    "mask inverted",
+    Grouped,
+    lay=lambda self, mask: None if mask is None else ~mask.unsqueeze(-3),
+)
+named(
+    GQA,
+    "keys and values from x_q",
+    Grouped,
+    forward=lambda self, x_q, x_kv=None, mask=None: Grouped.forward(self, x_q),
+)
+named(
+    GQA,
+    "only the output is returned",
+    Grouped,
+    forward=lambda self, *args, **named: Grouped.forward(self, *args, **named)[0],
+)
+named(
+    GQA,
+    "weights averaged over the heads",
+    Grouped,
+    forward=lambda self, *args, **named: (
+        lambda output, weights: (output, weights.mean(-3))
+    )(*Grouped.forward(self, *args, **named)),
+)
+named(GQA, "the weights start too large", Grouped, spread=5.0)
+
+
+@wrong(GQA, "no output projection")
+class GroupedQueryAttention(Grouped):
+    def __init__(self, d_model, heads, kv_heads):
+        super().__init__(d_model, heads, kv_heads)
+        del self.w_o
+
+
+@wrong(GQA, "keys and values as wide as the queries")
+class GroupedQueryAttention(Grouped):
+    def __init__(self, d_model, heads, kv_heads):
+        super().__init__(d_model, heads, heads)
+        self.kv_heads = kv_heads
+
+
+@wrong(GQA, "the projections have a bias")
+class GroupedQueryAttention(Grouped):
+    def __init__(self, d_model, heads, kv_heads):
+        super().__init__(d_model, heads, kv_heads)
+        self.b_q = nn.Parameter(torch.zeros(d_model))
+
+
+@wrong(GQA, "a width that heads does not divide is accepted")
+class GroupedQueryAttention(Grouped):
+    def __init__(self, d_model, heads, kv_heads):
+        check_heads(d_model, heads)
+        super().__init__(d_model, heads, heads)
+        self.kv_heads = kv_heads
+        narrow = kv_heads * (d_model // heads)
+        self.w_k = nn.Parameter(torch.randn(d_model, narrow) / math.sqrt(d_model))
+        self.w_v = nn.Parameter(torch.randn(d_model, narrow) / math.sqrt(d_model))
+
+
+@right(GQA)
+class GroupedQueryAttention(Grouped):
+    """queries in groups, nothing repeated"""
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        x_kv = x_q if x_kv is None else x_kv
+        q = split(x_q @ self.w_q, self.heads).unflatten(-3, (self.kv_heads, -1))
+        k = split(x_kv @ self.w_k, self.kv_heads).unsqueeze(-3)
+        v = split(x_kv @ self.w_v, self.kv_heads).unsqueeze(-3)
+        mask = None if mask is None else mask[..., None, None, :, :]
+        z, weights = attend(q, k, v, mask)
+        return merge(z.flatten(-4, -3)) @ self.w_o, weights.flatten(-4, -3)
+
+
+@right(GQA)
+class GroupedQueryAttention(Grouped):
+    """PyTorch's grouped attention"""
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        weights = Grouped.forward(self, x_q, x_kv, mask)[1]
+        x_kv = x_q if x_kv is None else x_kv
+        q = split(x_q @ self.w_q, self.heads)
+        k = split(x_kv @ self.w_k, self.kv_heads)
+        v = split(x_kv @ self.w_v, self.kv_heads)
+        mask = None if mask is None else mask.unsqueeze(-3)
+        z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+        return merge(z) @ self.w_o, weights
