@@ -178,7 +178,8 @@ def masks_seen(right: Any, wrong: Any) -> None:
             if not good:
                 mark = {"ha": "center", "va": "center", "fontweight": "bold"}
                 color = COLORS["wrong"]
-                ax.text(1.5, 1.5, "wrong", color=color, fontsize=13, **mark)
+                mark["bbox"] = {"boxstyle": "round", "fc": "white", "ec": color}
+                ax.text(1.5, 1.5, "wrong", color=color, fontsize=11, **mark)
         axes[sequence, 0].set_ylabel(f"sequence {sequence}")
     axes[1, 0].set_xlabel("(B, 1, 1, T)", loc="left", fontfamily="monospace")
     axes[1, 2].set_xlabel("(B, 1, T)", loc="left", fontfamily="monospace")
