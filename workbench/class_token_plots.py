@@ -257,7 +257,7 @@ def from_mean_to_one(scales: Any, weights: Any, names: Sequence[str]) -> None:
     _, ax = plt.subplots(figsize=(5.8, 3.2))
     scales, weights = as_array(scales), as_array(weights)
     place = abs(scales - 1).argmin()  # where the curves lie well apart
-    shifts = [(-8, 12), (-10, -12), (12, 8)]
+    shifts = [(-8, 12), (-10, -12), (10, 16)]
     for name, curve, shift in zip(names, weights.T, shifts, strict=True):
         (line,) = ax.plot(scales, curve)
         ax.annotate(
