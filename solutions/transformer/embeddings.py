@@ -325,9 +325,7 @@ def skip_gram_loss(
     return losses.mean()
 
 
-def patch_kernel(
-    matrix: torch.Tensor, patch_size: int, channels: int
-) -> torch.Tensor:
+def patch_kernel(matrix: torch.Tensor, patch_size: int, channels: int) -> torch.Tensor:
     """Turn the matrix of a patch embedding into the weight of a convolution.
 
     Args:
