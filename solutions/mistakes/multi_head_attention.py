@@ -284,9 +284,9 @@ def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
 @right(LOOP)
 def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     """einsum, all heads at once"""
-    q = torch.einsum("...td,hde->...hte", x_q, w_q)
-    k = torch.einsum("...td,hde->...hte", x_kv, w_k)
-    v = torch.einsum("...td,hde->...hte", x_kv, w_v)
+    q = torch.einsum("...sd,hde->...hse", x_q, w_q)
+    k = torch.einsum("...sd,hde->...hse", x_kv, w_k)
+    v = torch.einsum("...sd,hde->...hse", x_kv, w_v)
     z, _ = attend(q, k, v, None if mask is None else mask.unsqueeze(-3))
     return torch.einsum("...htv,hvd->...td", z, w_o.unflatten(0, (len(w_q), -1)))
 
