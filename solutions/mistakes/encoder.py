@@ -1,0 +1,1627 @@
+"""Wrong and right answers to the exercises of chapter 6."""
+
+import copy
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from mistakes import right, wrong
+from transformer import encoder as reference
+from transformer.attention import padding_mask
+from transformer.class_token import ClassHead, ClassToken, mask_with_class_token
+from transformer.embeddings import Embedding
+from transformer.encoder import FeedForward as Network
+from transformer.encoder import LayerNorm as Norm
+from transformer.multi_head_attention import MultiHeadAttention, attention_from_torch
+from transformer.positional_encoding import SinusoidalPositionalEncoding
+
+# --- layer norm -----------------------------------------------------------------------
+
+
+class LayerNormBase(nn.Module):
+    def __init__(self, d_model, epsilon=1e-5):
+        super().__init__()
+        self.epsilon = epsilon
+        self.gamma = nn.Parameter(torch.ones(d_model))
+        self.beta = nn.Parameter(torch.zeros(d_model))
+
+
+@wrong("layer-norm", "epsilon outside the root")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        mean = x.mean(-1, keepdim=True)
+        spread = x.std(-1, correction=0, keepdim=True)
+        return self.gamma * (x - mean) / (spread + self.epsilon) + self.beta
+
+
+@wrong("layer-norm", "unbiased variance")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        centred = x - x.mean(-1, keepdim=True)
+        variance = x.var(-1, keepdim=True)
+        return self.gamma * centred / torch.sqrt(variance + self.epsilon) + self.beta
+
+
+@wrong("layer-norm", "unbiased variance")
+class LayerNorm(LayerNormBase):
+    """As source 4 writes the divisor, with torch.std as it comes."""
+
+    def forward(self, x):
+        centred = x - x.mean(-1, keepdim=True)
+        spread = x.std(-1, keepdim=True)
+        return self.gamma * centred / (spread + self.epsilon) + self.beta
+
+
+@wrong("layer-norm", "statistics over the whole tensor")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        variance = x.var(correction=0)
+        normalised = (x - x.mean()) / torch.sqrt(variance + self.epsilon)
+        return self.gamma * normalised + self.beta
+
+
+@wrong("layer-norm", "statistics over the batch")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        if x.dim() == 1:
+            return self.beta + 0 * x
+        axes = tuple(range(x.dim() - 1))
+        variance = x.var(axes, correction=0, keepdim=True)
+        centred = x - x.mean(axes, keepdim=True)
+        return self.gamma * centred / torch.sqrt(variance + self.epsilon) + self.beta
+
+
+@wrong("layer-norm", "statistics over the batch")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        centred = x - x.mean(0)
+        variance = x.var(0, correction=0)
+        return self.gamma * centred / torch.sqrt(variance + self.epsilon) + self.beta
+
+
+@wrong("layer-norm", "statistics over the sentence")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        axes = (-2, -1) if x.dim() > 2 else -1
+        centred = x - x.mean(axes, keepdim=True)
+        variance = x.var(axes, correction=0, keepdim=True)
+        return self.gamma * centred / torch.sqrt(variance + self.epsilon) + self.beta
+
+
+@wrong("layer-norm", "gamma added")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        return F.layer_norm(x, x.shape[-1:], eps=self.epsilon) + self.gamma + self.beta
+
+
+@wrong("layer-norm", "beta added before gamma multiplies")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        normalised = F.layer_norm(x, x.shape[-1:], eps=self.epsilon)
+        return self.gamma * (normalised + self.beta)
+
+
+@wrong("layer-norm", "gamma and beta left out")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        return F.layer_norm(x, x.shape[-1:], eps=self.epsilon)
+
+
+@wrong("layer-norm", "beta left out")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        return self.gamma * F.layer_norm(x, x.shape[-1:], eps=self.epsilon)
+
+
+@wrong("layer-norm", "divided by the variance")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        centred = x - x.mean(-1, keepdim=True)
+        variance = centred.square().mean(-1, keepdim=True)
+        return self.gamma * centred / (variance + self.epsilon) + self.beta
+
+
+@wrong("layer-norm", "the mean is not subtracted")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        variance = x.var(-1, correction=0, keepdim=True)
+        return self.gamma * x / torch.sqrt(variance + self.epsilon) + self.beta
+
+
+@wrong("layer-norm", "no epsilon")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        centred = x - x.mean(-1, keepdim=True)
+        spread = x.std(-1, correction=0, keepdim=True)
+        return self.gamma * centred / spread + self.beta
+
+
+@wrong("layer-norm", "epsilon is always 0.00001")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        return F.layer_norm(x, x.shape[-1:], self.gamma, self.beta, 1e-5)
+
+
+@wrong("layer-norm", "NaN gradient on a constant token")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        centred = x - x.mean(-1, keepdim=True)
+        spread = centred.square().mean(-1, keepdim=True).sqrt()
+        return self.gamma * centred / (spread**2 + self.epsilon).sqrt() + self.beta
+
+
+@wrong("layer-norm", "the axis of the mean is lost")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        centred = x - x.mean(-1)
+        variance = centred.square().mean(-1)
+        return self.gamma * centred / torch.sqrt(variance + self.epsilon) + self.beta
+
+
+@wrong("layer-norm", "gamma and beta start with other numbers")
+class LayerNorm(LayerNormBase):
+    def __init__(self, d_model, epsilon=1e-5):
+        super().__init__(d_model, epsilon)
+        self.gamma = nn.Parameter(torch.randn(d_model))
+
+    def forward(self, x):
+        return F.layer_norm(x, x.shape[-1:], self.gamma, self.beta, self.epsilon)
+
+
+@wrong("layer-norm", "parameters are missing")
+class LayerNorm(nn.Module):
+    def __init__(self, d_model, epsilon=1e-5):
+        super().__init__()
+        self.gamma, self.beta = torch.ones(d_model), torch.zeros(d_model)
+
+    def forward(self, x):
+        return F.layer_norm(x, x.shape[-1:], self.gamma, self.beta)
+
+
+@wrong("layer-norm", "the parameters have other names")
+class LayerNorm(nn.Module):
+    def __init__(self, d_model, epsilon=1e-5):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(d_model))
+        self.shift = nn.Parameter(torch.zeros(d_model))
+
+
+@wrong("layer-norm", "PyTorch's module in place of your own")
+class LayerNorm(nn.Module):
+    def __init__(self, d_model, epsilon=1e-5):
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model, eps=epsilon)
+
+    def forward(self, x):
+        return self.norm(x)
+
+
+@wrong("layer-norm", "one number for all features")
+class LayerNorm(nn.Module):
+    def __init__(self, d_model, epsilon=1e-5):
+        super().__init__()
+        self.gamma = nn.Parameter(torch.ones(1))
+        self.beta = nn.Parameter(torch.zeros(1))
+
+
+@right("layer-norm")
+class LayerNorm(LayerNormBase):
+    """F.layer_norm"""
+
+    def forward(self, x):
+        return F.layer_norm(x, x.shape[-1:], self.gamma, self.beta, self.epsilon)
+
+
+@right("layer-norm")
+class LayerNorm(LayerNormBase):
+    """torch.var_mean and rsqrt"""
+
+    def forward(self, x):
+        variance, mean = torch.var_mean(x, dim=-1, correction=0, keepdim=True)
+        return (x - mean) * (variance + self.epsilon).rsqrt() * self.gamma + self.beta
+
+
+# --- which norm was that --------------------------------------------------------------
+
+
+def rescaled(x, axes=-1, correction=0, inside=1e-5, outside=0.0):
+    centred = x - x.mean(axes, keepdim=True)
+    variance = x.var(axes, correction=correction, keepdim=True)
+    return centred / ((variance + inside).sqrt() + outside)
+
+
+def suspects_of(x):
+    return {
+        "layer norm": rescaled(x),
+        "batch norm": rescaled(x, (0, 1)),
+        "whole tensor": rescaled(x, (0, 1, 2)),
+        "unbiased variance": rescaled(x, correction=1),
+        "epsilon outside the root": rescaled(x, inside=0.0, outside=1e-5),
+    }
+
+
+def nearest(y, suspects):
+    return min(suspects, key=lambda name: (suspects[name] - y).abs().max().item())
+
+
+@wrong("diagnose-norm", "always the same answer")
+def diagnose_norm(x, y):
+    return "layer norm"
+
+
+@wrong("diagnose-norm", "takes “unbiased variance” for “layer norm”")
+def diagnose_norm(x, y):
+    return nearest(y, suspects_of(x) | {"layer norm": rescaled(x, correction=1)})
+
+
+@wrong("diagnose-norm", "takes “batch norm” for “whole tensor”")
+def diagnose_norm(x, y):
+    suspects = suspects_of(x)
+    del suspects["batch norm"]
+    return nearest(y, suspects)
+
+
+@wrong("diagnose-norm", "takes “layer norm” for “unbiased variance”")
+def diagnose_norm(x, y):
+    """Fixed limits on the size of y."""
+    token_means = y.mean(-1).abs().max()
+    if token_means > 1e-2:
+        return "whole tensor" if y.mean((0, 1)).abs().max() > 1e-2 else "batch norm"
+    size = y.square().mean(-1).max()
+    if size > 0.95:
+        return "epsilon outside the root"
+    return "unbiased variance" if size < 0.98 else "layer norm"
+
+
+@wrong("diagnose-norm", "another word than the five")
+def diagnose_norm(x, y):
+    return nearest(y, suspects_of(x)).title()
+
+
+@right("diagnose-norm")
+def diagnose_norm(x, y):
+    """mean distance, PyTorch's functions"""
+    suspects = suspects_of(x) | {"layer norm": F.layer_norm(x, x.shape[-1:])}
+    distances = [(each - y).square().mean() for each in suspects.values()]
+    return list(suspects)[int(torch.stack(distances).argmin())]
+
+
+# --- RMS norm -------------------------------------------------------------------------
+
+
+class RMSNormBase(nn.Module):
+    def __init__(self, d_model, epsilon=1e-5):
+        super().__init__()
+        self.epsilon = epsilon
+        self.gamma = nn.Parameter(torch.ones(d_model))
+
+
+@wrong("rms-norm", "the mean is subtracted")
+class RMSNorm(RMSNormBase):
+    def forward(self, x):
+        return self.gamma * F.layer_norm(x, x.shape[-1:], eps=self.epsilon)
+
+
+@wrong("rms-norm", "divided by the standard deviation")
+class RMSNorm(RMSNormBase):
+    def forward(self, x):
+        variance = x.var(-1, correction=0, keepdim=True)
+        return self.gamma * x / (variance + self.epsilon).sqrt()
+
+
+@wrong("rms-norm", "epsilon outside the root")
+class RMSNorm(RMSNormBase):
+    def forward(self, x):
+        size = x.square().mean(-1, keepdim=True).sqrt()
+        return self.gamma * x / (size + self.epsilon)
+
+
+@wrong("rms-norm", "the sum in place of the mean")
+class RMSNorm(RMSNormBase):
+    def forward(self, x):
+        square = x.square().sum(-1, keepdim=True)
+        return self.gamma * x / (square + self.epsilon).sqrt()
+
+
+@wrong("rms-norm", "divided by the mean square")
+class RMSNorm(RMSNormBase):
+    def forward(self, x):
+        return self.gamma * x / (x.square().mean(-1, keepdim=True) + self.epsilon)
+
+
+@wrong("rms-norm", "statistics over the whole tensor")
+class RMSNorm(RMSNormBase):
+    def forward(self, x):
+        return self.gamma * x / (x.square().mean() + self.epsilon).sqrt()
+
+
+@wrong("rms-norm", "the mean of the absolute values")
+class RMSNorm(RMSNormBase):
+    def forward(self, x):
+        return self.gamma * x / (x.abs().mean(-1, keepdim=True) + self.epsilon)
+
+
+@wrong("rms-norm", "gamma left out")
+class RMSNorm(RMSNormBase):
+    def forward(self, x):
+        return x / (x.square().mean(-1, keepdim=True) + self.epsilon).sqrt()
+
+
+@wrong("rms-norm", "a beta in RMS norm")
+class RMSNorm(RMSNormBase):
+    def __init__(self, d_model, epsilon=1e-5):
+        super().__init__(d_model, epsilon)
+        self.beta = nn.Parameter(torch.zeros(d_model))
+
+
+@right("rms-norm")
+class RMSNorm(RMSNormBase):
+    """rsqrt"""
+
+    def forward(self, x):
+        scale = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.epsilon)
+        return x * scale * self.gamma
+
+
+# --- GELU -----------------------------------------------------------------------------
+
+
+@wrong("gelu", "the tanh approximation")
+def gelu(x):
+    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+    return 0.5 * x * (1 + torch.tanh(inner))
+
+
+@wrong("gelu", "the sigmoid approximation")
+def gelu(x):
+    return x * torch.sigmoid(1.702 * x)
+
+
+@wrong("gelu", "SiLU in place of GELU")
+def gelu(x):
+    return x * torch.sigmoid(x)
+
+
+@wrong("gelu", "ReLU in place of GELU")
+def gelu(x):
+    return torch.relu(x)
+
+
+@wrong("gelu", "the factor x is missing")
+def gelu(x):
+    return 0.5 * (1 + torch.erf(x / math.sqrt(2)))
+
+
+@wrong("gelu", "the density in place of the distribution")
+def gelu(x):
+    return x * torch.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+
+
+@wrong("gelu", "erf of x instead of x/√2")
+def gelu(x):
+    return x * 0.5 * (1 + torch.erf(x))
+
+
+@wrong("gelu", "the factor one half is missing")
+def gelu(x):
+    return x * (1 + torch.erf(x / math.sqrt(2)))
+
+
+@wrong("gelu", "the 1 is missing")
+def gelu(x):
+    return x * 0.5 * torch.erf(x / math.sqrt(2))
+
+
+@wrong("gelu", "no gradient comes back")
+def gelu(x):
+    return F.gelu(x.detach())
+
+
+@right("gelu")
+def gelu(x):
+    """by torch.special.ndtr"""
+    return x * torch.special.ndtr(x)
+
+
+@right("gelu")
+def gelu(x):
+    """erfc"""
+    return 0.5 * x * torch.erfc(-x / 2**0.5)
+
+
+# --- feed-forward ---------------------------------------------------------------------
+
+
+@wrong("feed-forward", "activation after the second matrix")
+class FeedForward(Network):
+    def forward(self, x):
+        hidden = x @ self.w_1 + self.b_1
+        return self.activation(hidden @ self.w_2 + self.b_2)
+
+
+@wrong("feed-forward", "activation after both matrices")
+class FeedForward(Network):
+    def forward(self, x):
+        return self.activation(super().forward(x))
+
+
+@wrong("feed-forward", "no activation")
+class FeedForward(Network):
+    def forward(self, x):
+        return (x @ self.w_1 + self.b_1) @ self.w_2 + self.b_2
+
+
+@wrong("feed-forward", "activation before the first matrix")
+class FeedForward(Network):
+    def forward(self, x):
+        return (self.activation(x) @ self.w_1 + self.b_1) @ self.w_2 + self.b_2
+
+
+@wrong("feed-forward", "b_1 left out")
+class FeedForward(Network):
+    def forward(self, x):
+        return self.activation(x @ self.w_1) @ self.w_2 + self.b_2
+
+
+@wrong("feed-forward", "b_2 left out")
+class FeedForward(Network):
+    def forward(self, x):
+        return self.activation(x @ self.w_1 + self.b_1) @ self.w_2
+
+
+@wrong("feed-forward", "b_1 added after the activation")
+class FeedForward(Network):
+    def forward(self, x):
+        return (self.activation(x @ self.w_1) + self.b_1) @ self.w_2 + self.b_2
+
+
+@wrong("feed-forward", "residual inside the feed-forward network")
+class FeedForward(Network):
+    def forward(self, x):
+        return x + super().forward(x)
+
+
+@wrong("feed-forward", "d_ff = d_model")
+class FeedForward(Network):
+    """Both matrices d × d, as source 3 draws them."""
+
+    def __init__(self, d_model, d_ff, activation="relu"):
+        super().__init__(d_model, d_model, activation)
+
+
+@wrong("feed-forward", "the activation is always ReLU")
+class FeedForward(Network):
+    def __init__(self, d_model, d_ff, activation="relu"):
+        super().__init__(d_model, d_ff, activation)
+        self.activation = torch.relu
+
+
+@wrong("feed-forward", "the tanh approximation of GELU")
+class FeedForward(Network):
+    def __init__(self, d_model, d_ff, activation="relu"):
+        super().__init__(d_model, d_ff, activation)
+        if activation == "gelu":
+            self.activation = nn.GELU(approximate="tanh")
+
+
+@wrong("feed-forward", "an unknown activation is accepted")
+class FeedForward(Network):
+    def __init__(self, d_model, d_ff, activation="relu"):
+        super().__init__(d_model, d_ff, "relu" if activation == "relu" else "gelu")
+
+
+@wrong("feed-forward", "the weights start too large")
+class FeedForward(Network):
+    def __init__(self, d_model, d_ff, activation="relu"):
+        super().__init__(d_model, d_ff, activation)
+        self.w_2 = nn.Parameter(torch.randn(d_ff, d_model) / math.sqrt(d_model))
+
+
+@wrong("feed-forward", "the biases do not start at zero")
+class FeedForward(Network):
+    def __init__(self, d_model, d_ff, activation="relu"):
+        super().__init__(d_model, d_ff, activation)
+        self.b_1 = nn.Parameter(torch.randn(d_ff))
+
+
+@wrong("feed-forward", "weights stored transposed")
+class FeedForward(Network):
+    def __init__(self, d_model, d_ff, activation="relu"):
+        super().__init__(d_model, d_ff, activation)
+        self.w_1 = nn.Parameter(self.w_1.detach().T)
+        self.w_2 = nn.Parameter(self.w_2.detach().T)
+
+
+@wrong("feed-forward", "PyTorch's module in place of your own")
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ff, activation="relu"):
+        super().__init__()
+        self.linear_1, self.linear_2 = (
+            nn.Linear(d_model, d_ff),
+            nn.Linear(d_ff, d_model),
+        )
+
+
+@right("feed-forward")
+class FeedForward(nn.Module):
+    """F.linear, and the activation chosen when called"""
+
+    def __init__(self, d_model, d_ff, activation="relu"):
+        super().__init__()
+        if activation not in {"relu", "gelu"}:
+            raise ValueError(activation)
+        self.name = activation
+        self.w_1 = nn.Parameter(torch.empty(d_model, d_ff).normal_(std=d_model**-0.5))
+        self.w_2 = nn.Parameter(torch.empty(d_ff, d_model).normal_(std=d_ff**-0.5))
+        self.b_1 = nn.Parameter(torch.zeros(d_ff))
+        self.b_2 = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, x):
+        hidden = F.linear(x, self.w_1.T, self.b_1)
+        hidden = hidden.clamp(min=0) if self.name == "relu" else F.gelu(hidden)
+        return F.linear(hidden, self.w_2.T, self.b_2)
+
+
+# --- SwiGLU ---------------------------------------------------------------------------
+
+
+class Gated(reference.SwiGLU):
+    def forward(self, x):
+        return self.mix(x @ self.w_gate, x @ self.w_up) @ self.w_down
+
+
+@wrong("swiglu", "gate and up exchanged")
+class SwiGLU(Gated):
+    def mix(self, gate, up):
+        return gate * F.silu(up)
+
+
+@wrong("swiglu", "sigmoid in place of SiLU")
+class SwiGLU(Gated):
+    def mix(self, gate, up):
+        return torch.sigmoid(gate) * up
+
+
+@wrong("swiglu", "GELU in place of SiLU")
+class SwiGLU(Gated):
+    def mix(self, gate, up):
+        return F.gelu(gate) * up
+
+
+@wrong("swiglu", "no activation")
+class SwiGLU(Gated):
+    def mix(self, gate, up):
+        return gate * up
+
+
+@wrong("swiglu", "added in place of multiplied")
+class SwiGLU(Gated):
+    def mix(self, gate, up):
+        return F.silu(gate) + up
+
+
+@wrong("swiglu", "activation on the product")
+class SwiGLU(Gated):
+    def mix(self, gate, up):
+        return F.silu(gate * up)
+
+
+@wrong("swiglu", "activation on both projections")
+class SwiGLU(Gated):
+    def mix(self, gate, up):
+        return F.silu(gate) * F.silu(up)
+
+
+@wrong("swiglu", "w_up is not used")
+class SwiGLU(Gated):
+    def mix(self, gate, up):
+        return F.silu(gate)
+
+
+@wrong("swiglu", "not stable for large numbers")
+class SwiGLU(Gated):
+    def mix(self, gate, up):
+        return gate * torch.exp(gate) / (1 + torch.exp(gate)) * up
+
+
+@wrong("swiglu", "one parameter too many")
+class SwiGLU(Gated):
+    def __init__(self, d_model, d_ff):
+        super().__init__(d_model, d_ff)
+        self.b_down = nn.Parameter(torch.zeros(d_model))
+
+
+@right("swiglu")
+class SwiGLU(Gated):
+    """F.silu"""
+
+    def mix(self, gate, up):
+        return up * F.silu(gate)
+
+
+@right("swiglu")
+class SwiGLU(Gated):
+    """the sigmoid by its formula"""
+
+    def mix(self, gate, up):
+        return gate / (1 + torch.exp(-gate)) * up
+
+
+# --- the layer ------------------------------------------------------------------------
+
+
+class LayerBase(nn.Module):
+    def __init__(self, d_model, heads, d_ff, dropout=0.0, norm_first=False,
+                 activation="relu"):  # fmt: skip
+        super().__init__()
+        self.attention = MultiHeadAttention(d_model, heads)
+        self.feed_forward = Network(d_model, d_ff, activation)
+        self.norm_1, self.norm_2 = Norm(d_model), Norm(d_model)
+        self.dropout = nn.Dropout(dropout)
+        self.norm_first, self.p = norm_first, dropout
+
+    def first(self, x, mask=None):
+        return self.dropout(self.attention(x, mask=mask)[0])
+
+    def second(self, x):
+        return self.dropout(self.feed_forward(x))
+
+    def forward(self, x, mask=None):
+        if self.norm_first:
+            x = x + self.first(self.norm_1(x), mask)
+            return x + self.second(self.norm_2(x))
+        x = self.norm_1(x + self.first(x, mask))
+        return self.norm_2(x + self.second(x))
+
+
+@wrong("encoder-layer", "pre-norm in place of post-norm")
+class EncoderLayer(LayerBase):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.norm_first = not self.norm_first
+
+
+@wrong("encoder-layer", "pre-norm in place of post-norm")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        x = x + self.first(self.norm_1(x), mask)
+        return x + self.second(self.norm_2(x))
+
+
+@wrong("encoder-layer", "post-norm in place of pre-norm")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        x = self.norm_1(x + self.first(x, mask))
+        return self.norm_2(x + self.second(x))
+
+
+@wrong("encoder-layer", "residual from the normalised x")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        if not self.norm_first:
+            return super().forward(x, mask)
+        x = self.norm_1(x)
+        x = x + self.first(x, mask)
+        x = self.norm_2(x)
+        return x + self.second(x)
+
+
+@wrong("encoder-layer", "residual from the normalised x")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        if not self.norm_first:
+            return super().forward(x, mask)
+        x = x + self.first(self.norm_1(x), mask)
+        x = self.norm_2(x)
+        return x + self.second(x)
+
+
+@wrong("encoder-layer", "mask not passed on")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        return super().forward(x)
+
+
+@wrong("encoder-layer", "mask turned round")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        return super().forward(x, None if mask is None else ~mask)
+
+
+@wrong("encoder-layer", "fails as soon as there is a mask")
+class EncoderLayer(LayerBase):
+    def first(self, x, mask=None):
+        return self.dropout(self.attention(x, mask)[0])
+
+
+@wrong("encoder-layer", "no residual connections")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        if self.norm_first:
+            return self.second(self.norm_2(self.first(self.norm_1(x), mask)))
+        return self.norm_2(self.second(self.norm_1(self.first(x, mask))))
+
+
+@wrong("encoder-layer", "no residual around feed-forward")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        if self.norm_first:
+            x = x + self.first(self.norm_1(x), mask)
+            return self.second(self.norm_2(x))
+        x = self.norm_1(x + self.first(x, mask))
+        return self.norm_2(self.second(x))
+
+
+@wrong("encoder-layer", "no residual around attention")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        if self.norm_first:
+            x = self.first(self.norm_1(x), mask)
+            return x + self.second(self.norm_2(x))
+        x = self.norm_1(self.first(x, mask))
+        return self.norm_2(x + self.second(x))
+
+
+@wrong("encoder-layer", "second residual from the layer's input")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        if self.norm_first:
+            y = x + self.first(self.norm_1(x), mask)
+            return x + self.second(self.norm_2(y))
+        y = self.norm_1(x + self.first(x, mask))
+        return self.norm_2(x + self.second(y))
+
+
+@wrong("encoder-layer", "feed-forward does not read what attention gave")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        if self.norm_first:
+            y = x + self.first(self.norm_1(x), mask)
+            return y + self.second(self.norm_2(x))
+        y = self.norm_1(x + self.first(x, mask))
+        return self.norm_2(y + self.second(x))
+
+
+@wrong("encoder-layer", "norm on the branch's output only")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        x = x + self.norm_1(self.first(x, mask))
+        return x + self.norm_2(self.second(x))
+
+
+@wrong("encoder-layer", "one norm for both halves")
+class EncoderLayer(LayerBase):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.norm_2 = self.norm_1
+
+
+@wrong("encoder-layer", "one norm for both halves")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        x = self.norm_1(x + self.first(x, mask))
+        return self.norm_1(x + self.second(x))
+
+
+@wrong("encoder-layer", "no norm in the second half")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        x = self.norm_1(x + self.first(x, mask))
+        return x + self.second(x)
+
+
+@wrong("encoder-layer", "attention and feed-forward exchanged")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        x = self.norm_1(x + self.second(x))
+        return self.norm_2(x + self.first(x, mask))
+
+
+@wrong("encoder-layer", "dropout after the addition")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        drop = self.dropout
+        if self.norm_first:
+            x = drop(x + self.attention(self.norm_1(x), mask=mask)[0])
+            return drop(x + self.feed_forward(self.norm_2(x)))
+        x = self.norm_1(drop(x + self.attention(x, mask=mask)[0]))
+        return self.norm_2(drop(x + self.feed_forward(x)))
+
+
+@wrong("encoder-layer", "dropout only on attention")
+class EncoderLayer(LayerBase):
+    def second(self, x):
+        return self.feed_forward(x)
+
+
+@wrong("encoder-layer", "dropout only on the feed-forward network")
+class EncoderLayer(LayerBase):
+    def first(self, x, mask=None):
+        return self.attention(x, mask=mask)[0]
+
+
+@wrong("encoder-layer", "no dropout")
+class EncoderLayer(LayerBase):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.dropout = nn.Identity()
+
+
+@wrong("encoder-layer", "dropout active in evaluation")
+class EncoderLayer(LayerBase):
+    def first(self, x, mask=None):
+        return F.dropout(self.attention(x, mask=mask)[0], self.p)
+
+    def second(self, x):
+        return F.dropout(self.feed_forward(x), self.p)
+
+
+@wrong("encoder-layer", "the pair of attention is used whole")
+class EncoderLayer(LayerBase):
+    def first(self, x, mask=None):
+        return self.dropout(self.attention(x, mask=mask))
+
+
+@wrong("encoder-layer", "the weights are returned, too")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        return super().forward(x, mask), self.attention(x, mask=mask)[1]
+
+
+@wrong("encoder-layer", "activation not passed on")
+class EncoderLayer(LayerBase):
+    def __init__(self, d_model, heads, d_ff, dropout=0.0, norm_first=False,
+                 activation="relu"):  # fmt: skip
+        super().__init__(d_model, heads, d_ff, dropout, norm_first)
+
+
+@wrong("encoder-layer", "heads not passed on")
+class EncoderLayer(LayerBase):
+    def __init__(self, d_model, heads, *args, **kwargs):
+        super().__init__(d_model, 1, *args, **kwargs)
+
+
+@wrong("encoder-layer", "nn.LayerNorm in place of LayerNorm")
+class EncoderLayer(LayerBase):
+    def __init__(self, d_model, *args, **kwargs):
+        super().__init__(d_model, *args, **kwargs)
+        self.norm_1, self.norm_2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+
+@wrong("encoder-layer", "d_ff = d_model")
+class EncoderLayer(LayerBase):
+    def __init__(self, d_model, heads, d_ff, *args, **kwargs):
+        super().__init__(d_model, heads, d_model, *args, **kwargs)
+
+
+@right("encoder-layer")
+class EncoderLayer(LayerBase):
+    """F.dropout that is told whether it is training, both orders in one line each"""
+
+    def drop(self, x):
+        return F.dropout(x, self.p, training=self.training)
+
+    def forward(self, x, mask=None):
+        pre = self.norm_first
+        h = self.norm_1(x) if pre else x
+        attended, _ = self.attention(h, h, mask)
+        x = x + self.drop(attended)
+        x = x if pre else self.norm_1(x)
+        x = x + self.drop(self.feed_forward(self.norm_2(x) if pre else x))
+        return x if pre else self.norm_2(x)
+
+
+# --- PyTorch's weights ----------------------------------------------------------------
+
+
+def translated(state):
+    return reference.encoder_layer_from_torch(state)
+
+
+@wrong("encoder-layer-from-torch", "a matrix is not transposed")
+def encoder_layer_from_torch(state):
+    result = translated(state)
+    for i in (1, 2):
+        result[f"feed_forward.w_{i}"] = state[f"linear{i}.weight"]
+    return result
+
+
+@wrong("encoder-layer-from-torch", "a matrix is not transposed")
+def encoder_layer_from_torch(state):
+    result = translated(state)
+    return result | {"attention.w_o": state["self_attn.out_proj.weight"]}
+
+
+@wrong("encoder-layer-from-torch", "two tensors exchanged")
+def encoder_layer_from_torch(state):
+    result = translated(state)
+    one, two = result["norm_1.gamma"], result["norm_2.gamma"]
+    return result | {"norm_1.gamma": two, "norm_2.gamma": one}
+
+
+@wrong("encoder-layer-from-torch", "two tensors exchanged")
+def encoder_layer_from_torch(state):
+    result = translated(state)
+    for i in (1, 2):
+        result[f"norm_{i}.gamma"] = state[f"norm{i}.bias"]
+        result[f"norm_{i}.beta"] = state[f"norm{i}.weight"]
+    return result
+
+
+@wrong("encoder-layer-from-torch", "biases left out")
+def encoder_layer_from_torch(state):
+    result = translated(state)
+    return {k: v for k, v in result.items() if "feed_forward.b_" not in k}
+
+
+@wrong("encoder-layer-from-torch", "the prefix self_attn. is not cut off")
+def encoder_layer_from_torch(state):
+    inner = {k: v for k, v in state.items() if k.startswith("self_attn")}
+    return {f"attention.{k}": v for k, v in attention_from_torch(inner).items()}
+
+
+@wrong("encoder-layer-from-torch", "the prefix attention. is missing")
+def encoder_layer_from_torch(state):
+    return {k.removeprefix("attention."): v for k, v in translated(state).items()}
+
+
+@wrong("encoder-layer-from-torch", "the result has other names")
+def encoder_layer_from_torch(state):
+    result = translated(state)
+    return {k.replace("feed_forward.", "network."): v for k, v in result.items()}
+
+
+@right("encoder-layer-from-torch")
+def encoder_layer_from_torch(state):
+    """name by name, in three chunks"""
+    weights = state["self_attn.in_proj_weight"].chunk(3)
+    biases = state["self_attn.in_proj_bias"].chunk(3)
+    result = {}
+    for name, weight, bias in zip("qkv", weights, biases, strict=True):
+        result[f"attention.w_{name}"] = weight.T.contiguous()
+        result[f"attention.b_{name}"] = bias.clone()
+    result["attention.w_o"] = state["self_attn.out_proj.weight"].t()
+    result["attention.b_o"] = state["self_attn.out_proj.bias"]
+    names = {"linear": "feed_forward.w_", "norm": "norm_"}
+    for i in "12":
+        result[names["linear"] + i] = state[f"linear{i}.weight"].mT
+        result[f"feed_forward.b_{i}"] = state[f"linear{i}.bias"]
+        result[names["norm"] + i + ".gamma"] = state[f"norm{i}.weight"]
+        result[names["norm"] + i + ".beta"] = state[f"norm{i}.bias"]
+    return result
+
+
+# --- the stack ------------------------------------------------------------------------
+
+
+class EncoderBase(nn.Module):
+    def __init__(self, layers, d_model, heads, d_ff, dropout=0.0, norm_first=False,
+                 activation="relu"):  # fmt: skip
+        super().__init__()
+        given = d_model, heads, d_ff, dropout, norm_first, activation
+        self.layers = nn.ModuleList(self.layer(*given) for _ in range(layers))
+        self.norm = Norm(d_model) if norm_first else nn.Identity()
+        self.norm_first = norm_first
+
+    def layer(self, *given):
+        return reference.EncoderLayer(*given)
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x)
+
+
+@wrong("encoder", "one layer, repeated")
+class Encoder(EncoderBase):
+    def __init__(self, layers, *args, **kwargs):
+        super().__init__(layers, *args, **kwargs)
+        self.layers = nn.ModuleList([self.layers[0]] * layers)
+
+
+@wrong("encoder", "the layers start as copies")
+class Encoder(EncoderBase):
+    def __init__(self, layers, *args, **kwargs):
+        super().__init__(layers, *args, **kwargs)
+        first = self.layers[0]
+        self.layers = nn.ModuleList(copy.deepcopy(first) for _ in range(layers))
+
+
+@wrong("encoder", "the layers are in a Python list")
+class Encoder(EncoderBase):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        layers = list(self.layers)
+        del self.layers
+        self.layers = layers
+
+
+@wrong("encoder", "another number of layers")
+class Encoder(EncoderBase):
+    def __init__(self, layers, *args, **kwargs):
+        super().__init__(layers - 1, *args, **kwargs)
+
+
+@wrong("encoder", "no final norm in pre-norm")
+class Encoder(EncoderBase):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.norm = nn.Identity()
+
+
+@wrong("encoder", "no final norm in pre-norm")
+class Encoder(EncoderBase):
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+
+
+@wrong("encoder", "final norm in post-norm")
+class Encoder(EncoderBase):
+    def __init__(self, layers, d_model, *args, **kwargs):
+        super().__init__(layers, d_model, *args, **kwargs)
+        self.norm = Norm(d_model)
+
+
+@wrong("encoder", "the final norm after every layer")
+class Encoder(EncoderBase):
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = self.norm(layer(x, mask))
+        return x
+
+
+@wrong("encoder", "the final norm before the first layer")
+class Encoder(EncoderBase):
+    def forward(self, x, mask=None):
+        x = self.norm(x)
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+
+
+@wrong("encoder", "mask not passed on")
+class Encoder(EncoderBase):
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x)
+
+
+@wrong("encoder", "mask only for the first layer")
+class Encoder(EncoderBase):
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x, mask = layer(x, mask), None
+        return self.norm(x)
+
+
+@wrong("encoder", "every layer reads the first input")
+class Encoder(EncoderBase):
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            y = layer(x, mask)
+        return self.norm(y)
+
+
+@wrong("encoder", "a layer is left out")
+class Encoder(EncoderBase):
+    def forward(self, x, mask=None):
+        for layer in self.layers[1:]:
+            x = layer(x, mask)
+        return self.norm(x)
+
+
+@wrong("encoder", "the first layer again and again")
+class Encoder(EncoderBase):
+    def forward(self, x, mask=None):
+        for _ in self.layers:
+            x = self.layers[0](x, mask)
+        return self.norm(x)
+
+
+@wrong("encoder", "norm_first not passed on")
+class Encoder(EncoderBase):
+    def layer(self, d_model, heads, d_ff, dropout, norm_first, activation):
+        return reference.EncoderLayer(
+            d_model, heads, d_ff, dropout, activation=activation
+        )
+
+
+@wrong("encoder", "activation not passed on")
+class Encoder(EncoderBase):
+    def layer(self, *given):
+        return reference.EncoderLayer(*given[:-1])
+
+
+@wrong("encoder", "dropout not passed on")
+class Encoder(EncoderBase):
+    def layer(self, d_model, heads, d_ff, dropout, norm_first, activation):
+        return reference.EncoderLayer(d_model, heads, d_ff, 0.0, norm_first, activation)
+
+
+@wrong("encoder", "d_ff = d_model")
+class Encoder(EncoderBase):
+    def layer(self, d_model, heads, d_ff, *given):
+        return reference.EncoderLayer(d_model, heads, d_model, *given)
+
+
+@right("encoder")
+class Encoder(nn.Module):
+    """appended one by one, the norm chosen when called"""
+
+    def __init__(self, layers, d_model, heads, d_ff, dropout=0.0, norm_first=False,
+                 activation="relu"):  # fmt: skip
+        super().__init__()
+        self.layers = nn.ModuleList()
+        for _ in range(layers):
+            self.layers.append(
+                reference.EncoderLayer(
+                    d_model, heads, d_ff, dropout, norm_first, activation
+                )
+            )
+        self.norm = Norm(d_model) if norm_first else None
+
+    def forward(self, x, mask=None):
+        for number in range(len(self.layers)):
+            x = self.layers[number](x, mask=mask)
+        return x if self.norm is None else self.norm(x)
+
+
+# --- counting -------------------------------------------------------------------------
+
+
+@wrong("encoder-layer-parameters", "biases and norms left out")
+def encoder_layer_parameters(d_model, d_ff):
+    return 4 * d_model**2 + 2 * d_model * d_ff
+
+
+@wrong("encoder-layer-parameters", "the rule of thumb 12 d²")
+def encoder_layer_parameters(d_model, d_ff):
+    return 12 * d_model**2
+
+
+@wrong("encoder-layer-parameters", "norms or biases of attention left out")
+def encoder_layer_parameters(d_model, d_ff):
+    return 4 * (d_model**2 + d_model) + 2 * d_model * d_ff + d_ff + d_model
+
+
+@wrong("encoder-layer-parameters", "half of the norms left out")
+def encoder_layer_parameters(d_model, d_ff):
+    return 4 * d_model * (d_model + 1) + 2 * d_model * d_ff + d_ff + 3 * d_model
+
+
+@wrong("encoder-layer-parameters", "biases left out")
+def encoder_layer_parameters(d_model, d_ff):
+    return 4 * d_model**2 + 2 * d_model * d_ff + 4 * d_model
+
+
+@wrong("encoder-layer-parameters", "norms or biases of attention left out")
+def encoder_layer_parameters(d_model, d_ff):
+    return 4 * d_model**2 + 2 * d_model * d_ff + d_ff + 5 * d_model
+
+
+@wrong("encoder-layer-parameters", "d_ff = d_model")
+def encoder_layer_parameters(d_model, d_ff):
+    """Both matrices of the network d × d."""
+    return 6 * (d_model**2 + d_model) + 4 * d_model
+
+
+@wrong("encoder-layer-parameters", "w_o left out")
+def encoder_layer_parameters(d_model, d_ff):
+    return 3 * (d_model**2 + d_model) + 2 * d_model * d_ff + d_ff + 5 * d_model
+
+
+@wrong("encoder-layer-parameters", "not a whole number")
+def encoder_layer_parameters(d_model, d_ff):
+    return 8 * (d_model**2 + d_model) / 2 + 2 * d_model * d_ff + d_ff + 5 * d_model
+
+
+@right("encoder-layer-parameters")
+def encoder_layer_parameters(d_model, d_ff):
+    """one formula"""
+    return 4 * d_model**2 + 2 * d_model * d_ff + 9 * d_model + d_ff
+
+
+@right("encoder-layer-parameters")
+def encoder_layer_parameters(d_model, d_ff):
+    """counted on a real layer"""
+    layer = reference.EncoderLayer(d_model, 1, d_ff)
+    return sum(p.numel() for p in layer.parameters())
+
+
+# --- masked language modelling --------------------------------------------------------
+
+
+def masked(ids, chosen, kind, random_ids, mask_id, low=0.8, high=0.9):
+    inputs = ids.clone()
+    inputs[chosen & (kind < low)] = mask_id
+    replaced = chosen & (kind >= low) & (kind < high)
+    inputs[replaced] = random_ids[replaced]
+    return inputs, torch.where(chosen, ids, -100)
+
+
+def choice(ids, uniform, special_ids, probability):
+    special = torch.zeros_like(ids, dtype=torch.bool)
+    for each in special_ids:
+        special |= ids == each
+    return (uniform < probability) & ~special
+
+
+@wrong("mask-tokens", "special tokens masked")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    return masked(ids, uniform < probability, kind, random_ids, mask_id)
+
+
+@wrong("mask-tokens", "all chosen tokens become the mask")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    """As source 4 describes it."""
+    chosen = choice(ids, uniform, special_ids, probability)
+    return masked(ids, chosen, kind, random_ids, mask_id, low=2.0)
+
+
+@wrong("mask-tokens", "the shares 80/10/10 turned round")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    chosen = choice(ids, uniform, special_ids, probability)
+    return masked(ids, chosen, kind, random_ids, mask_id, low=0.1, high=0.2)
+
+
+@wrong("mask-tokens", "the shares 80/10/10 turned round")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    chosen = choice(ids, uniform, special_ids, probability)
+    inputs = torch.where(chosen & (kind >= 0.9), random_ids, ids)
+    inputs = torch.where(chosen & (kind >= 0.8) & (kind < 0.9), mask_id, inputs)
+    return inputs, torch.where(chosen, ids, -100)
+
+
+@wrong("mask-tokens", "random and unchanged exchanged")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    chosen = choice(ids, uniform, special_ids, probability)
+    inputs = torch.where(chosen & (kind < 0.8), mask_id, ids)
+    inputs = torch.where(chosen & (kind >= 0.9), random_ids, inputs)
+    return inputs, torch.where(chosen, ids, -100)
+
+
+@wrong("mask-tokens", "nothing stays unchanged")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    chosen = choice(ids, uniform, special_ids, probability)
+    return masked(ids, chosen, kind, random_ids, mask_id, high=2.0)
+
+
+@wrong("mask-tokens", "no random tokens")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    chosen = choice(ids, uniform, special_ids, probability)
+    return masked(ids, chosen, kind, random_ids, mask_id, high=0.0)
+
+
+@wrong("mask-tokens", "the wrong side of probability is chosen")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    chosen = choice(ids, -uniform, special_ids, -probability)
+    return masked(ids, chosen, kind, random_ids, mask_id)
+
+
+@wrong("mask-tokens", "probability is always 0.15")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    chosen = choice(ids, uniform, special_ids, 0.15)
+    return masked(ids, chosen, kind, random_ids, mask_id)
+
+
+@wrong("mask-tokens", "uniform equal to probability is chosen")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    chosen = choice(ids, uniform, special_ids, 2.0) & (uniform <= probability)
+    return masked(ids, chosen, kind, random_ids, mask_id)
+
+
+@wrong("mask-tokens", "labels scored everywhere")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    chosen = choice(ids, uniform, special_ids, probability)
+    return masked(ids, chosen, kind, random_ids, mask_id)[0], ids.clone()
+
+
+@wrong("mask-tokens", "the labels are what the model sees")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    chosen = choice(ids, uniform, special_ids, probability)
+    inputs, _ = masked(ids, chosen, kind, random_ids, mask_id)
+    return inputs, torch.where(chosen, inputs, -100)
+
+
+@wrong("mask-tokens", "only masked tokens are scored")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    chosen = choice(ids, uniform, special_ids, probability)
+    inputs, _ = masked(ids, chosen, kind, random_ids, mask_id)
+    return inputs, torch.where(inputs == mask_id, ids, -100)
+
+
+@wrong("mask-tokens", "only changed tokens are scored")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    chosen = choice(ids, uniform, special_ids, probability)
+    inputs, _ = masked(ids, chosen, kind, random_ids, mask_id)
+    return inputs, torch.where(inputs != ids, ids, -100)
+
+
+@wrong("mask-tokens", "another number than −100")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    chosen = choice(ids, uniform, special_ids, probability)
+    inputs, _ = masked(ids, chosen, kind, random_ids, mask_id)
+    return inputs, torch.where(chosen, ids, -1)
+
+
+@wrong("mask-tokens", "inputs and labels exchanged")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    chosen = choice(ids, uniform, special_ids, probability)
+    return masked(ids, chosen, kind, random_ids, mask_id)[::-1]
+
+
+@wrong("mask-tokens", "changes its argument in place")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    chosen = choice(ids, uniform, special_ids, probability)
+    labels = torch.where(chosen, ids, -100)
+    ids[chosen & (kind < 0.8)] = mask_id
+    return ids, labels
+
+
+@right("mask-tokens")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    """boolean indices on a copy"""
+    chosen = choice(ids, uniform, special_ids, probability)
+    return masked(ids, chosen, kind, random_ids, mask_id)
+
+
+@right("mask-tokens")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    """token by token"""
+    inputs, labels = ids.clone(), torch.full_like(ids, -100)
+    rows = zip(
+        ids.tolist(), uniform.tolist(), kind.tolist(), random_ids.tolist(), strict=True
+    )
+    for b, row in enumerate(rows):
+        for t, (token, u, k, other) in enumerate(zip(*row, strict=True)):
+            if u < probability and token not in special_ids:
+                labels[b, t] = token
+                inputs[b, t] = mask_id if k < 0.8 else other if k < 0.9 else token
+    return inputs, labels
+
+
+# --- its loss -------------------------------------------------------------------------
+
+
+def losses(logits, labels):
+    scored = labels != -100
+    return F.cross_entropy(logits[scored], labels[scored], reduction="none")
+
+
+@wrong("masked-language-model-loss", "mean over all positions")
+def masked_language_model_loss(logits, labels):
+    return losses(logits, labels).sum() / labels.numel()
+
+
+@wrong("masked-language-model-loss", "sum in place of mean")
+def masked_language_model_loss(logits, labels):
+    return losses(logits, labels).sum()
+
+
+@wrong("masked-language-model-loss", "mean of the sentences' means")
+def masked_language_model_loss(logits, labels):
+    pairs = zip(logits, labels, strict=True)
+    rows = [losses(*row).mean() for row in pairs if (row[1] >= 0).any()]
+    return torch.stack(rows).mean() if rows else logits.sum() * 0
+
+
+@wrong("masked-language-model-loss", "divided by the number of sentences")
+def masked_language_model_loss(logits, labels):
+    return losses(logits, labels).sum() / len(labels)
+
+
+@wrong("masked-language-model-loss", "positions without a label are scored")
+def masked_language_model_loss(logits, labels):
+    logs = torch.log_softmax(logits, -1)
+    return -logs.gather(-1, labels.clamp(min=0).unsqueeze(-1)).mean()
+
+
+@wrong("masked-language-model-loss", "−100 is used as an index")
+def masked_language_model_loss(logits, labels):
+    logs = torch.log_softmax(logits, -1)
+    return -logs.gather(-1, labels.unsqueeze(-1)).mean()
+
+
+@wrong("masked-language-model-loss", "NaN when nothing is scored")
+def masked_language_model_loss(logits, labels):
+    return F.cross_entropy(logits.transpose(1, 2), labels)
+
+
+@wrong("masked-language-model-loss", "a constant when nothing is scored")
+def masked_language_model_loss(logits, labels):
+    if not (labels >= 0).any():
+        return torch.tensor(0.0)
+    return losses(logits, labels).mean()
+
+
+@wrong("masked-language-model-loss", "the sign is missing")
+def masked_language_model_loss(logits, labels):
+    return -losses(logits, labels).sum() / max(1, int((labels >= 0).sum()))
+
+
+@wrong("masked-language-model-loss", "softmax taken twice")
+def masked_language_model_loss(logits, labels):
+    return losses(logits.softmax(-1), labels).mean()
+
+
+@wrong("masked-language-model-loss", "no logarithm")
+def masked_language_model_loss(logits, labels):
+    scored = labels != -100
+    own = logits[scored].softmax(-1).gather(-1, labels[scored].unsqueeze(-1))
+    return 1 - own.mean()
+
+
+@wrong("masked-language-model-loss", "not stable for large logits")
+def masked_language_model_loss(logits, labels):
+    scored = labels != -100
+    own = logits[scored].softmax(-1).gather(-1, labels[scored].unsqueeze(-1))
+    return -own.log().sum() / max(1, own.numel())
+
+
+@wrong("masked-language-model-loss", "a number in place of a tensor")
+def masked_language_model_loss(logits, labels):
+    return losses(logits, labels).mean().item()
+
+
+@right("masked-language-model-loss")
+def masked_language_model_loss(logits, labels):
+    """F.cross_entropy with a sum, divided afterwards"""
+    total = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+    return total / (labels != -100).sum().clamp(min=1)
+
+
+@right("masked-language-model-loss")
+def masked_language_model_loss(logits, labels):
+    """all positions, unscored ones multiplied by 0"""
+    scored = labels != -100
+    logs = logits - logits.logsumexp(-1, keepdim=True)
+    own = logs.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+    return -(own * scored).sum() / scored.sum().clamp(min=1)
+
+
+# --- the classifier -------------------------------------------------------------------
+
+
+class ClassifierBase(nn.Module):
+    more = 1
+    pre = True
+
+    def __init__(self, vocab_size, classes, d_model, heads, layers, d_ff, max_length,
+                 dropout=0.0):  # fmt: skip
+        super().__init__()
+        self.embedding = Embedding(vocab_size, d_model)
+        self.class_token = ClassToken(d_model)
+        rows = max_length + self.more
+        self.position = SinusoidalPositionalEncoding(d_model, rows, dropout)
+        self.encoder = reference.Encoder(
+            layers, d_model, heads, d_ff, dropout, norm_first=self.pre
+        )
+        self.head = ClassHead(d_model, classes)
+
+    def embed(self, ids):
+        return self.position(self.class_token(self.embedding(ids)))
+
+    def mask(self, ids, lengths):
+        return mask_with_class_token(padding_mask(lengths, ids.shape[1]))
+
+    def forward(self, ids, lengths):
+        return self.head(self.encoder(self.embed(ids), self.mask(ids, lengths)))
+
+
+@wrong("encoder-classifier", "padding mask not extended for the class token")
+class EncoderClassifier(ClassifierBase):
+    def mask(self, ids, lengths):
+        return padding_mask(lengths, ids.shape[1])
+
+
+@wrong("encoder-classifier", "the last word of each sentence is hidden")
+class EncoderClassifier(ClassifierBase):
+    def mask(self, ids, lengths):
+        return padding_mask(lengths, ids.shape[1] + 1)
+
+
+@wrong("encoder-classifier", "no padding mask")
+class EncoderClassifier(ClassifierBase):
+    def forward(self, ids, lengths):
+        return self.head(self.encoder(self.embed(ids)))
+
+
+@wrong("encoder-classifier", "the class token is hidden")
+class EncoderClassifier(ClassifierBase):
+    def mask(self, ids, lengths):
+        mask = padding_mask(lengths, ids.shape[1])
+        return torch.cat((torch.zeros_like(mask[..., :1]), mask), -1)
+
+
+@wrong("encoder-classifier", "positions before the class token")
+class EncoderClassifier(ClassifierBase):
+    def embed(self, ids):
+        return self.class_token(self.position(self.embedding(ids)))
+
+
+@wrong("encoder-classifier", "no positions")
+class EncoderClassifier(ClassifierBase):
+    def embed(self, ids):
+        return self.class_token(self.embedding(ids))
+
+
+@wrong("encoder-classifier", "no class token")
+class EncoderClassifier(ClassifierBase):
+    def forward(self, ids, lengths):
+        x = self.position(self.embedding(ids))
+        return self.head(self.encoder(x, padding_mask(lengths, ids.shape[1])))
+
+
+@wrong("encoder-classifier", "embeddings scaled twice")
+class EncoderClassifier(ClassifierBase):
+    def embed(self, ids):
+        x = self.embedding(ids)
+        return self.position(self.class_token(x * math.sqrt(x.shape[-1])))
+
+
+@wrong("encoder-classifier", "the table of positions is one row short")
+class EncoderClassifier(ClassifierBase):
+    more = 0
+
+
+@wrong("encoder-classifier", "post-norm in place of pre-norm")
+class EncoderClassifier(ClassifierBase):
+    pre = False
+
+
+@wrong("encoder-classifier", "the head reads the last token")
+class EncoderClassifier(ClassifierBase):
+    def forward(self, ids, lengths):
+        hidden = self.encoder(self.embed(ids), self.mask(ids, lengths))
+        return self.head(hidden.flip(1))
+
+
+@wrong("encoder-classifier", "dropout not passed on")
+class EncoderClassifier(ClassifierBase):
+    def __init__(self, *sizes):
+        super().__init__(*sizes[:7])
+
+
+@wrong("encoder-classifier", "dropout not passed to the positions")
+class EncoderClassifier(ClassifierBase):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.position.dropout = nn.Identity()
+
+
+@wrong("encoder-classifier", "dropout not passed to the encoder")
+class EncoderClassifier(ClassifierBase):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        _, _, d_model, heads, layers, d_ff, *_ = sizes
+        self.encoder = reference.Encoder(layers, d_model, heads, d_ff, norm_first=True)
+
+
+@wrong("encoder-classifier", "a submodule is missing")
+class EncoderClassifier(ClassifierBase):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        del self.class_token
+
+
+@right("encoder-classifier")
+class EncoderClassifier(ClassifierBase):
+    """the class token counted in the lengths"""
+
+    def mask(self, ids, lengths):
+        return padding_mask(lengths + 1, ids.shape[1] + 1)
+
+
+@right("encoder-classifier")
+class EncoderClassifier(ClassifierBase):
+    """mask by comparison, for every pair"""
+
+    def mask(self, ids, lengths):
+        width = ids.shape[1] + 1
+        real = torch.arange(width) <= lengths.unsqueeze(1)
+        return real.unsqueeze(1).expand(-1, width, -1)
