@@ -149,7 +149,7 @@ def stream(names: Sequence[str], norms: dict[str, Any]) -> None:
         names: of the parts that add to the stream, in order.
         norms: name of a curve -> mean length of a token's vector after each layer.
     """
-    _, axes = plt.subplots(2, 1, figsize=(6.6, 4.9), height_ratios=[1, 1.5])
+    _, axes = plt.subplots(2, 1, figsize=(7.2, 5.2), height_ratios=[1, 1.7])
     ax, width = axes[0], 1.75
     arrow(ax, (-0.75, 0), (width * len(names) + 0.1, 0), STREAM, 3)
     ax.text(-0.8, 0, "$x_0$", ha="right", va="center")
@@ -158,8 +158,9 @@ def stream(names: Sequence[str], norms: dict[str, Any]) -> None:
         x = width * index
         color = COLORS["query" if index % 2 == 0 else "output"]
         line(ax, (x - 0.45, 0), (x - 0.45, 1.1), (x - 0.3, 1.1), color=color)
-        box(ax, x + 0.12, 1.1, name, color, 1.05)
-        line(ax, (x + 0.64, 1.1), (x + 0.8, 1.1), color=color)
+        box(ax, x + 0.12, 1.1, name, color, 1.1)
+        ax.texts[-1].set_fontsize(9)
+        line(ax, (x + 0.67, 1.1), (x + 0.8, 1.1), color=color)
         arrow(ax, (x + 0.8, 1.1), (x + 0.8, 0.2), color)
         plus(ax, x + 0.8, 0)
     ax.set(xlim=(-1.2, width * len(names) + 1), ylim=(-0.45, 1.6))
@@ -211,7 +212,7 @@ def layer_steps(steps: dict[str, Any], words: Sequence[str]) -> None:
         steps: name -> (T, d), six of them.
         words: the tokens.
     """
-    _, axes = plt.subplots(3, 2, figsize=(6.8, 6.2))
+    _, axes = plt.subplots(3, 2, figsize=(7.4, 6.2))
     for index, (ax, (name, matrix)) in enumerate(
         zip(axes.flat, steps.items(), strict=True)
     ):
@@ -219,6 +220,8 @@ def layer_steps(steps: dict[str, Any], words: Sequence[str]) -> None:
         limits = (-3.2, 3.2)
         matrix_heatmap(ax, matrix, rows, title=name, digits=1, limits=limits)
         ax.set_aspect("auto")
+        for text in ax.texts:
+            text.set_fontsize(8)
         ax.title.set_fontsize(11)
     plt.show()
 
@@ -259,14 +262,11 @@ def work_shares(
     colors = [COLORS["output"], COLORS["query"], COLORS["key"]]
     values = [as_array(share) for share in shares.values()]
     ax.stackplot(as_array(lengths), *values, colors=colors, alpha=0.85)
-    middle = len(values[0]) // 2
-    low = 0.0
-    for name, share, place in zip(shares, values, (0.12, 0.12, 0.86), strict=True):
+    for name, share, place in zip(shares, values, (0.14, 0.14, 0.78), strict=True):
         index = int(place * len(share))
         height = low_at(values, name, list(shares), index) + share[index] / 2
         style = {"ha": "center", "va": "center", "color": "white", "fontweight": "bold"}
         ax.text(as_array(lengths)[index], height, name, **style)
-        low += share[middle]
     for text, length in crossings.items():
         ax.axvline(length, color="#111111", lw=1.2, ls="--")
         ax.annotate(
