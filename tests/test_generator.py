@@ -59,11 +59,12 @@ def test_the_committed_exercises_and_modules_are_what_the_sources_say(tmp_path) 
 def test_no_line_of_an_answer_or_a_hidden_test_is_handed_out(chapter: str) -> None:
     """Read from the text file itself, so that the generator does not judge itself."""
     text = (ROOT / "solutions" / f"{chapter}.md").read_text(encoding="utf-8")
+    tells_nothing = re.compile(r"return \w+|[\w.]+\(")  # "return total", "check.it("
     secret, inside = set(), False
     for line in map(str.strip, text.splitlines()):
         if line.startswith(("### BEGIN", "### END")):
             inside = line.startswith("### BEGIN")
-        elif inside and len(line) >= 12:
+        elif inside and len(line) >= 12 and not tells_nothing.fullmatch(line):
             secret.add(line)
     assert len(secret) > 50
     notebook = nbformat.read(ROOT / f"exercises/{chapter}/{chapter}.ipynb", 4)

@@ -421,8 +421,8 @@ def encoder_layer_candidates(
         return torch.zeros_like(x)
 
     order = (
-        "Post-norm: norm(x + branch(x)). Pre-norm: x + branch(norm(x)). norm_first says "
-        "which of the two."
+        "Post-norm: norm(x + branch(x)). Pre-norm: x + branch(norm(x)). The argument "
+        "norm_first says which of the two."
     )
     orders = "pre-norm", "post-norm"
     name = f"{orders[pre]} in place of {orders[not pre]}"
