@@ -607,7 +607,7 @@ def _layer_sizes(generator: torch.Generator) -> tuple[int, int, int, int, int]:
     """Draw b, t, heads, d and d_ff."""
     b, t, heads = _sizes(generator, 3)
     heads = 2 + heads % 2
-    return b, t + 1, heads, 4 * heads, 4 * heads + 5
+    return b, t + 1, heads, 6 * heads, 6 * heads + 5
 
 
 @contextlib.contextmanager
