@@ -1,0 +1,181 @@
+"""Where the course teaches what: the tables of the page "What is covered".
+
+The data are the files of book/coverage. `concepts.yml` and `errata.yml` name every idea
+and every mistake of the sources; each other file says where one page takes them up, as
+`page:<label>` for a section, a box or a line of a page, and `exercise:<id>`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "book" / "coverage"
+CATALOGUES = ("concepts", "errata")
+LABEL = re.compile(r"^\(([\w-]+)\)=$", re.MULTILINE)
+HEADING = re.compile(r"^(#{1,4}) (.+)$")
+BOX = re.compile(r"^`{3,}\{admonition\} (.+)$")
+KINDS = {
+    "E": "error",
+    "I": "imprecise",
+    "O": "left out",
+    "T": "slip",
+    "ok": "right after all",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Somewhere that a row of the tables can point to."""
+
+    title: str  # as the reader sees it, in Markdown
+    link: str  # as a page in book/ writes it
+    page: str  # name of the page or of the chapter whose exercises it is in
+
+
+def load(name: str) -> dict:
+    """Read a file of book/coverage; numbers in quotes stay text."""
+    text = (FOLDER / f"{name}.yml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)
+
+
+def listed() -> list[str]:
+    """The pages of the site, in its order."""
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    entries = [each for part in contents["parts"] for each in part["chapters"]]
+    for entry in entries:
+        entries.extend(entry.get("sections", []))
+    return [contents["root"], *(entry["file"] for entry in entries)]
+
+
+def labels(page: Path) -> dict[str, str]:
+    """The labels of a page, each with the heading of its section."""
+    found, heading, waiting = {}, page.stem, []
+    fence = ""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        label, title, box = LABEL.match(line), HEADING.match(line), BOX.match(line)
+        ticks = re.match(r"`{3,}|:{3,}", line)
+        if label and not fence:
+            waiting.append(label[1])
+        elif waiting and line.strip():
+            if title:
+                found |= dict.fromkeys(waiting, title[2])
+            elif box:
+                found |= dict.fromkeys(waiting, f"box in *{heading}*")
+            else:
+                found |= dict.fromkeys(waiting, heading)
+            waiting = []
+        if title and not fence:
+            heading = title[2]
+        if ticks:  # what stands inside a fence is no heading
+            if not fence:
+                fence = ticks[0]
+            elif line.strip() == fence:
+                fence = ""
+    return found
+
+
+def slug(title: str) -> str:
+    """The anchor that the site gives a heading."""
+    return re.sub(r"[^\w\- ]", "", title.strip().lower().replace(" ", "-"))
+
+
+def exercises(notebook: Path) -> dict[str, str]:
+    """The exercises of a notebook by name, each with its heading."""
+    found, heading = {}, ""
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        title = re.match(r"(?:<!--.*?-->\s*)?## (Exercise .+)", "".join(cell["source"]))
+        name = cell["metadata"].get("nbgrader", {}).get("grade_id")
+        if title:
+            heading = title[1]
+        elif name and heading:
+            found[name.removeprefix("test-")] = heading
+            heading = ""
+    return found
+
+
+@functools.cache
+def places() -> dict[str, Place]:
+    """Everything that a target can name, on the pages that the site lists."""
+    found = {}
+    pages = listed()
+    for name in pages:
+        path = ROOT / f"{name}.md"
+        if name.startswith("book/") and path.is_file():
+            for label, title in labels(path).items():
+                found[f"page:{label}"] = Place(title, f"#{label}", path.stem)
+        path = ROOT / f"{name}.ipynb"
+        if name.startswith("exercises/") and path.is_file():
+            for exercise, title in exercises(path).items():
+                link = f"../{name}.ipynb#{slug(title)}"
+                short = title.replace("Exercise", "exercise").replace(" · ", ", ")
+                found[f"exercise:{exercise}"] = Place(short, link, path.stem)
+    return found
+
+
+@functools.cache
+def targets() -> dict[str, list[str]]:
+    """Each row with all its targets, in the order of the pages."""
+    rows: dict[str, list[str]] = {}
+    for path in sorted(FOLDER.glob("[0-9][0-9]_*.yml")):
+        for group in CATALOGUES:
+            for row, named in (load(path.stem).get(group) or {}).items():
+                rows.setdefault(str(row), []).extend(named)
+    return rows
+
+
+def links(row: str, *, without: str = "") -> list[str]:
+    """A row's places as Markdown links, those of a page left out."""
+    known = places()
+    there = [known[each] for each in targets().get(row, []) if each in known]
+    texts = [f"[{each.title}]({each.link})" for each in there if each.page != without]
+    return list(dict.fromkeys(texts))
+
+
+def homes(entry: dict) -> list[int]:
+    """The chapters of an entry, its home first."""
+    chapters = entry["chapter"]
+    return chapters if isinstance(chapters, list) else [chapters]
+
+
+def chapter_titles() -> dict[int, str]:
+    """The chapters' numbers and titles; 0 is the introduction."""
+    titles = {0: "Introduction"}
+    for page in sorted((ROOT / "book").glob("[0-9][0-9]_*.md")):
+        if f"book/{page.stem}" in listed():
+            heading = re.search(r"^# (.+)$", page.read_text("utf-8"), re.MULTILINE)
+            titles[int(page.stem[:2])] = heading[1]
+    return titles
+
+
+def concept_table(number: int) -> str:
+    """The table of the ideas whose home is a chapter."""
+    lines = ["| idea | where |", "|---|---|"]
+    for row, entry in load("concepts").items():
+        if homes(entry)[0] == number:
+            where = "; ".join(links(row)) or "*not here yet*"
+            lines.append(f"| **{row}** {entry['title']} | {where} |")
+    return "\n".join(lines)
+
+
+def errata_table(source: str) -> str:
+    """The table of the mistakes of one source, or of several together ("X")."""
+    lines = ["| it says | right is | where |", "|---|---|---|"]
+    for row, entry in load("errata").items():
+        if row.startswith(f"{source}."):
+            where = "; ".join(links(row)) or "*not here yet*"
+            kind = KINDS[entry["kind"]]
+            says = f"**{row}** ({kind}) {entry['says']}"
+            lines.append(f"| {says} | {entry['right']} | {where} |")
+    return "\n".join(lines)
+
+
+def where(row: str) -> str:
+    """Say in one line where the chapters take up a mistake of the sources."""
+    return " · ".join(links(row, without="disagreements")) or "this page only"
