@@ -456,7 +456,7 @@ def attend_cached(
     if cache is not None:
         k = torch.cat((cache["k"], k_new), dim=-2)  # (B, heads, T, d_k)
         v = torch.cat((cache["v"], v_new), dim=-2)
-    mask = causal_mask(k.shape[-2])[-q.shape[-2] :]  # (T_new, T)
+    mask = causal_mask(k.shape[-2])[-q.shape[-2] :].to(q.device)  # (T_new, T)
     output, _ = scaled_dot_product_attention(q, k, v, mask)
     return output, {"k": k, "v": v}
 
