@@ -50,7 +50,7 @@ WHY_STRIDED = (
 def _cut(images: torch.Tensor, p: int, order: str = "brcijk") -> torch.Tensor:
     """Split images into six named axes and put them in an order.
 
-    b: image; r, c: row and column of patches; i, j: row and column of pixels; k: channel
+    b: image; r, c: row and column of patches; i, j: of pixels; k: channel
     """
     b, k, h, w = images.shape
     x = images.reshape(b, k, h // p, p, w // p, p)
@@ -99,7 +99,7 @@ def unpatchify_candidates(
     patches: torch.Tensor, p: int, height: int, width: int
 ) -> Iterator[Candidate]:
     """Put patches together in a wrong way."""
-    b, n, length = patches.shape
+    b, _, length = patches.shape
     h, w, k = height // p, width // p, length // (p * p)
 
     def image(x: torch.Tensor) -> torch.Tensor:
@@ -131,12 +131,6 @@ def unpatchify_candidates(
     why = "Images are (B, C, H, W): the channels stand before the pixels."
     right = split.permute(0, 1, 3, 2, 4, 5).reshape(b, height, width, k)
     yield "channels last in the image", lambda: right, why
-    yield (
-        "split in the wrong order",
-        lambda: image(split.permute(0, 5, 1, 2, 3, 4)),
-        "The axes of an image are (B, C, H/P, P, W/P, P): each axis of patches is "
-        "followed by its own axis of pixels.",
-    )
 
 
 def patch_embedding_candidates(
@@ -349,8 +343,8 @@ def interpolate_candidates(
     yield name, lambda: torch.cat((special, mixed[0].reshape(n, d))), why
     yield name, lambda: torch.cat((special, resized().reshape(n, d))), why
     why = (
-        "The table is a list, but what it describes is a plane: the last patch of a row "
-        "and the first of the next are no neighbours."
+        "The table is a list, but what it describes is a plane: the last patch of a "
+        "row and the first of the next are no neighbours."
     )
 
     def along(rows, count):
@@ -488,8 +482,8 @@ def convolution_candidates(
 
     right = heads()
     why = (
-        "Head (i, j) looks by (i − k//2, j − k//2), with the kernel as it is. PyTorch's "
-        "conv2d does not flip it."
+        "Head (i, j) looks by (i − k//2, j − k//2), with the kernel as it is. "
+        "PyTorch's conv2d does not flip it."
     )
     yield "the kernel is flipped", lambda: heads(kernel=kernel.flip(-1, -2)), why
     why = "Index i of the kernel goes down, index j to the right."
@@ -553,6 +547,8 @@ def receptive_candidates(gradient: torch.Tensor) -> Iterator[Candidate]:
         "In a sum, channels of opposite sign cancel. Test first, then join: "
         "(gradient != 0).any(0).",
     )
+    why = "A negative gradient is a dependence, too: ask for != 0, not for > 0."
+    yield "only positive entries", lambda: box((gradient > 0).any(0)), why
     why = "A pixel counts if any of its channels does."
     yield "only the first channel", lambda: box(gradient[0] != 0), why
     yield (
@@ -560,8 +556,6 @@ def receptive_candidates(gradient: torch.Tensor) -> Iterator[Candidate]:
         lambda: box((gradient != 0).all(0)),
         (why),
     )
-    why = "A negative gradient is a dependence, too: ask for != 0, not for > 0."
-    yield "only positive entries", lambda: box((gradient > 0).any(0)), why
     small = (gradient.abs() > 1e-6).any(0)
     why = "Every entry that is not zero counts, however small: compare with 0 exactly."
     yield "small entries left out", lambda: box(small), why
@@ -609,8 +603,8 @@ def principal_candidates(
     )
     yield "not centred", lambda: answer(filters), why
     why = (
-        "The mean is taken over the filters, for every pixel by itself: it is a filter, "
-        "too. Here each filter has lost its own brightness."
+        "The mean is taken over the filters, for every pixel by itself: it is a "
+        "filter, too. Here each filter has lost its own brightness."
     )
     name = "centred along the wrong axis"
     yield name, lambda: answer(filters - filters.mean(1, keepdim=True)), why
@@ -849,8 +843,8 @@ def cutmix_candidates(
     yield "labels mixed by the wrong share", lambda: (right, mix(1 - area)), why
     yield "only the partner's label", lambda: (right, targets[permutation]), why
     why = (
-        "The share is an area over an area: height · width of the box over H · W of the "
-        "image, in pixels."
+        "The share is an area over an area: height · width of the box over H · W of "
+        "the image, in pixels."
     )
     name = "the area is wrong"
     corner = max(0, (height - top) * (width - left)) / (h * w)
