@@ -2,7 +2,8 @@
 
 The data are the files of book/coverage. `concepts.yml` and `errata.yml` name every idea
 and every mistake of the sources; each other file says where one page takes them up, as
-`page:<label>` for a section, a box or a line of a page, and `exercise:<id>`.
+`page:<label>` for a section, a box or a line of a page, and `exercise:<id>`. An idea
+with `planned` is taken up (again) in a chapter that is still to be written.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ KINDS = {
     "T": "slip",
     "ok": "right after all",
 }
+TOLD = (
+    "E",
+    "I",
+)  # the kinds that the page "Where the sources disagree" tells one by one
 
 
 @dataclass(frozen=True)
@@ -108,8 +113,13 @@ def places() -> dict[str, Place]:
     for name in pages:
         path = ROOT / f"{name}.md"
         if name.startswith("book/") and path.is_file():
+            number = re.match(r"\d\d", path.stem)
+            chapter = f"{int(number[0])} · " if number else ""
             for label, title in labels(path).items():
-                found[f"page:{label}"] = Place(title, f"#{label}", path.stem)
+                title = chapter + title
+                own = label == path.stem  # a page and a label of one name
+                link = path.name if own else f"#{label}"
+                found[f"page:{label}"] = Place(title, link, path.stem)
         path = ROOT / f"{name}.ipynb"
         if name.startswith("exercises/") and path.is_file():
             for exercise, title in exercises(path).items():
@@ -123,18 +133,20 @@ def places() -> dict[str, Place]:
 def targets() -> dict[str, list[str]]:
     """Each row with all its targets, in the order of the pages."""
     rows: dict[str, list[str]] = {}
-    for path in sorted(FOLDER.glob("[0-9][0-9]_*.yml")):
+    for path in sorted(FOLDER.glob("*.yml")):
+        if path.stem in CATALOGUES:
+            continue
         for group in CATALOGUES:
             for row, named in (load(path.stem).get(group) or {}).items():
                 rows.setdefault(str(row), []).extend(named)
     return rows
 
 
-def links(row: str, *, without: str = "") -> list[str]:
-    """A row's places as Markdown links, those of a page left out."""
+def links(row: str) -> list[str]:
+    """A row's places as Markdown links; what the site does not list is left out."""
     known = places()
     there = [known[each] for each in targets().get(row, []) if each in known]
-    texts = [f"[{each.title}]({each.link})" for each in there if each.page != without]
+    texts = [f"[{each.title}]({each.link})" for each in there]
     return list(dict.fromkeys(texts))
 
 
@@ -144,14 +156,10 @@ def homes(entry: dict) -> list[int]:
     return chapters if isinstance(chapters, list) else [chapters]
 
 
-def chapter_titles() -> dict[int, str]:
-    """The chapters' numbers and titles; 0 is the introduction."""
-    titles = {0: "Introduction"}
-    for page in sorted((ROOT / "book").glob("[0-9][0-9]_*.md")):
-        if f"book/{page.stem}" in listed():
-            heading = re.search(r"^# (.+)$", page.read_text("utf-8"), re.MULTILINE)
-            titles[int(page.stem[:2])] = heading[1]
-    return titles
+def concept_places(row: str, entry: dict) -> str:
+    """A row's links; where it waits for a chapter to be written, that is said."""
+    waits = f"*comes with chapter {entry['planned']}*" if "planned" in entry else ""
+    return "; ".join(filter(None, [*links(row), waits])) or "*not on the site yet*"
 
 
 def concept_table(number: int) -> str:
@@ -159,23 +167,63 @@ def concept_table(number: int) -> str:
     lines = ["| idea | where |", "|---|---|"]
     for row, entry in load("concepts").items():
         if homes(entry)[0] == number:
-            where = "; ".join(links(row)) or "*not here yet*"
+            where = concept_places(row, entry)
             lines.append(f"| **{row}** {entry['title']} | {where} |")
     return "\n".join(lines)
 
 
-def errata_table(source: str) -> str:
-    """The table of the mistakes of one source, or of several together ("X")."""
+def overview() -> str:
+    """Say how much there is, and how much of it has a place on the site."""
+    ideas, errata = load("concepts"), load("errata")
+    placed = sum(bool(links(row)) for row in ideas)
+    waiting = sum("planned" in entry for entry in ideas.values())
+    told = sum(entry["kind"] in TOLD for entry in errata.values())
+    return (
+        f"At present {placed} of {len(ideas)} ideas have a place on the site. What a "
+        f"chapter yet to be written will add ({waiting}) is marked. Of {len(errata)} "
+        f"remarks on the sources, {told} are errors or imprecise, the others slips and "
+        "omissions."
+    )
+
+
+def anchor(row: str) -> str:
+    """The label of an erratum on the page "Where the sources disagree"."""
+    return f"error-{row.replace('.', '-').lower()}"
+
+
+def summary_table() -> str:
+    """All errors and imprecise statements in one table, each a link to its entry."""
+    lines = ["| it says | right is |", "|---|---|"]
+    for row, entry in load("errata").items():
+        if entry["kind"] in TOLD:
+            number = f"[{row}](#{anchor(row)})"
+            lines.append(f"| {number} {entry['says']} | {entry['right']} |")
+    return "\n".join(lines)
+
+
+def errata_table() -> str:
+    """Everything that the sources have wrong, and where the course takes it up."""
+    lines = ["| it says | where |", "|---|---|"]
+    for row, entry in load("errata").items():
+        told = entry["kind"] in TOLD
+        number = f"[{row}](#{anchor(row)})" if told else f"**{row}**"
+        says = f"{number} {entry['says']} ({KINDS[entry['kind']]})"
+        lines.append(f"| {says} | {'; '.join(links(row)) or '*its entry*'} |")
+    return "\n".join(lines)
+
+
+def rest_table() -> str:
+    """What is left out, misspelt or right after all."""
     lines = ["| it says | right is | where |", "|---|---|---|"]
     for row, entry in load("errata").items():
-        if row.startswith(f"{source}."):
-            where = "; ".join(links(row)) or "*not here yet*"
-            kind = KINDS[entry["kind"]]
-            says = f"**{row}** ({kind}) {entry['says']}"
+        if entry["kind"] not in TOLD:
+            says = f"**{row}** ({KINDS[entry['kind']]}) {entry['says']}"
+            where = "; ".join(links(row)) or "here"
             lines.append(f"| {says} | {entry['right']} | {where} |")
     return "\n".join(lines)
 
 
-def where(row: str) -> str:
-    """Say in one line where the chapters take up a mistake of the sources."""
-    return " · ".join(links(row, without="disagreements")) or "this page only"
+def where_list(*rows: str) -> str:
+    """Say for some mistakes of the sources where the chapters take them up."""
+    items = [f"**{row}** {'; '.join(links(row)) or 'here only'}" for row in rows]
+    return "*In the course:* " + " · ".join(items)
