@@ -158,17 +158,23 @@ def future(blocks: dict[str, Any], words: Sequence[str]) -> None:
     plt.show()
 
 
-def two_ways(inputs: Sequence[str], labels: Sequence[str], own: Sequence[str]) -> None:
+def two_ways(
+    inputs: Sequence[str],
+    labels: Sequence[str],
+    forced: Sequence[str],
+    own: Sequence[str],
+) -> None:
     """Draw teacher forcing above free running, the model as one box for each step.
 
     Args:
         inputs: what the model reads in teacher forcing, the start token first.
         labels: what it should say at each of these places.
+        forced: what it says when it reads the labels.
         own: what it says when it reads its own words.
     """
     _, axes = plt.subplots(2, 1, figsize=(6.8, 4.9))
     right, wrong = COLORS["right"], COLORS["wrong"]
-    rows = [("teacher forcing: it reads the labels", inputs, labels)]
+    rows = [("teacher forcing: it reads the labels", inputs, forced)]
     rows += [("free running: it reads what it said", [inputs[0], *own[:-1]], own)]
     for ax, (title, below, above) in zip(axes, rows, strict=True):
         free = ax is axes[1]
