@@ -202,8 +202,10 @@ def _images(
     generator: torch.Generator, channels: int = 3
 ) -> tuple[torch.Tensor, int, tuple[int, int]]:
     """Draw images that are not square, a patch size, and the grid of patches."""
-    b, p, rows, columns = _sizes(generator, 4)
-    p = 2 + p % 3
+    others = [size for size in _sizes(generator, 6) if size != channels]
+    p = next(size for size in others if size < 6)
+    others.remove(p)
+    b, rows, columns = others[:3]
     images = _normal(generator, b, channels, rows * p, columns * p)
     return images, p, (rows, columns)
 
@@ -352,7 +354,7 @@ def _check_patch_embedding(student: StudentModule, seed: int) -> None:
     generator = _random(seed)
     for channels in (3, 1):
         images, p, _ = _images(generator, channels)
-        d = 5 + p
+        d = 8 + p
         on = f"PatchEmbedding(patch_size={p}, channels={channels}, d_model={d})"
         layer = student.build(p, channels, d)
         length = p * p * channels
@@ -510,7 +512,7 @@ def _check_vision(student: StudentModule, seed: int) -> None:
     for pooling, channels in (("class", 3), ("mean", 1)):
         images, p, grid = _images(generator, channels)
         size = tuple(images.shape[2:])
-        heads, layers, classes = 2 + p % 2, 3 - p % 2, 5 + p
+        heads, layers, classes = 2 + p % 2, 3 - p % 2, 10 + p
         d = 4 * heads
         d_ff, n = 2 * d + 3, grid[0] * grid[1]
         sizes = size, p, channels, classes, d, heads, layers, d_ff
