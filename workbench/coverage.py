@@ -114,7 +114,9 @@ def places() -> dict[str, Place]:
         path = ROOT / f"{name}.md"
         if name.startswith("book/") and path.is_file():
             number = re.match(r"\d\d", path.stem)
-            chapter = f"{int(number[0])} · " if number else ""
+            chapter = f"{int(number[0])}\u00a0·\u00a0" if number else ""
+            if path.stem == "introduction":
+                chapter = "introduction: "
             for label, title in labels(path).items():
                 title = chapter + title
                 own = label == path.stem  # a page and a label of one name
@@ -197,6 +199,7 @@ def summary_table() -> str:
     for row, entry in load("errata").items():
         if entry["kind"] in TOLD:
             number = f"[{row}](#{anchor(row)})"
+            number = f"**{number}**" if entry["kind"] == "E" else number
             lines.append(f"| {number} {entry['says']} | {entry['right']} |")
     return "\n".join(lines)
 
@@ -225,5 +228,5 @@ def rest_table() -> str:
 
 def where_list(*rows: str) -> str:
     """Say for some mistakes of the sources where the chapters take them up."""
-    items = [f"**{row}** {'; '.join(links(row)) or 'here only'}" for row in rows]
-    return "*In the course:* " + " · ".join(items)
+    items = [f"- **{row}**: {'; '.join(links(row)) or 'here only'}" for row in rows]
+    return "\n".join(["*In the course:*", "", *items])
