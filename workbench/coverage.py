@@ -216,13 +216,14 @@ def errata_table() -> str:
 
 
 def rest_table() -> str:
-    """What is left out, misspelt or right after all."""
-    lines = ["| it says | right is | where |", "|---|---|---|"]
+    """What is left out, misspelt or right after all, and where more is said."""
+    lines = ["| it says | right is |", "|---|---|"]
     for row, entry in load("errata").items():
         if entry["kind"] not in TOLD:
-            says = f"**{row}** ({KINDS[entry['kind']]}) {entry['says']}"
-            where = "; ".join(links(row)) or "here"
-            lines.append(f"| {says} | {entry['right']} | {where} |")
+            says = f"**{row}** {entry['says']} *({KINDS[entry['kind']]})*"
+            more = [each for each in links(row) if "(#disagreements-rest)" not in each]
+            right = "; see ".join(filter(None, [entry["right"], ", ".join(more)]))
+            lines.append(f"| {says} | {right} |")
     return "\n".join(lines)
 
 
