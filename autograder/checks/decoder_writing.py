@@ -332,13 +332,7 @@ def repaired_epoch(
         if not (
             expect.close(got, losses, DEEP) and expect.close(after, weights, 10 * DEEP)
         ):
-            for name, answer, why in EPOCH_CANDIDATES:
-                value, moved = answer(epoch)
-                if expect.close(got, value, DEEP) and expect.close(
-                    after, moved, 10 * DEEP
-                ):
-                    say = _differing(got, losses, after, weights)
-                    _refuse(name, why, on=on, **say)
+            _name_epoch(epoch, got, losses, after, weights, on)
             averaged = expect.close(got, [sum(losses[: i + 1]) for i in range(3)], DEEP)
             why = "Each entry is the loss of its own batch, not the sum so far."
             say = {"on": on, "got": show(got), "expected": show(losses)}
@@ -347,6 +341,25 @@ def repaired_epoch(
         expect.equal(got, losses, **say)
         say = {"on": on, "what": "the weights after the epoch", "tolerance": 10 * DEEP}
         expect.equal(after, weights, **say)
+
+
+def _name_epoch(epoch, got, losses, after, weights, on: str) -> None:
+    """Raise for the known mistake that leads to these losses and these weights."""
+    say = _differing(got, losses, after, weights)
+    epoch.wanted = got
+    for name, answer, why in EPOCH_CANDIDATES:
+        try:
+            value, moved = answer(epoch)
+        except (RuntimeError, ValueError):
+            continue
+        if expect.close(got, value, DEEP) and expect.close(after, moved, 10 * DEEP):
+            _refuse(name, why, on=on, **say)
+    why = (
+        "The first step of Adam has the length of the rate in every weight. Here plain "
+        "gradient descent is asked for, torch.optim.SGD."
+    )
+    adam = expect.close(got, epoch.adam(), 1e-3)
+    _refuse_if(adam, "Adam in place of gradient descent", why, on=on, **say)
 
 
 def _small_transformers(
@@ -629,6 +642,26 @@ def _beam_case(table, language, given, kind: str, expected=None) -> Case:
     return Case(on, (_model(table, language), *given), expected, (language, *given))
 
 
+def _telling_case(
+    table: StudentModule, generator: torch.Generator, number: int, answer: Callable
+) -> Case:
+    """Draw a search on which a known mistake gives another result."""
+    size, begin, width = 4 + number % 3, 1 + number % 4, 2 + number % 2
+    for attempt in range(300):
+        alpha = (0.0, 1.0, 0.7)[(number + attempt) % 3]
+        end = (0.5, -0.5, 1.0)[(number + attempt // 3) % 3]
+
+        def given(alpha=alpha):
+            prefix = [_whole(generator, size - 1) for _ in range(begin)]
+            return prefix, size - 1, width, begin + 3 + number % 2, alpha
+
+        language, drawn = _clear_search(generator, size, end, 1.5, given)
+        expected = beam(language, *drawn)
+        if not expect.close(answer(language, *drawn), expected, 1e-3):
+            break
+    return _beam_case(table, language, drawn, f"a table for {size} tokens", expected)
+
+
 @chapter.check(section="decoder-beam")
 def beam_search(student: StudentFunction, table: StudentModule, seed: int = 0) -> None:
     """Check by hand, against all texts by brute force, against greedy, and between."""
@@ -655,18 +688,8 @@ def beam_search(student: StudentFunction, table: StudentModule, seed: int = 0) -
         drawn = prefix, 5, 1, 9, 0.0
         kind = "a beam of one: greedy"
         cases.append(_beam_case(table, language, drawn, kind, (ids, score)))
-    for number in range(24):
-        size, begin = 4 + number % 3, 1 + number % 4
-        alpha = (0.0, 1.0, 0.7)[(number + number // 3) % 3]
-
-        def given(number=number, size=size, begin=begin, alpha=alpha):
-            prefix = [_whole(generator, size - 1) for _ in range(begin)]
-            limit = begin + 3 + number % 2
-            return prefix, size - 1, 2 + number % 2, limit, alpha
-
-        end = (0.5, -0.5, 1.0)[number % 3]
-        language, drawn = _clear_search(generator, size, end, 1.5, given)
-        cases.append(_beam_case(table, language, drawn, f"a table for {size} tokens"))
+    for number, (_, answer, _) in enumerate(BEAM_CANDIDATES):
+        cases.append(_telling_case(table, generator, number, answer))
     say = {"what": "the best hypothesis", "tolerance": DEEP}
     try:
         _judge(student, cases, BEAM_CANDIDATES, form=_expect_hypothesis, **say)
@@ -910,8 +933,8 @@ def attend_cached(student: StudentFunction, seed: int = 0) -> None:
         cases.append(Case(on, (zeros, zeros, values, pieces), expected))
     right = [float(each[0][0, 0, -1, 0]) for each in cases[0].expected]
     assert right == [4.0, 6.0, 5.0]
-    b, h, d = _sizes(generator, 3)
-    for pieces in ([7], [1] * 6, [4, 1, 1], [2, 3, 4], [1, 5, 2]):
+    b, h, d = (torch.randperm(3, generator=generator) + 2).tolist()
+    for pieces in ([6], [1] * 5, [4, 1, 1], [2, 3, 2]):
         shape = b, h, sum(pieces), d
         q, k, v = (1.5 * _normal(generator, *shape) for _ in range(3))
         on = f"a text of q, k, v {shape}, fed in pieces of {pieces}"
@@ -966,13 +989,15 @@ def _step(student: StudentFunction, given: tuple) -> Data:
         return student(*given)
     except StudentError as error:
         q, _, _, cache = given
-        say = {"on": error.call, "got": describe_error(error)}
+        old = 0 if cache is None else cache["k"].shape[-2]
+        on = f"q {tuple(q.shape)}, a cache of {old} positions"
+        say = {"on": on, "got": describe_error(error)}
         if cache is None and error.kind in ("TypeError", "AttributeError"):
             why = "At the beginning there is no cache: test `cache is not None` first."
             if "NoneType" in error.text:
                 _refuse("the first call has no cache", why, **say)
         if cache is not None and error.kind == "RuntimeError":
-            fits = "except in dimension" in error.text
+            fits = "except in dimension" in error.text or "batch2" in error.text
             why = (
                 "Keys of different lengths can only be joined along the axis of the "
                 "positions, the last but one: dim=-2."
@@ -981,7 +1006,7 @@ def _step(student: StudentFunction, given: tuple) -> Data:
             sizes = "must match the size" in error.text or "shape" in error.text
             why = (
                 "The mask has a row for each new token and a column for each token, "
-                f"here ({q.shape[-2]}, {q.shape[-2] + cache['k'].shape[-2]}). A causal "
+                f"here ({q.shape[-2]}, {q.shape[-2] + old}). A causal "
                 "mask of the new tokens alone knows nothing of the past: take the last "
                 "rows of that of the whole length."
             )
