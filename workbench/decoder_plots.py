@@ -37,7 +37,7 @@ def stations() -> None:
     line(ax, (1.5, 1.17), (1.5, 1.5), (4.5, 1.5), color=COLORS["key"])
     arrow(ax, (4.5, 1.5), (4.5, 1.18), COLORS["key"])
     ax.text(3, 1.55, "keys and values", color=COLORS["key"], ha="center", fontsize=10)
-    line(ax, (6, 0.33), (6, -0.5), (3, -0.5), color=COLORS["output"])
+    line(ax, (6, -0.27), (6, -0.5), (3, -0.5), color=COLORS["output"])
     arrow(ax, (3, -0.5), (3, -0.28), COLORS["output"])
     text = "what was written is read again"
     ax.text(4.5, -0.46, text, color=COLORS["output"], ha="center", fontsize=9)
@@ -91,7 +91,7 @@ def layer() -> None:
     ax.text(4.4, -0.3, "memory\n(T_src)", ha="center", va="top", **style)
     ax.text(2.12, 3.55, "Q", va="center", color=COLORS["query"], fontsize=10)
     ax.text(3.2, 1.1, "causal\nmask", va="center", color=COLORS["query"], fontsize=10)
-    ax.text(3.2, 4.75, "padding\nmask", va="center", **style)
+    ax.text(3.2, 3.5, "padding\nmask", va="center", **style)
     ax.text(0, -0.3, "target\n(T_tgt)", ha="center", va="top", color=STREAM)
     arrow(ax, (0, 8.9), (0, 9.3))
     ax.text(0, 9.4, "Z′", ha="center", color=STREAM)
