@@ -234,7 +234,7 @@ class Language:
 
     def logits(self, ids: list[int]) -> torch.Tensor:
         """Return the logits of each position, (t, V)."""
-        return self.table[ids].double() + self.start[ids[0]].double()
+        return (self.table[ids] + self.start[ids[0]]).double()
 
 
 Draft = tuple[float, list[int]]  # the sum of a hypothesis, its ids
@@ -352,6 +352,14 @@ def beam(
     ``first`` stops with the first that ends. ``pool`` is what is chosen from. ``gaps``
     is filled with how clear each choice was.
     """
+    known: dict[tuple[int, int], list[float]] = {}
+
+    def row(ids: list[int]) -> list[float]:
+        ends = ids[0], ids[-1]
+        if ends not in known:
+            known[ends] = gains(language.logits(ids)[-1]).tolist()
+        return known[ends]
+
     alive: list[Draft] = [(start, list(prefix))]
     finished: list[Draft] = []
     while alive and len(alive[0][1]) < limit and not (first and finished):
@@ -360,9 +368,7 @@ def beam(
             sorted(
                 (
                     (total + gain, [*ids, token])
-                    for token, gain in enumerate(
-                        gains(language.logits(see(ids))[-1]).tolist()
-                    )
+                    for token, gain in enumerate(row(see(ids)))
                 ),
                 reverse=True,
             )
