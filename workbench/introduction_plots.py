@@ -137,7 +137,7 @@ def _tower(ax: Axes, x: float, low: float, names: Sequence[tuple[str, int]]) -> 
 
 def whole_model() -> None:
     """Draw encoder and decoder with every box named as its class in the course."""
-    _, ax = plt.subplots(figsize=(7.0, 9.0))
+    _, ax = plt.subplots(figsize=(6.2, 8.4))
     left, right, low = 1.8, 6.5, 2.5
     for x, ids in ((left, "source ids"), (right, "target ids, moved right")):
         ax.text(x, -0.05, ids, ha="center", va="center", color=INK)
@@ -182,7 +182,7 @@ def whole_model() -> None:
     arrow(ax, (right, end + 2.22), (right, end + 2.58))
     ax.text(right, end + 3.3, "next token", ha="center", color=INK)
     _beside(ax, left, end)
-    ax.set(xlim=(-0.45, 8.65), ylim=(-0.3, 12.9))
+    ax.set(xlim=(-0.3, 8.75), ylim=(-0.3, 12.9))
     ax.axis("off")
     plt.show()
 
@@ -277,7 +277,7 @@ def families(masks: dict[str, Any]) -> None:
     Args:
         masks: name of a family -> its mask, boolean (T_tgt, T_src).
     """
-    _, axes = plt.subplots(2, 3, figsize=(6.8, 4.4), height_ratios=[1, 1.35])
+    _, axes = plt.subplots(2, 3, figsize=(6.8, 3.7), height_ratios=[1, 2.1])
     for column, (name, mask) in enumerate(masks.items()):
         ax = axes[0, column]
         ax.set_title(name, fontsize=11)
@@ -292,7 +292,7 @@ def families(masks: dict[str, Any]) -> None:
             ax.text(x, 0.75, tower, color=ink, ha="center", va="center", fontsize=10)
         if "encoder" in name and "decoder" in name:
             arrow(ax, (1.02, 0.75), (1.58, 0.75), lw=2)
-        ax.set(xlim=(-1.3, 3.9), ylim=(-0.5, 2.0), aspect="equal")
+        ax.set(xlim=(-1.3, 3.9), ylim=(-0.1, 1.7), aspect="equal")
         ax.axis("off")
         ax = axes[1, column]
         ax.imshow(as_array(mask).astype(float), WEIGHTS, vmin=0, vmax=1.4)
