@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).resolve().parents[1]
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
@@ -16,12 +17,16 @@ sys.path.insert(0, str(ROOT / "solutions"))
 SPREAD = {"test_bad_answers", "test_interface", "test_mistakes", "test_notebooks"}
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Keep the tests of any other file together, on one worker."""
-    for item in items:
-        if item.path.stem not in SPREAD:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+class ByFile(LoadScopeScheduling):
+    """Keep the tests of a file together on one worker, but for the files of SPREAD."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::")[0]
+        return nodeid if Path(file).stem in SPREAD else file
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return ByFile(config, log)
 
 
 def _fail_if_skipped(report):

@@ -78,8 +78,8 @@ def through_a_view(answer, *args, **kwargs):
     value = answer(*args, **kwargs)
     for arg in args:
         if isinstance(arg, torch.Tensor):
-            view = arg.detach().view(-1)
-            view[0] = ~view[0] if view.dtype == torch.bool else view[0] + 1
+            view, first = arg.detach(), (0,) * arg.ndim
+            view[first] = ~view[first] if view.dtype == torch.bool else view[first] + 1
     return value
 
 
