@@ -25,6 +25,7 @@ class ByFile(LoadScopeScheduling):
         return nodeid if Path(file).stem in SPREAD else file
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     return ByFile(config, log)
 
