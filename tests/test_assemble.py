@@ -84,6 +84,19 @@ def test_what_is_written_is_checked_and_what_is_not_is_named(tmp_path, capsys) -
     assert code(out / "transformer" / "attention.py") == reference
 
 
+def test_what_a_later_hand_out_brings_fills_an_earlier_chapter(
+    tmp_path, monkeypatch
+) -> None:
+    """Students without solutions/ get the reference of chapter 4 with chapter 5."""
+    monkeypatch.setattr(assemble.importlib.util, "find_spec", lambda name: None)
+    for chapter in (CHAPTER, "05_multi_head_attention"):
+        generator.write_handout(chapter, tmp_path / "mine" / chapter)
+    out = tmp_path / "out"
+    assert assemble.run([tmp_path / "mine"], out, fill=True, check=False) == 1
+    reference = code(ROOT / "solutions" / "transformer" / "attention.py")
+    assert code(out / "transformer" / "attention.py") == reference
+
+
 def test_bad_input_is_named(tmp_path) -> None:
     with pytest.raises(assemble.BadInput, match="no such file"):
         assemble.run([tmp_path / "missing"], tmp_path)

@@ -174,6 +174,7 @@ def test_grading_again_keeps_what_was_graded_by_hand(alone) -> None:
     after = sample_class.read_grades(alone)
     key = student, CHAPTER
     assert float(after[key]["score"]) == float(before[key]["score"]) + 3
+    assert f"graded by hand before, to be confirmed: {exercise}" in after[key]["reason"]
     row = after["kenji.sato", CHAPTER]
     assert (row["status"], row["score"]) == ("ungraded", "")
     page = (alone / "feedback" / "kenji.sato" / f"{CHAPTER}.html").read_text("utf-8")

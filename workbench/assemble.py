@@ -69,11 +69,12 @@ def run(paths: list[Path], out: Path, *, fill: bool = False, check: bool = True)
     package = out / PACKAGE
     package.mkdir(parents=True, exist_ok=True)
     (package / "__init__.py").write_text('"""My own parts of a Transformer."""\n')
+    beside = [each.path.parent / PACKAGE for each in chapters]
     for chapter in tqdm(chapters, desc="notebooks", unit="notebook", disable=not check):
         if check:
             run_checks(chapter, package)
         if fill:
-            fill_from_reference(chapter)
+            fill_from_reference(chapter, beside)
         text = module_text(chapter)
         (package / f"{chapter.module}.py").write_text(text, encoding="utf-8")
     print_table(chapters)
@@ -208,9 +209,13 @@ def _exercise_of(grade_id: str) -> str:
 # --- filling and writing --------------------------------------------------------------
 
 
-def fill_from_reference(chapter: Chapter) -> None:
-    """Replace what is missing or wrong by the reference's definitions of that name."""
-    definitions = _reference(chapter)
+def fill_from_reference(chapter: Chapter, beside: list[Path]) -> None:
+    """Replace what is missing or wrong by the reference's definitions of that name.
+
+    A chapter's reference is handed out with the chapters after it, so it is looked for
+    in every transformer/ in ``beside``.
+    """
+    definitions = _reference(chapter, beside)
     for part in chapter.parts:
         if part.exercise and part.state in (WRONG, UNWRITTEN, UNREADABLE):
             names = part.names or _names_to_fill(chapter, part)
@@ -232,9 +237,9 @@ def _names_to_fill(chapter: Chapter, part: Part) -> list[str]:
     return []
 
 
-def _reference(chapter: Chapter) -> dict[str, str]:
-    """The definitions of the chapter's module beside the notebook, or installed."""
-    places = [chapter.path.parent / PACKAGE]
+def _reference(chapter: Chapter, beside: list[Path]) -> dict[str, str]:
+    """The definitions of the chapter's module beside a notebook, or installed."""
+    places = [chapter.path.parent / PACKAGE, *beside]
     spec = importlib.util.find_spec(PACKAGE)
     places += map(Path, spec.submodule_search_locations or []) if spec else []
     for place in places:

@@ -91,6 +91,7 @@ def _why(done: dict, job: Path) -> str:
 
 def _read_scores(task: Task, result: Result, course: Course) -> None:
     by_hand: list[str] = []
+    again: list[str] = []  # nbgrader keeps the points, and asks for a second look
     with course.gradebook() as gradebook:
         handed_in = gradebook.find_submission(task.chapter, task.student)
         for notebook in handed_in.notebooks:
@@ -102,12 +103,15 @@ def _read_scores(task: Task, result: Result, course: Course) -> None:
                 entry["score"] += grade.score or 0.0
                 entry["points"] += grade.max_score
                 if grade.needs_manual_grade:
-                    by_hand.append(exercise)
+                    points_given = grade.manual_score is not None
+                    (again if points_given else by_hand).append(exercise)
         result.row = _row(handed_in)
     result.status = GRADED
     parts = []
     if by_hand:
         parts.append(f"to be graded by hand: {', '.join(by_hand)}")
+    if again:
+        parts.append(f"graded by hand before, to be confirmed: {', '.join(again)}")
     if result.repairs:
         parts.append(f"repaired: {'; '.join(result.repairs)}")
     result.reason = ". ".join(parts)

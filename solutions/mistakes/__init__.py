@@ -45,5 +45,10 @@ _entries: dict[str, list[Entry]] = {}
 
 
 def entries(module: str) -> list[Entry]:
-    """Return the entries of one module of the bank, in order of definition."""
-    return _entries.get(module, [])
+    """Return the entries of one module of the bank, and of its parts `<module>_…`."""
+    return [
+        entry
+        for name, found in _entries.items()
+        if name == module or name.startswith(module + "_")
+        for entry in found
+    ]

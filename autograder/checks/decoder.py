@@ -1,0 +1,1132 @@
+"""Checks of chapter 7, the decoder.
+
+The oracles are PyTorch's own layers, stacks and losses with the same weights, values
+worked out by hand, and properties. A known mistake is found by computing what it would
+give on the same input. How a model writes is checked in decoder_writing.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from autograder import expect
+from autograder.checks.decoder_mistakes import (
+    DecoderParts,
+    LanguageModel,
+    Model,
+    adam_candidates,
+    decoder_candidates,
+    decoder_layer_candidates,
+    decoder_only_candidates,
+    dropped_layer_candidates,
+    final_norm,
+    last_candidates,
+    mask_candidates,
+    positions,
+    rate_candidates,
+    run_stack,
+    sequence_loss_candidates,
+    shift_candidates,
+    transformer_candidates,
+)
+from autograder.checks.decoder_writing import (
+    attend_cached,
+    beam_search,
+    bleu,
+    filter_logits,
+    find_bugs,
+    greedy_decode,
+    perplexity,
+    repaired_epoch,
+    sample_next,
+)
+from autograder.checks.encoder import (
+    ACTIVATIONS,
+    _draw_state,
+    _encoder_shapes,
+    _expect_finite,
+    _expect_gradients,
+    _expect_no_pair,
+    _expect_parameters,
+    _expect_tensors,
+    _layer_shapes,
+    _masks,
+    _mistakes,
+    _normal,
+    _pair_named,
+    _random,
+    _refuse,
+    _refuse_if,
+    _to_torch,
+    _torch_encoder,
+    _torch_mask,
+)
+from autograder.checks.encoder_mistakes import State, under
+from autograder.expect import Chapter, Mistake, describe_error, show
+from autograder.interface import (
+    Data,
+    StudentError,
+    StudentFunction,
+    StudentInstance,
+    StudentModule,
+)
+
+__all__ = [
+    "adam_settings",
+    "attend_cached",
+    "beam_search",
+    "bleu",
+    "decoder",
+    "decoder_layer",
+    "decoder_layer_from_torch",
+    "decoder_mask",
+    "decoder_only",
+    "filter_logits",
+    "find_bugs",
+    "greedy_decode",
+    "last_real",
+    "noam_rate",
+    "perplexity",
+    "repaired_epoch",
+    "sample_next",
+    "sequence_loss",
+    "shift_right",
+    "transformer",
+]
+
+chapter = Chapter(7, "07_decoder")
+
+DEEP = 3e-5  # tolerance of what has gone through several matrices in float32
+DEEPER = 2e-4  # and through several layers
+
+
+def _draw_sizes(generator: torch.Generator) -> tuple[int, ...]:
+    """Draw the batch, both lengths, heads, d, d_ff and layers, all different."""
+    b, t, s = (torch.randperm(4, generator=generator)[:3] + 4).tolist()
+    heads = 2 + int(torch.randint(2, (), generator=generator))
+    return b, t, s, heads, 6 * heads, 6 * heads + 5, 5 - heads
+
+
+def _kinds(generator: torch.Generator, b: int, t: int, s: int) -> list[tuple]:
+    """Draw pairs of masks: mask and memory_mask, each of which may be None."""
+    causal, _, pairs = _masks(generator, b, t)
+    _, memory_mask, _ = _masks(generator, b, s)
+    return [(None, None), (causal, None), (None, memory_mask), (pairs, memory_mask)]
+
+
+# --- the mask -------------------------------------------------------------------------
+
+
+@chapter.check(section="decoder-mask")
+def decoder_mask(student: StudentFunction, seed: int = 0) -> None:
+    """The example by hand, both rules at several sizes, compared entry by entry."""
+    generator = _random(seed)
+    b, t, *_ = _draw_sizes(generator)
+    drawn = torch.randint(1, t, (b,), generator=generator)
+    drawn[1] = t
+    # the widest first, where all mistakes differ
+    cases = (drawn, t + 2), (drawn, t), (torch.tensor([2, 3]), 3)
+    for lengths, width in (*cases, (torch.tensor([1]), 1)):
+        on = f"lengths {lengths.tolist()}, max_length {width}"
+        got = student(lengths, width)
+        expected = torch.zeros(len(lengths), width, width, dtype=torch.bool)
+        for sentence, length in enumerate(lengths.tolist()):
+            for query in range(width):
+                expected[sentence, query, : min(query + 1, length)] = True
+        floats = isinstance(got, torch.Tensor) and got.dtype != torch.bool
+        if floats and got.shape == expected.shape and width > 1:
+            say = {"on": on, "got": f"{got.dtype}", "expected": "torch.bool"}
+            hidden = (got < -1e3) == ~expected
+            why = (
+                "Masks are boolean in this course: True allows. Attention turns them "
+                "into -inf on the scores itself."
+            )
+            name = "a mask to be added in place of a boolean one"
+            _refuse_if(bool(hidden.all()), name, why, **say)
+            name = "numbers in place of booleans"
+            why = "1 and 0 are no booleans, and ~1 is -2. Combine boolean masks with &."
+            _refuse_if(expect.close(got, expected), name, why, **say)
+        found = _mistakes(mask_candidates(lengths, width)) if width > 1 else ()
+        expect.equal(got, expected, on=on, what="the mask", mistakes=found)
+
+
+# --- the layer ------------------------------------------------------------------------
+
+
+def _decoder_layer_shapes(d: int, d_ff: int) -> dict[str, tuple[int, ...]]:
+    encoder = _layer_shapes(d, d_ff)
+    attention = under("attention.", encoder)
+    shapes = {f"self_attention.{name}": shape for name, shape in attention.items()}
+    shapes |= {f"cross_attention.{name}": shape for name, shape in attention.items()}
+    shapes |= {k: v for k, v in encoder.items() if not k.startswith("attention.")}
+    return shapes | {"norm_3.gamma": (d,), "norm_3.beta": (d,)}
+
+
+def _layer_to_torch(state: State) -> State:
+    """Rename the parameters of one layer to those of nn.TransformerDecoderLayer."""
+    rest = {k: v for k, v in state.items() if "attention" not in k}
+    result = _to_torch(rest | _own("self_attention.", state))
+    cross = _to_torch(rest | _own("cross_attention.", state))
+    for name, value in under("self_attn.", cross).items():
+        result[f"multihead_attn.{name}"] = value
+    result["norm3.weight"] = state["norm_3.gamma"]
+    result["norm3.bias"] = state["norm_3.beta"]
+    return result
+
+
+def _own(prefix: str, state: State) -> State:
+    return {f"attention.{name}": x for name, x in under(prefix, state).items()}
+
+
+def _torch_layer(d, heads, d_ff, pre, activation) -> nn.TransformerDecoderLayer:
+    return nn.TransformerDecoderLayer(
+        d, heads, d_ff, 0.0, activation, batch_first=True, norm_first=pre
+    )
+
+
+def _torch_masks(mask, memory_mask, x: torch.Tensor, heads: int) -> dict:
+    """Write both masks as PyTorch's decoder takes them: True hides."""
+    hidden = None if memory_mask is None else ~memory_mask[:, 0]
+    return {
+        "tgt_mask": _torch_mask(mask, x, heads),
+        "memory_key_padding_mask": hidden,
+    }
+
+
+def _call(layer, x, memory, mask, memory_mask) -> Data:
+    """Call a layer or a stack; name no mask where there is none."""
+    if mask is None and memory_mask is None:
+        return layer(x, memory)
+    return layer(x, memory, mask, memory_mask)
+
+
+@contextlib.contextmanager
+def _lengths_named(
+    layer: StudentInstance, x, memory, masks, candidates: Callable, say: str
+) -> Iterator[None]:
+    """Name the mistake behind a call that fails where T_src is not T_tgt.
+
+    The call is repeated with as many source tokens as target tokens; ``candidates``
+    are computed on that.
+    """
+    try:
+        yield
+    except StudentError as error:
+        if error.kind not in ("RuntimeError", "IndexError", "ValueError"):
+            raise
+        t = x.shape[1]
+        mask, memory_mask = masks
+        repeated = torch.arange(t) % memory.shape[1]
+        square = memory[:, repeated]
+        if memory_mask is not None:
+            memory_mask = memory_mask[..., repeated]
+        try:
+            got = _call(layer, x, square, mask, memory_mask)
+        except StudentError:
+            raise error from None
+        said = f"{error.kind}: {describe_error(error)}"
+        found = _mistakes(candidates(square, mask, memory_mask))
+        for mistake in found:
+            if expect.close(got, mistake.value, DEEPER):
+                _refuse(mistake.name, mistake.why, on=say, got=said)
+        why = (
+            "With as many source tokens as target tokens the same call succeeds. Both "
+            "sentences have their own length: cross-attention gives a row for each "
+            "query, so its result always fits the stream it is added to."
+        )
+        name = "works only if both sentences have one length"
+        _refuse(name, why, on=say, got=said)
+
+
+@contextlib.contextmanager
+def _masks_named(mask, memory_mask) -> Iterator[None]:
+    """Name the mistake behind a call that fails only when there is a mask."""
+    try:
+        yield
+    except StudentError as error:
+        given = mask is not None or memory_mask is not None
+        if given and error.kind in ("RuntimeError", "TypeError"):
+            why = (
+                "Without masks the same call succeeds. Probably a mask stands in the "
+                "second place of attention, which belongs to x_kv: write mask=mask."
+            )
+            said = f"{error.kind}: {describe_error(error)}"
+            _refuse("fails as soon as there is a mask", why, on=error.call, got=said)
+        raise
+
+
+def _special_of_layer(missing: set, extra: set) -> Iterator[tuple[bool, str, str]]:
+    parts = {name.partition(".")[0] for name in missing}
+    alone = bool(missing) and not extra
+    why = (
+        "A decoder layer has two attentions, self_attention and cross_attention, each "
+        "with its own parameters."
+    )
+    one = alone and parts in ({"cross_attention"}, {"self_attention"})
+    yield one, "one attention for both", why
+    why = "Each of the three branches has a norm of its own: norm_1, norm_2, norm_3."
+    norms = alone and all(part.startswith("norm_") for part in parts)
+    yield norms, "fewer than three norms", why
+    why = "Build the norms from your own LayerNorm of exercise 6.1."
+    torchs = {"norm_1.weight", "norm_2.weight", "norm_3.weight"}
+    yield torchs <= extra, "nn.LayerNorm in place of LayerNorm", why
+    why = "Build both attentions from your own MultiHeadAttention of exercise 5.5."
+    names = {"self_attention.in_proj_weight", "cross_attention.in_proj_weight"}
+    yield bool(names & extra), "PyTorch's attention in place of your own", why
+    why = f"The layer lacks {' and '.join(sorted(parts))}."
+    yield alone, "a submodule is missing", why
+
+
+@chapter.check(section="decoder-layer")
+def decoder_layer(student: StudentModule, seed: int = 0) -> None:
+    """PyTorch's values with the same weights, both orders, masks, dropout."""
+    generator = _random(seed)
+    b, t, s, heads, d, d_ff, _ = _draw_sizes(generator)
+    shapes = _decoder_layer_shapes(d, d_ff)
+    on = f"DecoderLayer(d_model={d}, heads={heads}, d_ff={d_ff})"
+    _expect_parameters(student.build(d, heads, d_ff), shapes, on, _special_of_layer)
+    x = _normal(generator, b, t, d) + 0.3
+    memory = 2 * _normal(generator, b, s, d) - 0.2
+    for pre, activation in ((False, "relu"), (True, "relu"), (True, "gelu")):
+        where = f"{on}, norm_first={pre}, activation={activation!r}"
+        layer = student.build(d, heads, d_ff, 0.0, pre, activation)
+        state = _draw_state(generator, shapes)
+        layer.load_state_dict(state)
+        right = _torch_layer(d, heads, d_ff, pre, activation)
+        right.load_state_dict(_layer_to_torch(state))
+        parts = DecoderParts(state, heads, ACTIVATIONS[activation])
+
+        def known(memory, mask, memory_mask, parts=parts, pre=pre):
+            return decoder_layer_candidates(x, memory, parts, mask, memory_mask, pre)
+
+        for masks in _kinds(generator, b, t, s):
+            say = _say_masks(f"{where}, x {(b, t, d)}, memory {(b, s, d)}", *masks)
+            with (
+                _pair_named(),
+                _masks_named(*masks),
+                _lengths_named(layer, x, memory, masks, known, say),
+            ):
+                got = _call(layer, x, memory, *masks)
+            _expect_no_pair(got, say)
+            with torch.no_grad():
+                expected = right(x, memory, **_torch_masks(*masks, x, heads))
+            found = _mistakes(known(memory, *masks))
+            expect.equal(got, expected, on=say, mistakes=found, tolerance=DEEP)
+        one = right(x[0], memory[0]).detach()
+        say = f"{where}, x {(t, d)}, memory {(s, d)}"
+        expect.equal(layer(x[0], memory[0]), one, on=say, tolerance=DEEP)
+        _expect_dropout_in_branches(
+            student, (d, heads, d_ff), state, parts, x, memory, pre, activation, where
+        )
+        _expect_blind_to_the_future(layer, x, memory, where)
+    _expect_layer_gradient(layer, right, x, memory, where)
+
+
+def _say_masks(on: str, mask, memory_mask) -> str:
+    if mask is not None:
+        on += f", mask {tuple(mask.shape)}"
+    if memory_mask is not None:
+        on += f", memory_mask {tuple(memory_mask.shape)}"
+    return on
+
+
+def _expect_blind_to_the_future(layer, x, memory, on: str) -> None:
+    """Expect derivatives by later inputs that are exactly 0, not only small."""
+    t = x.shape[1]
+    causal = torch.ones(t, t).tril().bool()
+    cotangent = torch.zeros_like(x)
+    cotangent[:, t // 2] = x[:, 0]
+    found = layer.gradients(x, memory, causal, cotangent=cotangent).inputs[0]
+    _expect_gradients({"x": found}, on)
+    later = found[:, t // 2 + 1 :].abs().max().item()
+    expect.true(
+        later == 0,
+        "an output depends on a later token",
+        on=f"{on}, causal mask {(t, t)}; the derivative of output {t // 2} by inputs "
+        "after it",
+        got=f"up to {later:.3g}",
+        expected="exactly 0",
+        why="Only self-attention mixes rows, and its mask is triangular. Does another "
+        "step mix them, such as a mean over the sentence?",
+        mistake="an output depends on a later token",
+        section="decoder-causality",
+    )
+
+
+def _expect_layer_gradient(layer, right, x, memory, on: str) -> None:
+    cotangent = x.flip(0).contiguous()
+    found = layer.gradients(x, memory, wrt=(0, 1), cotangent=cotangent)
+    inputs = {"x": found.inputs[0], "the memory": found.inputs[1]}
+    _expect_gradients({**inputs, **found.parameters}, on)
+    sources = [value.clone().requires_grad_() for value in (x, memory)]
+    value = (right(*sources) * cotangent).sum()
+    for name, wanted in zip(inputs, torch.autograd.grad(value, sources), strict=True):
+        what = f"the gradient with respect to {name}"
+        expect.equal(inputs[name], wanted, on=on, what=what, tolerance=1e-4)
+
+
+def _expect_dropout_in_branches(
+    student, sizes, state, parts, x, memory, pre, activation, on
+) -> None:
+    """With a probability of 1, dropout shows where it stands, without any chance."""
+    layer = student.build(*sizes, 1.0, pre, activation)
+    layer.load_state_dict(state)
+    layer.train(True)
+    where = f"{on}, dropout=1 in training: all branches give zeros"
+    dropped = x
+    for i in () if pre else (1, 2, 3):
+        dropped = parts.norm(i, dropped)
+    found = _mistakes(dropped_layer_candidates(x, memory, parts, pre))
+    got = layer(x, memory)
+    expect.equal(got, dropped, on=where, mistakes=found, tolerance=DEEP)
+    layer.train(False)
+    got, where = layer(x, memory), f"{on}, dropout=1 in evaluation: nothing is dropped"
+    undropped = student.build(*sizes, 0.0, pre, activation)
+    undropped.load_state_dict(state)
+    why = (
+        "After model.eval() nothing may be dropped. nn.Dropout knows; F.dropout has to "
+        "be told: training=self.training."
+    )
+    still = Mistake("dropout active in evaluation", dropped, why)
+    right = undropped(x, memory)
+    expect.equal(got, right, on=where, mistakes=[still], tolerance=DEEP)
+
+
+@chapter.check(section="decoder-torch")
+def decoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
+    """Twenty-six names, each with the tensor that belongs there."""
+    generator = _random(seed)
+    *_, d, d_ff, _ = _draw_sizes(generator)
+    expected = _draw_state(generator, _decoder_layer_shapes(d, d_ff))
+    theirs = _layer_to_torch(expected)
+    theirs = {name: value.contiguous() for name, value in theirs.items()}
+    on = f"the state dict of an nn.TransformerDecoderLayer with d={d}, d_ff={d_ff}"
+    try:
+        got = student(theirs)
+    except StudentError as error:
+        if error.kind == "KeyError" and "in_proj" in error.text:
+            why = (
+                "attention_from_torch wants the names of nn.MultiheadAttention, "
+                "without the prefix: 'in_proj_weight', not 'self_attn.in_proj_weight'."
+            )
+            said = describe_error(error)
+            _refuse("a prefix is not cut off", why, on=on, got=said)
+        raise
+    expect.true(
+        isinstance(got, dict),
+        "the result is not a dict",
+        on=on,
+        got=show(got),
+        expected="a dict of 26 tensors",
+        why="The function ends without `return`." if got is None else "",
+    )
+    missing = [name for name in expected if name not in got]
+    extra = [str(name) for name in got if name not in expected]
+    say = {
+        "on": on,
+        "got": f"{len(got)} names, among them {', '.join(extra[:4]) or '…'}",
+        "expected": f"26 names, among them {', '.join(missing[:4]) or 'no others'}",
+    }
+    cross = bool(missing) and all(name.startswith("cross_") for name in missing)
+    why = "multihead_attn is PyTorch's name of the cross-attention: translate it, too."
+    _refuse_if(cross and not extra, "cross-attention is left out", why, **say)
+    third = bool(missing) and all(name.startswith("norm_3.") for name in missing)
+    why = "A decoder layer has three norms: norm1, norm2, norm3."
+    _refuse_if(third and not extra, "norm_3 is left out", why, **say)
+    why = "Names of submodules and parameters are joined by a dot: self_attention.w_q."
+    _refuse_if("w_q" in extra, "a new prefix is missing", why, **say)
+    why = "Copy the biases as well: b_1 and b_2 of the network, beta of the norms."
+    biases = bool(missing) and not extra
+    biases = biases and all(".b_" in name or "beta" in name for name in missing)
+    _refuse_if(biases, "biases left out", why, **say)
+    if missing or extra:
+        why = "Compare the names with those of DecoderLayer(...).state_dict()."
+        _refuse("the result has other names", why, **say)
+    for name in ("w_q", "w_k", "w_v", "w_o"):
+        one, other = f"self_attention.{name}", f"cross_attention.{name}"
+        why = "self_attn is self_attention, multihead_attn is cross_attention."
+        swapped = expect.close(got[one], expected[other])
+        say = {"on": on, "got": f"{one} holds what belongs to {other}"}
+        _refuse_if(swapped, "the two attentions are exchanged", why, **say)
+    _expect_tensors(got, expected, on)
+
+
+# --- the stack ------------------------------------------------------------------------
+
+
+def _decoder_shapes(n: int, d: int, d_ff: int, pre: bool) -> dict:
+    layer = _decoder_layer_shapes(d, d_ff)
+    shapes = {f"layers.{i}.{k}": v for i in range(n) for k, v in layer.items()}
+    return shapes | ({"norm.gamma": (d,), "norm.beta": (d,)} if pre else {})
+
+
+def _torch_decoder(state: State, n: int, d, heads, d_ff, pre, activation) -> nn.Module:
+    """Build PyTorch's stack with the same parameters."""
+    layer = _torch_layer(d, heads, d_ff, pre, activation)
+    right = nn.TransformerDecoder(layer, n, nn.LayerNorm(d) if pre else None)
+    theirs = {}
+    for i in range(n):
+        own = _layer_to_torch(under(f"layers.{i}.", state))
+        theirs |= {f"layers.{i}.{name}": value for name, value in own.items()}
+    if pre:
+        theirs |= {"norm.weight": state["norm.gamma"], "norm.bias": state["norm.beta"]}
+    right.load_state_dict(theirs)
+    return right
+
+
+def _expect_stack_parameters(built: StudentInstance, shapes, n, pre, on) -> None:
+    state = built.state_dict()
+
+    def special(missing: set, extra: set) -> Iterator[tuple[bool, str, str]]:
+        final = {"norm.gamma", "norm.beta"}
+        kept = not any(name.startswith("layers.") for name in state)
+        why = (
+            "PyTorch looks for modules in attributes, and does not look into Python "
+            "lists: nn.ModuleList([...]). An optimiser would train nothing here."
+        )
+        yield kept, "the layers are in a Python list", why
+        repeated = {
+            name
+            for name in shapes
+            if name.startswith("layers.") and not name.startswith("layers.0.")
+        }
+        why = (
+            "All layers are one and the same object, with one set of parameters. Build "
+            "a new DecoderLayer for each number of range(layers)."
+        )
+        shared = repeated <= missing and repeated <= set(state)
+        yield shared, "one layer, repeated", why
+        why = (
+            "In pre-norm nothing normalises the stream itself, so it leaves the last "
+            "layer unnormalised: self.norm is a LayerNorm if norm_first."
+        )
+        yield pre and final <= missing, "no final norm in pre-norm", why
+        why = "In post-norm each layer ends with a norm already: nn.Identity()."
+        yield not pre and final <= extra, "final norm in post-norm", why
+        numbers = {name.split(".")[1] for name in state if name.startswith("layers.")}
+        why = f"{n} layers were asked for, and {len(numbers)} are there."
+        yield len(numbers) != n, "another number of layers", why
+        cross = bool(missing) and all(".cross_attention." in name for name in missing)
+        why = "The layers are DecoderLayers, with an attention to the memory."
+        yield cross, "layers without cross-attention", why
+
+    _expect_parameters(built, shapes, on, special)
+    first, second = (state[f"layers.{i}.self_attention.w_q"] for i in (0, 1))
+    why = (
+        "The layers are copies of one, with equal numbers. Draw each for itself: call "
+        "DecoderLayer once for each layer instead of copying one."
+    )
+    say = {"on": f"{on}, freshly built", "got": "equal self_attention.w_q in two"}
+    _refuse_if(torch.equal(first, second), "the layers start as copies", why, **say)
+
+
+@chapter.check(section="decoder-stack")
+def decoder(
+    student: StudentModule, layer_student: StudentModule, seed: int = 0
+) -> None:
+    """PyTorch's stack with the same weights, both orders, masks, dropout."""
+    with expect.relying_on(decoder_layer, layer_student):
+        _check_decoder(student, seed)
+
+
+@chapter.check(section="decoder-stack")
+def _decoder_alone(student: StudentModule, seed: int = 0) -> None:
+    _check_decoder(student, seed)
+
+
+def _check_decoder(student: StudentModule, seed: int) -> None:
+    generator = _random(seed)
+    b, t, s, heads, d, d_ff, n = _draw_sizes(generator)
+    x, memory = _normal(generator, b, t, d), 2 * _normal(generator, b, s, d)
+    for pre, activation in ((False, "relu"), (True, "gelu")):
+        sizes = n, d, heads, d_ff
+        on = (
+            f"Decoder(layers={n}, d_model={d}, heads={heads}, d_ff={d_ff}, "
+            f"norm_first={pre}, activation={activation!r})"
+        )
+        built = student.build(*sizes, 0.0, pre, activation)
+        shapes = _decoder_shapes(n, d, d_ff, pre)
+        _expect_stack_parameters(built, shapes, n, pre, on)
+        state = _draw_state(generator, shapes)
+        built.load_state_dict(state)
+        right = _torch_decoder(state, n, d, heads, d_ff, pre, activation)
+        function = ACTIVATIONS[activation]
+        layers = [
+            DecoderParts(under(f"layers.{i}.", state), heads, function)
+            for i in range(n)
+        ]
+        norm = final_norm(state, pre)
+
+        def known(memory, mask, memory_mask, layers=layers, norm=norm, pre=pre):
+            return decoder_candidates(x, memory, layers, norm, mask, memory_mask, pre)
+
+        for masks in _kinds(generator, b, t, s):
+            say = _say_masks(f"{on}, x {(b, t, d)}, memory {(b, s, d)}", *masks)
+            with _lengths_named(built, x, memory, masks, known, say):
+                got = _call(built, x, memory, *masks)
+            with torch.no_grad():
+                expected = right(x, memory, **_torch_masks(*masks, x, heads))
+            found = _mistakes(known(memory, *masks))
+            expect.equal(got, expected, on=say, mistakes=found, tolerance=DEEPER)
+        dropping = student.build(*sizes, 1.0, pre, activation)
+        dropping.load_state_dict(state)
+        dropping.train(True)
+        why = "Hand dropout on to DecoderLayer(d_model, heads, d_ff, dropout, ...)."
+        undropped = run_stack(x, memory, layers, norm, None, None, pre)
+        lost = [Mistake("dropout not passed on", undropped, why)]
+        say = f"{on}, dropout=1 in training"
+        dropped = _dropped(x, layers, norm, pre)
+        got = dropping(x, memory)
+        expect.equal(got, dropped, on=say, mistakes=lost, tolerance=DEEPER)
+    found = built.gradients(x, memory, wrt=(0, 1))
+    inputs = {"x": found.inputs[0], "the memory": found.inputs[1]}
+    _expect_gradients({**inputs, **found.parameters}, on)
+
+
+def _dropped(x, layers: list[DecoderParts], norm: Callable, pre: bool) -> torch.Tensor:
+    """What a stack gives when dropout takes all that its branches compute."""
+    for parts in () if pre else layers:
+        for i in (1, 2, 3):
+            x = parts.norm(i, x)
+    return norm(x)
+
+
+# --- the Transformer ------------------------------------------------------------------
+
+
+def _special_of_transformer(state: State, vocabulary: int, pre: bool) -> Callable:
+    def special(missing: set, extra: set) -> Iterator[tuple[bool, str, str]]:
+        learned = any(name.startswith("position") for name in extra)
+        why = (
+            "Positions are sinusoidal: SinusoidalPositionalEncoding has no parameters."
+        )
+        yield learned, "learned positions", why
+        alone = any(vocabulary in state[name].shape for name in extra)
+        why = (
+            "Source, target and output share one table, embedding.weight: embed both "
+            "with self.embedding, and compute the logits by tied_logits."
+        )
+        yield alone, "more than one table", why
+        final = {f"{part}.norm.{name}" for part in ("encoder", "decoder")
+                 for name in ("gamma", "beta")}  # fmt: skip
+        lost = bool(missing) and missing <= final and not extra
+        why = "Hand norm_first on to Encoder and Decoder."
+        yield pre and lost, "norm_first not passed on", why
+        yield (
+            not pre and bool(extra) and extra <= final,
+            "norm_first not passed on",
+            why,
+        )
+        part = {name.partition(".")[0] for name in missing}
+        why = f"The model lacks {' and '.join(sorted(part))}."
+        yield bool(missing) and not extra, "a submodule is missing", why
+
+    return special
+
+
+def _transformer_shapes(vocabulary, n, d, d_ff, pre) -> dict:
+    shapes = {"embedding.weight": (vocabulary, d)}
+    inner = _encoder_shapes(n, d, d_ff, pre)
+    outer = _decoder_shapes(n, d, d_ff, pre)
+    shapes |= {f"encoder.{name}": shape for name, shape in inner.items()}
+    return shapes | {f"decoder.{name}": shape for name, shape in outer.items()}
+
+
+def _torch_transformer(state, n, d, heads, d_ff, pre, activation, pad) -> Callable:
+    """Build nn.Transformer with the same parameters, from ids to logits."""
+    right = nn.Transformer(
+        d,
+        heads,
+        custom_encoder=nn.Identity(),
+        custom_decoder=nn.Identity(),
+        batch_first=True,
+    )
+    given = n, d, heads, d_ff, pre, activation
+    right.encoder = _torch_encoder(under("encoder.", state), *given)
+    right.decoder = _torch_decoder(under("decoder.", state), *given)
+    table = state["embedding.weight"]
+
+    def run(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        x, y = (
+            math.sqrt(d) * F.embedding(ids, table) + positions(ids.shape[1], d)
+            for ids in (source, target)
+        )
+        t = target.shape[1]
+        with torch.no_grad():
+            hidden = right(
+                x,
+                y,
+                tgt_mask=torch.ones(t, t).triu(1).bool(),
+                src_key_padding_mask=source == pad,
+                tgt_key_padding_mask=target == pad,
+                memory_key_padding_mask=source == pad,
+            )
+            return F.linear(hidden, table)
+
+    return run
+
+
+def _draw_ids(generator, b: int, t: int, vocabulary: int, pad: int) -> torch.Tensor:
+    """Draw sentences, padded on the right; one has no padding, one a gap."""
+    ids = torch.randint(vocabulary - 1, (b, t), generator=generator)
+    ids = ids + (ids >= pad)
+    lengths = torch.randint(2, t, (b,), generator=generator)
+    lengths[0] = t
+    ids[torch.arange(t) >= lengths.unsqueeze(1)] = pad
+    ids[0, 1] = pad
+    return ids
+
+
+@chapter.check(section="decoder-transformer")
+def transformer(
+    student: StudentModule, decoder_student: StudentModule, seed: int = 0
+) -> None:
+    """PyTorch's whole model with the same weights, padding, the future, dropout."""
+    with expect.relying_on(_decoder_alone, decoder_student):
+        _check_transformer(student, seed)
+
+
+def _check_transformer(student: StudentModule, seed: int) -> None:
+    generator = _random(seed)
+    b, t, s, heads, d, d_ff, n = _draw_sizes(generator)
+    vocabulary = 11
+    for pre, activation, pad in ((False, "relu", 0), (True, "gelu", 3)):
+        sizes = vocabulary, d, heads, n, d_ff, 9
+        on = (
+            f"Transformer(vocab_size={vocabulary}, d_model={d}, heads={heads}, "
+            f"layers={n}, d_ff={d_ff}, max_length=9, norm_first={pre}, "
+            f"activation={activation!r}, pad_id={pad})"
+        )
+        model = student.build(*sizes, 0.0, pre, activation, pad)
+        shapes = _transformer_shapes(vocabulary, n, d, d_ff, pre)
+        special = _special_of_transformer(model.state_dict(), vocabulary, pre)
+        _expect_parameters(model, shapes, on, special)
+        state = _draw_state(generator, shapes)
+        state["embedding.weight"] *= (vocabulary / d) ** 0.5
+        model.load_state_dict(state)
+        right = _torch_transformer(state, n, d, heads, d_ff, pre, activation, pad)
+        own = Model(state, n, heads, ACTIVATIONS[activation], pre, pad)
+        for width, length in ((s, t), (t, t), (s + 1, 1)):
+            source = _draw_ids(generator, b, width, vocabulary, pad)
+            target = _draw_ids(generator, b, max(3, length), vocabulary, pad)
+            target = target[:, :length].contiguous()
+            say = f"{on}, source {(b, width)}, target {(b, length)}"
+            with _wrong_mask_named(width, length):
+                got = model(source, target)
+            expected = right(source, target)
+            found = _mistakes(transformer_candidates(own, source, target))
+            asked = {"on": say, "what": "the logits", "mistakes": found}
+            expect.equal(got, expected, tolerance=DEEPER, **asked)
+        _expect_dropout_of_model(student, sizes, own, state, source, target, on,
+                                 (pre, activation, pad))  # fmt: skip
+    found = model.gradients(source, target, wrt=())
+    _expect_gradients(found.parameters, on)
+
+
+@contextlib.contextmanager
+def _wrong_mask_named(width: int, length: int) -> Iterator[None]:
+    """Name the mistake behind sizes of both sentences that meet in an error."""
+    try:
+        yield
+    except StudentError as error:
+        sizes = f"({width})", f"({length})"
+        clash = "must match the size" in error.text
+        if width != length and clash and all(each in error.text for each in sizes):
+            why = (
+                "The padding mask of one sentence stands where that of the other "
+                "belongs. In decode, mask is T_tgt by T_tgt, from the target; "
+                "memory_mask has a column for each source token, from the source."
+            )
+            said = f"{error.kind}: {describe_error(error)}"
+            name = "the padding masks are exchanged"
+            _refuse(name, why, on=error.call, got=said)
+        raise
+
+
+def _expect_dropout_of_model(student, sizes, own, state, source, target, on, kind):
+    """With a probability of 1, nothing but the norms is left of the decoder."""
+    model = student.build(*sizes, 1.0, *kind)
+    model.load_state_dict(state)
+    model.train(True)
+    x = own.embed(target)
+
+    def read(x, layers):
+        return F.linear(_dropped(x, layers, own.norms[1], own.pre), own.table)
+
+    expected = read(torch.zeros_like(x), own.decoder)
+    why = "Positions, encoder and decoder have a dropout: hand it on to all of them."
+    undropped = own.logits(source, target)
+    known = [
+        Mistake("dropout not passed on", undropped, why),
+        Mistake("dropout not passed to the positions", read(x, own.decoder), why),
+    ]
+    got = model(source, target)
+    say = {"on": f"{on}, dropout=1 in training", "what": "the logits"}
+    expect.equal(got, expected, mistakes=known, tolerance=DEEPER, **say)
+
+
+# --- training -------------------------------------------------------------------------
+
+
+@chapter.check(section="decoder-shift")
+def shift_right(student: StudentFunction, seed: int = 0) -> None:
+    """The example by hand, several lengths, an empty sentence, other special ids."""
+    generator = _random(seed)
+    hand = (
+        torch.tensor([[2, 5, 6, 7, 8, 9], [2, 6, 0, 0, 0, 0]]),
+        torch.tensor([[5, 6, 7, 8, 9, 3], [6, 3, 0, 0, 0, 0]]),
+    )
+    drawn = []
+    lengths = torch.randperm(5, generator=generator).tolist()
+    for length in [*lengths, 6]:
+        ids = torch.randint(10, 30, (length,), generator=generator)
+        drawn.append(ids.tolist())
+    padded = [row + [7] * (6 - len(row)) for row in drawn]
+    expected = torch.full((6, 7), 1), torch.full((6, 7), 7)
+    for row, sequence in enumerate(drawn):
+        size = len(sequence)
+        expected[0][row, 1:] = torch.tensor(padded[row])
+        expected[1][row, :6] = torch.tensor(padded[row])
+        expected[1][row, size] = 4
+    single = torch.tensor([[2]]), torch.tensor([[3]])
+    cases = (
+        ([[5, 6, 7, 8, 9], [6]], (2, 3), hand, "the example by hand"),
+        (drawn, (1, 4, 7), expected, f"{drawn}, sos_id 1, eos_id 4, pad_id 7"),
+        ([[]], (2, 3), single, "one empty sentence"),
+    )
+    for sequences, special, right, on in cases:
+        pad = special[2] if len(special) == 3 else 0
+        try:
+            got = student(sequences, *special)
+        except StudentError as error:
+            if "expected sequence of length" in error.text:
+                why = "Rows of one tensor have one length: fill up before making it."
+                said = describe_error(error)
+                _refuse("the rows have different lengths", why, on=on, got=said)
+            raise
+        one = isinstance(got, torch.Tensor)
+        why = "Two tensors are wanted: return inputs, labels."
+        say = {"on": on, "got": show(got), "expected": "two tensors"}
+        _refuse_if(one, "one tensor in place of two", why, **say)
+        lists = isinstance(got, tuple) and all(isinstance(each, list) for each in got)
+        why = "A model reads tensors: torch.tensor(inputs), torch.tensor(labels)."
+        _refuse_if(lists and len(got) == 2, "lists in place of tensors", why, **say)
+        values = isinstance(got, tuple) and expect.close(got, right)
+        floats = values and any(each.is_floating_point() for each in got)
+        why = "Ids are integers; an embedding takes nothing else."
+        _refuse_if(floats, "ids that are floats", why, **say)
+        found = _mistakes(shift_candidates(sequences, special[0], special[1], pad))
+        expect.equal(got, right, on=on, mistakes=found)
+
+
+@chapter.check(section="decoder-loss")
+def sequence_loss(student: StudentFunction, seed: int = 0) -> None:
+    """By hand, PyTorch's with padding and smoothing, large logits, gradients."""
+    generator = _random(seed)
+    b, t, v, *_ = _draw_sizes(generator)
+    t, v = t + 4, v + 5
+    logits = 2 * _normal(generator, b, t, v)
+    for pad, smoothing in ((0, 0.0), (0, 0.1), (4, 0.0), (4, 0.3)):
+        labels = _draw_ids(generator, b, t, v, pad)
+        on = f"logits {(b, t, v)}, labels {(b, t)}, pad_id {pad}, smoothing {smoothing}"
+        right = _torch_loss(logits, labels, pad, smoothing)
+        _expect_loss(student, logits, labels, pad, smoothing, right, on)
+        hidden = logits.masked_fill((labels == pad).unsqueeze(-1), 9.0)
+        hidden[..., 1] = torch.where(labels == pad, -9.0, hidden[..., 1])
+        say = f"{on}, other logits where the labels are padding"
+        got = _loss(student, hidden, labels, pad, smoothing)
+        expect.equal(got, right, on=say, what="the loss")
+    hand = torch.tensor([0, math.log(2), 0]).expand(1, 3, 3).contiguous()
+    three = torch.tensor([[1, 2, 0]])
+    for smoothing, right in (
+        (0.0, 1.5 * math.log(2)),
+        (0.1, (1.35 + 0.5 / 3) * math.log(2)),
+    ):
+        on = f"the example by hand, smoothing {smoothing}"
+        wanted = torch.tensor(right)
+        _expect_loss(student, hand, three, 0, smoothing, wanted, on)
+    large = 1000 * torch.sign(logits)
+    why = (
+        "exp(1000) is infinite, and the logarithm of a probability that was rounded to "
+        "0 is −∞. Use log_softmax, which never leaves the logarithms."
+    )
+    got = student(large, labels, 4, 0.3)
+    name = "not stable for large logits"
+    _expect_finite(got, on="logits of ±1000", mistake=name, why=why)
+    right = _torch_loss(large, labels, 4, 0.3)
+    expect.equal(got, right, on="logits of ±1000", what="the loss")
+    _expect_nothing_scored(student, logits)
+    found = student.gradients(logits, labels, 4, 0.3).inputs[0]
+    on = "the gradient with respect to the logits"
+    _expect_gradients({"logits": found}, on)
+    logits.requires_grad_()
+    loss = _torch_loss(logits, labels, 4, 0.3)
+    (wanted,) = torch.autograd.grad(loss, logits)
+    expect.equal(found, wanted, on=on, what="the gradient")
+
+
+def _torch_loss(logits, labels, pad: int, smoothing: float) -> torch.Tensor:
+    return F.cross_entropy(
+        logits.transpose(1, 2), labels, ignore_index=pad, label_smoothing=smoothing
+    )
+
+
+def _loss(student, logits, labels, pad: int, smoothing: float) -> Data:
+    """Call it with what differs from the defaults only."""
+    options = {"pad_id": pad} if pad else {}
+    if smoothing:
+        options["smoothing"] = smoothing
+    return student(logits, labels, **options)
+
+
+def _expect_loss(student, logits, labels, pad, smoothing, right, on: str) -> None:
+    got = _loss(student, logits, labels, pad, smoothing)
+    why = (
+        "A Python number has no gradient, so nothing could be trained. Return the "
+        "tensor, without .item()."
+    )
+    say = {"on": on, "got": show(got), "expected": "a tensor of shape ()"}
+    number = isinstance(got, float)
+    _refuse_if(number, "a number in place of a tensor", why, **say)
+    each = isinstance(got, torch.Tensor) and got.dim() > 0
+    why = "One number for the whole batch, shape ()."
+    _refuse_if(each, "a loss for each position", why, **say)
+    found = _mistakes(sequence_loss_candidates(logits, labels, pad, smoothing))
+    expect.equal(got, right, on=on, what="the loss", mistakes=found)
+
+
+def _expect_nothing_scored(student: StudentFunction, logits: torch.Tensor) -> None:
+    labels = torch.zeros(logits.shape[:2], dtype=torch.long)
+    on = f"logits {tuple(logits.shape)}, all labels padding"
+    why = (
+        "The mean of nothing is 0/0. Add the losses, and divide by their number, but "
+        "at least by 1."
+    )
+    name = "NaN when nothing is real"
+    got = student(logits, labels)
+    _expect_finite(got, on=on, mistake=name, why=why)
+    expect.equal(got, torch.tensor(0.0), on=on, what="the loss")
+    gradient = student.gradients(logits, labels).inputs[0]
+    why = (
+        "Here the loss does not depend on the logits, so backward() stops with an "
+        "error. Return a 0 that is computed from them: a sum over no positions is 0, "
+        "and its gradient is 0."
+    )
+    say = {"on": f"the gradient; {on}", "got": "none", "expected": "zeros"}
+    _refuse_if(gradient is None, "a constant when nothing is real", why, **say)
+    _expect_finite(gradient, on=f"the gradient; {on}", mistake=name, why=why)
+    expect.equal(gradient, torch.zeros_like(logits), on=on, what="the gradient")
+
+
+@chapter.check(section="decoder-schedule")
+def noam_rate(student: StudentFunction, seed: int = 0) -> None:
+    """By hand, the peak, both branches, step 0 refused."""
+    generator = _random(seed)
+    steps, got, right, known = [], [], [], []
+    for factor in (9.0, 1.5, 0.7, 0.0):
+        d, warmup = torch.randint(50, 900, (2,), generator=generator).tolist()
+        step = round(factor * warmup) or 2
+        line = step / warmup / math.sqrt(d * warmup)  # up to the peak
+        right.append(line if step <= warmup else 1 / math.sqrt(d * step))
+        got.append(student(step, d, warmup))
+        known.append(list(rate_candidates(step, d, warmup)))
+        steps.append((step, d, warmup))
+    mistakes = [
+        Mistake(each[0][0], [answer() for _, answer, _ in each], each[0][2])
+        for each in zip(*known, strict=True)
+    ]
+    on = f"(step, d_model, warmup) = {', '.join(map(str, steps))}"
+    say = {"on": on, "what": "the learning rates", "mistakes": mistakes}
+    expect.equal(got, right, tolerance=1e-9, **say)
+    cases = [(1, 4, 4, 0.0625), (4, 4, 4, 0.25), (16, 4, 4, 0.125)]
+    cases += [(4000, 512, None, (512 * 4000) ** -0.5)]
+    for step, d, warmup, right in cases:
+        on = f"step {step}, d_model {d}, warmup {warmup or '4000 by default'}"
+        got = student(step, d) if warmup is None else student(step, d, warmup)
+        say = {"on": on, "what": "the learning rate"}
+        expect.equal(got, right, tolerance=1e-9, **say)
+    why = (
+        "Steps are counted from 1; at step 0 the formula divides by zero. Say so: "
+        "raise ValueError(...) before computing."
+    )
+    for step in (0, -3):
+        expect.raises(
+            "ValueError",
+            lambda step=step: student(step, 512, 4000),
+            on=f"step {step}",
+            why=why,
+            mistake="step 0 is not refused",
+        )
+
+
+@chapter.check(section="decoder-adam")
+def adam_settings(student: StudentFunction, seed: int = 0) -> None:
+    """Three numbers, and what PyTorch's Adam makes of them in a few steps."""
+    got = student()
+    on = "adam_settings()"
+    if isinstance(got, dict) and isinstance(got.get("betas"), list):
+        got = {**got, "betas": tuple(got["betas"])}
+    if isinstance(got, dict) and set(got) != {"betas", "eps"}:
+        say = {"on": on, "got": f"{list(got)}", "expected": "['betas', 'eps']"}
+        why = "The keys are the names of torch.optim.Adam's arguments: betas and eps."
+        _refuse("the keys have other names", why, **say)
+    right = {"betas": (0.9, 0.98), "eps": 1e-9}
+    found = _mistakes(adam_candidates())
+    say = {"on": on, "what": "the dict", "mistakes": found}
+    expect.equal(got, right, tolerance=1e-12, **say)
+    generator = _random(seed)
+    gradients = 1e-8 * _normal(generator, 3, 5).double()
+    parameter = nn.Parameter(torch.zeros(5, dtype=torch.float64))
+    optimiser = torch.optim.Adam([parameter], lr=1.0, **got)
+    expected = torch.zeros(5, dtype=torch.float64)
+    mean, square = torch.zeros(2, 5, dtype=torch.float64)
+    for step, gradient in enumerate(gradients, 1):
+        parameter.grad = gradient.clone()
+        optimiser.step()
+        mean = 0.9 * mean + 0.1 * gradient
+        square = 0.98 * square + 0.02 * gradient**2
+        scale = (square / (1 - 0.98**step)).sqrt() + 1e-9
+        expected = expected - mean / (1 - 0.9**step) / scale
+    on = "three steps of torch.optim.Adam with these settings"
+    expect.equal(parameter.detach(), expected, on=on, what="the parameter")
+
+
+# --- the decoder alone ----------------------------------------------------------------
+
+
+def _special_of_decoder_only(state: State, sizes: tuple) -> Callable:
+    vocabulary, d, length = sizes
+
+    def special(missing: set, extra: set) -> Iterator[tuple[bool, str, str]]:
+        why = (
+            "There is no memory to attend to. A decoder layer without cross-attention "
+            "is an encoder layer, so the blocks are chapter 6's Encoder. A second "
+            "attention without a mask would show every position the future."
+        )
+        second = any("cross_attention" in name for name in extra)
+        yield second, "a second attention", why
+        why = (
+            "Input and output share one table: tied_logits(hidden, "
+            "self.embedding.weight), no matrix of its own at the end."
+        )
+        alone = any(vocabulary in state[name].shape for name in extra)
+        yield alone, "more than one table", why
+        why = "The blocks are pre-norm: Encoder(..., norm_first=True)."
+        final = missing == {"blocks.norm.gamma", "blocks.norm.beta"} and not extra
+        yield final, "post-norm in place of pre-norm", why
+        why = "The positions are learned: LearnedPositionalEncoding, a trained table."
+        yield missing == {"position.table"} and not extra, "sinusoidal positions", why
+        turned = "position.table" in state and state["position.table"].shape == (
+            d,
+            length,
+        )
+        why = (
+            "LearnedPositionalEncoding(max_length, d_model, dropout): the length first."
+        )
+        yield turned, "arguments of the table exchanged", why
+        part = {name.partition(".")[0] for name in missing}
+        why = f"The model lacks {' and '.join(sorted(part))}."
+        yield bool(missing) and not extra, "a submodule is missing", why
+
+    return special
+
+
+@chapter.check(section="decoder-only")
+def decoder_only(student: StudentModule, seed: int = 0) -> None:
+    """Parameters, PyTorch's blocks, the future unseen, dropout."""
+    generator = _random(seed)
+    b, t, _, heads, d, d_ff, n = _draw_sizes(generator)
+    longest, vocabulary = d - 1, 13 + 4 * heads
+    sizes = vocabulary, d, heads, n, d_ff, longest
+    on = (
+        f"DecoderOnly(vocab_size={vocabulary}, d_model={d}, heads={heads}, "
+        f"layers={n}, d_ff={d_ff}, max_length={longest})"
+    )
+    shapes = {"embedding.weight": (vocabulary, d), "position.table": (longest, d)}
+    inner = _encoder_shapes(n, d, d_ff, True)
+    shapes |= {f"blocks.{name}": shape for name, shape in inner.items()}
+    model = student.build(*sizes)
+    special = _special_of_decoder_only(model.state_dict(), (vocabulary, d, longest))
+    _expect_parameters(model, shapes, on, special)
+    state = _draw_state(generator, shapes)
+    state["embedding.weight"] *= (vocabulary / d) ** 0.5
+    state["position.table"] *= longest**0.5
+    model.load_state_dict(state)
+    right = _torch_encoder(under("blocks.", state), n, d, heads, d_ff, True, "gelu")
+    own = LanguageModel(state, n, heads)
+    for width in (t, longest, 1):
+        ids = torch.randint(vocabulary, (b, width), generator=generator)
+        ids[0, width // 2] = 0
+        say = f"{on}, ids {(b, width)}"
+        with _masks_named(ids, None):
+            got = model(ids)
+        hidden = torch.ones(width, width).triu(1).bool()
+        with torch.no_grad():
+            expected = F.linear(right(own.embed(ids), mask=hidden), own.table)
+        found = _mistakes(decoder_only_candidates(own, ids))
+        asked = {"on": say, "what": "the logits", "mistakes": found}
+        expect.equal(got, expected, tolerance=DEEPER, **asked)
+    _expect_dropout_of_writer(student, sizes, own, state, ids, on)
+    ids = torch.randint(vocabulary, (b, t), generator=generator)
+    _expect_gradients(model.gradients(ids, wrt=()).parameters, on)
+
+
+def _expect_dropout_of_writer(student, sizes, own, state, ids, on: str) -> None:
+    model = student.build(*sizes, 1.0)
+    model.load_state_dict(state)
+    model.train(True)
+    x = own.embed(ids)
+    zero = torch.zeros_like(x)
+    causal = torch.ones(ids.shape[1], ids.shape[1]).tril().bool()
+    why = "Both the positions and the blocks have a dropout: hand it on to both."
+
+    def read(x):
+        return F.linear(own.norm(x), own.table)
+
+    known = [
+        Mistake("dropout not passed on", own.run(x, causal), why),
+        Mistake("dropout not passed to the positions", read(x), why),
+        Mistake("dropout not passed to the blocks", own.run(zero, causal), why),
+    ]
+    say = {"on": f"{on}, dropout=1 in training", "what": "the logits"}
+    got = model(ids)
+    expect.equal(got, read(zero), mistakes=known, tolerance=DEEPER, **say)
+
+
+@chapter.check(section="decoder-only")
+def last_real(student: StudentFunction, seed: int = 0) -> None:
+    """By hand, states and logits, gradients to the right rows only."""
+    generator = _random(seed)
+    hand = torch.tensor([[10.0, 11.0, 12.0], [20.0, 21.0, 22.0]])
+    b, t, d, _, other, *_ = _draw_sizes(generator)
+    lengths = torch.randint(2, t, (b,), generator=generator)
+    lengths[1], lengths[-1] = t, 1
+    shapes = (b, t, d), (b, t, d + 1, other), (b, t)
+    cases = [(_normal(generator, *shape), lengths) for shape in shapes]
+    cases.append((hand, torch.tensor([2, 3])))
+    cases.append((torch.arange(20).view(4, 5), torch.tensor([5, 1, 3, 2])))
+    for hidden, sizes in cases:
+        on = f"hidden {tuple(hidden.shape)}, lengths {sizes.tolist()}"
+        rows = zip(hidden, sizes.tolist(), strict=True)
+        right = torch.stack([row[length - 1] for row, length in rows])
+        try:
+            got = student(hidden, sizes)
+        except StudentError as error:
+            if error.kind == "IndexError" and "out of bounds" in error.text:
+                why = "Positions are counted from 0: the last of five is 4."
+                said = describe_error(error)
+                _refuse("off by one", why, on=on, got=said)
+            raise
+        found = _mistakes(last_candidates(hidden, sizes))
+        expect.equal(got, right, on=on, mistakes=found)
+    hidden = cases[0][0]
+    found = student.gradients(hidden, lengths).inputs[0]
+    on = f"hidden {(b, t, d)}, lengths {lengths.tolist()}"
+    _expect_gradients({"hidden": found}, on)
+    at = torch.arange(t) == (lengths - 1).unsqueeze(1)
+    wanted = at.unsqueeze(-1).expand(b, t, d).float()
+    expect.equal(found, wanted, on=on, what="the gradient")

@@ -1,0 +1,1801 @@
+"""Wrong and right answers to the exercises of chapter 8."""
+
+import itertools
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from sklearn.decomposition import PCA
+from torch import nn
+
+from mistakes import right, wrong
+from transformer import vision_transformer as reference
+from transformer.class_token import ClassHead, ClassToken, MeanHead
+from transformer.encoder import Encoder
+from transformer.positional_encoding import (
+    LearnedPositionalEncoding,
+    SinusoidalPositionalEncoding,
+)
+from transformer.vision_transformer import PatchEmbedding as Patches
+from transformer.vision_transformer import patch_count
+from transformer.vision_transformer import patchify as cut
+from transformer.vision_transformer import shift_weights as shift
+
+# --- patches --------------------------------------------------------------------------
+
+
+def six_axes(images, p):
+    b, c, h, w = images.shape
+    patch_count(h, w, p)
+    return images.reshape(b, c, h // p, p, w // p, p)  # b k r i c j
+
+
+def joined(x, images, p):
+    b, c, h, w = images.shape
+    return x.reshape(b, patch_count(h, w, p), p * p * c)
+
+
+@wrong("patchify", "channels first inside a patch")
+def patchify(images, patch_size):
+    x = six_axes(images, patch_size).permute(0, 2, 4, 1, 3, 5)
+    return joined(x, images, patch_size)
+
+
+@wrong("patchify", "channels first inside a patch")
+def patchify(images, patch_size):
+    """PyTorch's unfold as it comes"""
+    patch_count(*images.shape[2:], patch_size)
+    return F.unfold(images, patch_size, stride=patch_size).mT
+
+
+@wrong("patchify", "a reshape without a permutation")
+def patchify(images, patch_size):
+    return joined(images, images, patch_size)
+
+
+@wrong("patchify", "a reshape without a permutation")
+def patchify(images, patch_size):
+    """channels to the end, then one reshape"""
+    return joined(images.permute(0, 2, 3, 1), images, patch_size)
+
+
+@wrong("patchify", "patches in column order")
+def patchify(images, patch_size):
+    x = six_axes(images, patch_size).permute(0, 4, 2, 3, 5, 1)
+    return joined(x, images, patch_size)
+
+
+@wrong("patchify", "rows and columns of pixels exchanged")
+def patchify(images, patch_size):
+    x = six_axes(images, patch_size).permute(0, 2, 4, 5, 3, 1)
+    return joined(x, images, patch_size)
+
+
+@wrong("patchify", "height and width exchanged")
+def patchify(images, patch_size):
+    return cut(images.transpose(2, 3), patch_size)
+
+
+@wrong("patchify", "height and width exchanged")
+def patchify(images, patch_size):
+    """the shape read in the wrong order"""
+    b, c, w, h = images.shape
+    return cut(images.reshape(b, c, h, w), patch_size)
+
+
+@wrong("patchify", "strided slices in place of patches")
+def patchify(images, patch_size):
+    b, c, h, w = images.shape
+    p, n = patch_size, patch_count(h, w, patch_size)
+    x = images.reshape(b, c, p, h // p, p, w // p)
+    return x.permute(0, 3, 5, 2, 4, 1).reshape(b, n, p * p * c)
+
+
+@wrong("patchify", "patches in columns")
+def patchify(images, patch_size):
+    patch_count(*images.shape[2:], patch_size)
+    return F.unfold(images, patch_size, stride=patch_size)
+
+
+@wrong("patchify", "not flattened")
+def patchify(images, patch_size):
+    return six_axes(images, patch_size).permute(0, 2, 4, 3, 5, 1).flatten(1, 2)
+
+
+@wrong("patchify", "no ValueError for a remainder")
+def patchify(images, patch_size):
+    *_, h, w = images.shape
+    p = patch_size
+    whole = images[..., : h // p * p, : w // p * p]
+    return cut(whole, p)
+
+
+@wrong("patchify", "no ValueError for a remainder")
+def patchify(images, patch_size):
+    """filled up with zeros"""
+    p = patch_size
+    down, right_of = -images.shape[2] % p, -images.shape[3] % p
+    return cut(F.pad(images, (0, right_of, 0, down)), p)
+
+
+@wrong("patchify", "no gradient comes back")
+def patchify(images, patch_size):
+    return torch.tensor(cut(images.detach(), patch_size).tolist())
+
+
+@right("patchify")
+def patchify(images, patch_size):
+    """a loop over slices"""
+    _, _, h, w = images.shape
+    p = patch_size
+    patch_count(h, w, p)
+    rows = [
+        images[:, :, top : top + p, left : left + p].permute(0, 2, 3, 1).flatten(1)
+        for top in range(0, h, p)
+        for left in range(0, w, p)
+    ]
+    return torch.stack(rows, dim=1)
+
+
+@right("patchify")
+def patchify(images, patch_size):
+    """unfold twice"""
+    p = patch_size
+    patch_count(*images.shape[2:], p)
+    x = images.unfold(2, p, p).unfold(3, p, p)  # (B, C, H/P, W/P, P, P)
+    return x.permute(0, 2, 3, 4, 5, 1).flatten(3).flatten(1, 2)
+
+
+@right("patchify")
+def patchify(images, patch_size):
+    """channels last from the beginning"""
+    p = patch_size
+    b, c, h, w = images.shape
+    n = patch_count(h, w, p)
+    x = images.movedim(1, -1).reshape(b, h // p, p, w // p, p, c)
+    return x.transpose(2, 3).reshape(b, n, p * p * c)
+
+
+@right("patchify")
+def patchify(images, patch_size):
+    """F.unfold, channels brought to the end"""
+    p = patch_size
+    patch_count(*images.shape[2:], p)
+    columns = F.unfold(images, p, stride=p).mT  # (B, N, C·P·P)
+    return columns.unflatten(2, (-1, p * p)).mT.flatten(2)
+
+
+# --- patches together -----------------------------------------------------------------
+
+
+def refuse(patches, p, height, width):
+    if patches.shape[1] != patch_count(height, width, p):
+        raise ValueError(f"{patches.shape[1]} patches do not make such an image")
+
+
+def taken_apart(patches, p, height, width):
+    refuse(patches, p, height, width)
+    return patches.reshape(len(patches), height // p, width // p, p, p, -1)
+
+
+def as_image(x, height, width):
+    return x.reshape(len(x), -1, height, width)
+
+
+@wrong("unpatchify", "a reshape without a permutation")
+def unpatchify(patches, patch_size, height, width):
+    refuse(patches, patch_size, height, width)
+    return as_image(patches, height, width)
+
+
+@wrong("unpatchify", "a reshape without a permutation")
+def unpatchify(patches, patch_size, height, width):
+    """channels brought to the front, nothing else"""
+    refuse(patches, patch_size, height, width)
+    return patches.reshape(len(patches), height, width, -1).permute(0, 3, 1, 2)
+
+
+@wrong("unpatchify", "channels first inside a patch")
+def unpatchify(patches, patch_size, height, width):
+    p = patch_size
+    refuse(patches, p, height, width)
+    x = patches.reshape(len(patches), height // p, width // p, -1, p, p)
+    return as_image(x.permute(0, 3, 1, 4, 2, 5), height, width)
+
+
+@wrong("unpatchify", "channels first inside a patch")
+def unpatchify(patches, patch_size, height, width):
+    """PyTorch's fold as it comes"""
+    refuse(patches, patch_size, height, width)
+    return F.fold(patches.mT, (height, width), patch_size, stride=patch_size)
+
+
+@wrong("unpatchify", "patches in column order")
+def unpatchify(patches, patch_size, height, width):
+    p = patch_size
+    refuse(patches, p, height, width)
+    x = patches.reshape(len(patches), width // p, height // p, p, p, -1)
+    return as_image(x.permute(0, 5, 2, 3, 1, 4), height, width)
+
+
+@wrong("unpatchify", "rows and columns of pixels exchanged")
+def unpatchify(patches, patch_size, height, width):
+    x = taken_apart(patches, patch_size, height, width)
+    return as_image(x.permute(0, 5, 1, 4, 2, 3), height, width)
+
+
+@wrong("unpatchify", "height and width exchanged")
+def unpatchify(patches, patch_size, height, width):
+    x = taken_apart(patches, patch_size, width, height)
+    return as_image(x.permute(0, 5, 1, 3, 2, 4), height, width)
+
+
+@wrong("unpatchify", "height and width exchanged")
+def unpatchify(patches, patch_size, height, width):
+    """an image of W rows"""
+    return reference.unpatchify(patches, patch_size, width, height)
+
+
+@wrong("unpatchify", "a reshape without a permutation")
+def unpatchify(patches, patch_size, height, width):
+    """each axis of patches not followed by its axis of pixels"""
+    x = taken_apart(patches, patch_size, height, width)
+    return as_image(x.permute(0, 5, 1, 2, 3, 4), height, width)
+
+
+@wrong("unpatchify", "channels last in the image")
+def unpatchify(patches, patch_size, height, width):
+    x = taken_apart(patches, patch_size, height, width).transpose(2, 3)
+    return x.reshape(len(x), height, width, -1)
+
+
+@wrong("unpatchify", "no ValueError for another number of patches")
+def unpatchify(patches, patch_size, height, width):
+    p = patch_size
+    patch_count(height, width, p)
+    x = patches.reshape(len(patches), height // p, width // p, p, p, -1)
+    return as_image(x.permute(0, 5, 1, 3, 2, 4), height, width)
+
+
+@right("unpatchify")
+def unpatchify(patches, patch_size, height, width):
+    """a loop over the patches"""
+    p = patch_size
+    refuse(patches, p, height, width)
+    channels = patches.shape[2] // (p * p)
+    images = patches.new_zeros(len(patches), channels, height, width)
+    for number in range(patches.shape[1]):
+        top, left = number // (width // p) * p, number % (width // p) * p
+        patch = patches[:, number].reshape(-1, p, p, channels).permute(0, 3, 1, 2)
+        images[:, :, top : top + p, left : left + p] = patch
+    return images
+
+
+@right("unpatchify")
+def unpatchify(patches, patch_size, height, width):
+    """concatenated, patch by patch and row by row"""
+    p = patch_size
+    refuse(patches, p, height, width)
+    squares = patches.unflatten(2, (p, p, -1)).permute(0, 1, 4, 2, 3)
+    columns = width // p
+    rows = [
+        torch.cat(list(squares[:, start : start + columns].unbind(1)), dim=-1)
+        for start in range(0, patches.shape[1], columns)
+    ]
+    return torch.cat(rows, dim=-2)
+
+
+@right("unpatchify")
+def unpatchify(patches, patch_size, height, width):
+    """F.fold, channels brought to the front"""
+    p = patch_size
+    refuse(patches, p, height, width)
+    channels_first = patches.unflatten(2, (p * p, -1)).mT.flatten(2)
+    return F.fold(channels_first.mT, (height, width), p, stride=p)
+
+
+# --- patch embedding ------------------------------------------------------------------
+
+
+class EmbeddingBase(nn.Module):
+    rows_too_many = 0
+
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__()
+        self.patch_size = patch_size
+        length = patch_size * patch_size * channels
+        size = length + self.rows_too_many, d_model
+        self.weight = nn.Parameter(torch.randn(size) / math.sqrt(length))
+        self.bias = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, images):
+        return cut(images, self.patch_size) @ self.weight + self.bias
+
+
+@wrong("patch-embedding", "a row too many in the matrix")
+class PatchEmbedding(EmbeddingBase):
+    """As source 3 counts them: 769."""
+
+    rows_too_many = 1
+
+
+@wrong("patch-embedding", "channels not counted")
+class PatchEmbedding(EmbeddingBase):
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__(patch_size, 1, d_model)
+
+
+@wrong("patch-embedding", "weights stored transposed")
+class PatchEmbedding(EmbeddingBase):
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__(patch_size, channels, d_model)
+        self.weight = nn.Parameter(self.weight.data.T.clone())
+
+    def forward(self, images):
+        return F.linear(cut(images, self.patch_size), self.weight, self.bias)
+
+
+@wrong("patch-embedding", "PyTorch's module in place of your own")
+class PatchEmbedding(nn.Module):
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__()
+        self.convolution = nn.Conv2d(channels, d_model, patch_size, patch_size)
+
+    def forward(self, images):
+        return self.convolution(images).flatten(2).mT
+
+
+@wrong("patch-embedding", "PyTorch's module in place of your own")
+class PatchEmbedding(nn.Module):
+    """nn.Linear"""
+
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__()
+        self.patch_size = patch_size
+        self.linear = nn.Linear(patch_size * patch_size * channels, d_model)
+
+    def forward(self, images):
+        return self.linear(cut(images, self.patch_size))
+
+
+@wrong("patch-embedding", "no bias")
+class PatchEmbedding(EmbeddingBase):
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__(patch_size, channels, d_model)
+        del self.bias
+        self.bias = 0.0
+
+
+@wrong("patch-embedding", "the bias is left out")
+class PatchEmbedding(EmbeddingBase):
+    def forward(self, images):
+        return cut(images, self.patch_size) @ self.weight
+
+
+@wrong("patch-embedding", "channels first inside a patch")
+class PatchEmbedding(EmbeddingBase):
+    def forward(self, images):
+        p = self.patch_size
+        patch_count(*images.shape[2:], p)
+        return F.unfold(images, p, stride=p).mT @ self.weight + self.bias
+
+
+@wrong("patch-embedding", "channels first inside a patch")
+class PatchEmbedding(EmbeddingBase):
+    """a convolution whose kernel is only reshaped"""
+
+    def forward(self, images):
+        p = self.patch_size
+        patch_count(*images.shape[2:], p)
+        kernel = self.weight.T.reshape(-1, images.shape[1], p, p)
+        return F.conv2d(images, kernel, self.bias, stride=p).flatten(2).mT
+
+
+@wrong("patch-embedding", "patches in columns")
+class PatchEmbedding(EmbeddingBase):
+    def forward(self, images):
+        return super().forward(images).mT
+
+
+@wrong("patch-embedding", "embeddings scaled by the root of d_model")
+class PatchEmbedding(EmbeddingBase):
+    def forward(self, images):
+        return super().forward(images) * math.sqrt(len(self.bias))
+
+
+@wrong("patch-embedding", "the weights start too large")
+class PatchEmbedding(EmbeddingBase):
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__(patch_size, channels, d_model)
+        nn.init.normal_(self.weight)
+
+
+@wrong("patch-embedding", "the weights start too small")
+class PatchEmbedding(EmbeddingBase):
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__(patch_size, channels, d_model)
+        nn.init.zeros_(self.weight)
+
+
+@wrong("patch-embedding", "the bias does not start at zero")
+class PatchEmbedding(EmbeddingBase):
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__(patch_size, channels, d_model)
+        nn.init.normal_(self.bias)
+
+
+@wrong("patch-embedding", "parameters are missing")
+class PatchEmbedding(nn.Module):
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__()
+        self.weight = torch.randn(patch_size * patch_size * channels, d_model)
+        self.bias = torch.zeros(d_model)
+
+
+@wrong("patch-embedding", "no ValueError for a remainder")
+class PatchEmbedding(EmbeddingBase):
+    """A convolution does not mind."""
+
+    def forward(self, images):
+        p = self.patch_size
+        kernel = self.weight.unflatten(0, (p, p, -1)).permute(3, 2, 0, 1)
+        return F.conv2d(images, kernel, self.bias, stride=p).flatten(2).mT
+
+
+@right("patch-embedding")
+class PatchEmbedding(EmbeddingBase):
+    """a convolution of stride P"""
+
+    def forward(self, images):
+        p = self.patch_size
+        patch_count(*images.shape[2:], p)
+        kernel = self.weight.unflatten(0, (p, p, -1)).permute(3, 2, 0, 1)
+        return F.conv2d(images, kernel, self.bias, stride=p).flatten(2).mT
+
+
+@right("patch-embedding")
+class PatchEmbedding(nn.Module):
+    """uniform numbers in place of normal ones, F.linear"""
+
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__()
+        self.patch_size = patch_size
+        self.weight = nn.Parameter(torch.empty(patch_size**2 * channels, d_model))
+        nn.init.xavier_normal_(self.weight, gain=math.sqrt(256 / 384))
+        self.bias = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, images):
+        return F.linear(cut(images, self.patch_size), self.weight.T, self.bias)
+
+
+# --- the model ------------------------------------------------------------------------
+
+
+class VisionBase(nn.Module):
+    """The parts of the model, built by methods that a mistake can replace."""
+
+    def __init__(
+        self,
+        image_size,
+        patch_size,
+        channels,
+        classes,
+        d_model,
+        heads,
+        layers,
+        d_ff,
+        dropout=0.0,
+        pooling="class",
+    ):
+        super().__init__()
+        if pooling not in ("class", "mean"):
+            raise ValueError(f"pooling must be 'class' or 'mean', not {pooling!r}")
+        square = isinstance(image_size, int)
+        height, width = (image_size, image_size) if square else image_size
+        self.image_size = height, width
+        self.by_token, self.classes, self.d_model = pooling == "class", classes, d_model
+        self.n = self.count(height, width, patch_size)
+        self.sizes = layers, d_model, heads, d_ff
+        self.patches = Patches(patch_size, channels, d_model)
+        self.class_token = ClassToken(d_model) if self.by_token else None
+        self.position = self.build_position(dropout)
+        self.encoder = self.build_encoder(dropout)
+        self.head = (ClassHead if self.by_token else MeanHead)(d_model, classes)
+
+    def count(self, height, width, patch_size):
+        return patch_count(height, width, patch_size)
+
+    def build_position(self, dropout):
+        rows = self.n + self.by_token
+        return LearnedPositionalEncoding(rows, self.d_model, dropout)
+
+    def build_encoder(self, dropout, **options):
+        options = {"norm_first": True, "activation": "gelu"} | options
+        return Encoder(*self.sizes, dropout, **options)
+
+    def join(self, x):
+        return self.class_token(x) if self.by_token else x
+
+    def read(self, hidden):
+        return self.head(hidden)
+
+    def placed(self, images):
+        return self.position(self.join(self.patches(images)))
+
+    def expect_size(self, images):
+        if images.shape[-2:] != self.image_size:
+            raise ValueError(f"{tuple(images.shape)} are not {self.image_size}")
+
+    def forward(self, images):
+        self.expect_size(images)
+        return self.read(self.encoder(self.placed(images)))
+
+
+@wrong("vision-transformer", "class token without a position")
+class VisionTransformer(VisionBase):
+    def build_position(self, dropout):
+        return LearnedPositionalEncoding(self.n, self.d_model, dropout)
+
+    def placed(self, images):
+        return self.join(self.position(self.patches(images)))
+
+
+@wrong("vision-transformer", "class token without a position")
+class VisionTransformer(VisionBase):
+    """the table has its row, which is left alone"""
+
+    def placed(self, images):
+        x = self.join(self.patches(images))
+        first = self.by_token
+        return torch.cat((x[:, :first], self.position(x)[:, first:]), dim=1)
+
+
+@wrong("vision-transformer", "positions before the class token")
+class VisionTransformer(VisionBase):
+    def placed(self, images):
+        return self.join(self.position(self.patches(images)))
+
+
+@wrong("vision-transformer", "the class token behind the patches")
+class VisionTransformer(VisionBase):
+    def join(self, x):
+        if not self.by_token:
+            return x
+        token = self.class_token.token.expand(len(x), -1, -1)
+        return torch.cat((x, token), dim=1)
+
+
+@wrong("vision-transformer", "the class token behind the patches")
+class VisionTransformer(VisionBase):
+    """and read there"""
+
+    def join(self, x):
+        if not self.by_token:
+            return x
+        token = self.class_token.token.expand(len(x), -1, -1)
+        return torch.cat((x, token), dim=1)
+
+    def read(self, hidden):
+        return self.head(hidden[:, -1:] if self.by_token else hidden)
+
+
+@wrong("vision-transformer", "no class token")
+class VisionTransformer(VisionBase):
+    """a head on position 0, without a token there"""
+
+    def build_position(self, dropout):
+        self.class_token = None
+        return super().build_position(dropout)
+
+    def join(self, x):
+        return x
+
+
+@wrong("vision-transformer", "the mean in place of the class token")
+class VisionTransformer(VisionBase):
+    def read(self, hidden):
+        return self.head(hidden.mean(dim=1, keepdim=True))
+
+
+@wrong("vision-transformer", "the head reads the last token")
+class VisionTransformer(VisionBase):
+    def read(self, hidden):
+        return self.head(hidden[:, -1:] if self.by_token else hidden)
+
+
+@wrong("vision-transformer", "the head reads a patch")
+class VisionTransformer(VisionBase):
+    def read(self, hidden):
+        return self.head(hidden[:, 1:] if self.by_token else hidden)
+
+
+@wrong("vision-transformer", "the first patch in place of the mean")
+class VisionTransformer(VisionBase):
+    def read(self, hidden):
+        return ClassHead.forward(self.head, hidden)
+
+
+@wrong("vision-transformer", "mean over the class token")
+class VisionTransformer(VisionBase):
+    def build_position(self, dropout):
+        self.class_token = ClassToken(self.d_model)
+        return LearnedPositionalEncoding(self.n + 1, self.d_model, dropout)
+
+    def join(self, x):
+        return self.class_token(x)
+
+
+@wrong("vision-transformer", "a position too many")
+class VisionTransformer(VisionBase):
+    def build_position(self, dropout):
+        return LearnedPositionalEncoding(self.n + 1, self.d_model, dropout)
+
+
+@wrong("vision-transformer", "no positions")
+class VisionTransformer(VisionBase):
+    def placed(self, images):
+        return self.join(self.patches(images))
+
+
+@wrong("vision-transformer", "no learned positions")
+class VisionTransformer(VisionBase):
+    """the sinusoids of chapter 3"""
+
+    def build_position(self, dropout):
+        return SinusoidalPositionalEncoding(self.d_model, dropout=dropout)
+
+
+@wrong("vision-transformer", "post-norm in place of pre-norm")
+class VisionTransformer(VisionBase):
+    def build_encoder(self, dropout):
+        return super().build_encoder(dropout, norm_first=False)
+
+
+@wrong("vision-transformer", "no final norm")
+class VisionTransformer(VisionBase):
+    def forward(self, images):
+        self.expect_size(images)
+        x = self.placed(images)
+        for layer in self.encoder.layers:
+            x = layer(x)
+        return self.read(x)
+
+
+@wrong("vision-transformer", "ReLU in place of GELU")
+class VisionTransformer(VisionBase):
+    def build_encoder(self, dropout):
+        return super().build_encoder(dropout, activation="relu")
+
+
+@wrong("vision-transformer", "the head reads the encoder's input")
+class VisionTransformer(VisionBase):
+    def forward(self, images):
+        self.expect_size(images)
+        return self.read(self.placed(images))
+
+
+@wrong("vision-transformer", "the positions are added twice")
+class VisionTransformer(VisionBase):
+    def placed(self, images):
+        x = super().placed(images)
+        return x + self.position.table
+
+
+@wrong("vision-transformer", "embeddings scaled by the root of d_model")
+class VisionTransformer(VisionBase):
+    def placed(self, images):
+        x = self.join(self.patches(images))
+        return self.position(x * math.sqrt(self.d_model))
+
+
+@wrong("vision-transformer", "another number of layers")
+class VisionTransformer(VisionBase):
+    def build_encoder(self, dropout):
+        _, *others = self.sizes
+        return Encoder(1, *others, dropout, norm_first=True, activation="gelu")
+
+
+@wrong("vision-transformer", "dropout not passed on")
+class VisionTransformer(VisionBase):
+    def build_position(self, dropout):
+        return super().build_position(0.0)
+
+    def build_encoder(self, dropout):
+        return super().build_encoder(0.0)
+
+
+@wrong("vision-transformer", "dropout not passed to the positions")
+class VisionTransformer(VisionBase):
+    def build_position(self, dropout):
+        return super().build_position(0.0)
+
+
+@wrong("vision-transformer", "dropout not passed to the encoder")
+class VisionTransformer(VisionBase):
+    def build_encoder(self, dropout):
+        return super().build_encoder(0.0)
+
+
+@wrong("vision-transformer", "a submodule is missing")
+class VisionTransformer(VisionBase):
+    """a list is no module"""
+
+    def forward(self, images):
+        return self.head[0](self.encoder(self.placed(images)))
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, [value] if name == "head" else value)
+
+
+@wrong("vision-transformer", "the missing class token is called")
+class VisionTransformer(VisionBase):
+    def join(self, x):
+        return self.class_token(x)
+
+
+@wrong("vision-transformer", "a pair as image_size is not taken apart")
+class VisionTransformer(VisionBase):
+    def count(self, height, width, patch_size):
+        return (self.image_size // patch_size) ** 2
+
+
+@wrong("vision-transformer", "no ValueError for a remainder")
+class VisionTransformer(VisionBase):
+    def count(self, height, width, patch_size):
+        return (height // patch_size) * (width // patch_size)
+
+
+@wrong("vision-transformer", "images of another size are accepted")
+class VisionTransformer(VisionBase):
+    def expect_size(self, images):
+        pass
+
+
+@wrong("vision-transformer", "an unknown pooling is accepted")
+class VisionTransformer(VisionBase):
+    def __init__(self, *sizes):
+        *sizes, pooling = sizes if isinstance(sizes[-1], str) else (*sizes, "class")
+        super().__init__(*sizes, pooling="mean" if pooling == "mean" else "class")
+
+
+@right("vision-transformer")
+class VisionTransformer(VisionBase):
+    """no class token with the mean, two branches in forward"""
+
+    def placed(self, images):
+        x = self.patches(images)
+        if self.by_token:
+            token = self.class_token.token.expand(len(images), -1, -1)
+            x = torch.cat([token, x], dim=1)
+        return self.position(x)
+
+
+@right("vision-transformer")
+class VisionTransformer(VisionBase):
+    """nn.Identity, and one chain of modules"""
+
+    def forward(self, images):
+        self.expect_size(images)
+        token = self.class_token or nn.Identity()
+        parts = self.patches, token, self.position, self.encoder, self.head
+        return nn.Sequential(*parts)(images)
+
+
+# --- positions ------------------------------------------------------------------------
+
+
+def resized(grid, old, new, **options):
+    image = grid.reshape(1, *old, grid.shape[1]).permute(0, 3, 1, 2)
+    return F.interpolate(image, size=new, **({"mode": "bilinear"} | options))[0]
+
+
+def with_special(table, class_tokens, image):
+    return torch.cat((table[:class_tokens], image.flatten(1).T))
+
+
+@wrong("interpolate-positions", "the corners are aligned")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    image = resized(table[class_tokens:], old_grid, new_grid, align_corners=True)
+    return with_special(table, class_tokens, image)
+
+
+@wrong("interpolate-positions", "the nearest row is copied")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    image = resized(table[class_tokens:], old_grid, new_grid, mode="nearest")
+    return with_special(table, class_tokens, image)
+
+
+@wrong("interpolate-positions", "another interpolation")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    image = resized(table[class_tokens:], old_grid, new_grid, mode="bicubic")
+    return with_special(table, class_tokens, image)
+
+
+@wrong("interpolate-positions", "smoothed before it is made smaller")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    image = resized(table[class_tokens:], old_grid, new_grid, antialias=True)
+    return with_special(table, class_tokens, image)
+
+
+@wrong("interpolate-positions", "the grid is transposed")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    image = resized(table[class_tokens:], old_grid[::-1], new_grid[::-1])
+    return with_special(table, class_tokens, image)
+
+
+@wrong("interpolate-positions", "the grid is transposed")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    """the new rows in column order"""
+    image = resized(table[class_tokens:], old_grid, new_grid)
+    return with_special(table, class_tokens, image.mT)
+
+
+@wrong("interpolate-positions", "features and places mixed up")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    image = table[class_tokens:].reshape(1, -1, *old_grid)
+    image = F.interpolate(image, size=new_grid, mode="bilinear")[0]
+    return with_special(table, class_tokens, image)
+
+
+@wrong("interpolate-positions", "features and places mixed up")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    """a reshape in place of the permutation back"""
+    image = resized(table[class_tokens:], old_grid, new_grid)
+    rows = image.reshape(-1, table.shape[1])
+    return torch.cat((table[:class_tokens], rows))
+
+
+@wrong("interpolate-positions", "interpolated along the list")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    rows, count = table[class_tokens:].T[None], math.prod(new_grid)
+    rows = F.interpolate(rows, size=count, mode="linear")[0].T
+    return torch.cat((table[:class_tokens], rows))
+
+
+@wrong("interpolate-positions", "the class token's row is interpolated, too")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    count = class_tokens + math.prod(new_grid)
+    return F.interpolate(table.T[None], size=count, mode="linear")[0].T
+
+
+@wrong("interpolate-positions", "the class token's row is lost")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    return resized(table[class_tokens:], old_grid, new_grid).flatten(1).T
+
+
+@wrong("interpolate-positions", "the class token's row at the end")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    rows = resized(table[class_tokens:], old_grid, new_grid).flatten(1).T
+    return torch.cat((rows, table[:class_tokens]))
+
+
+@wrong("interpolate-positions", "class_tokens is ignored")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    image = resized(table[1:], old_grid, new_grid)
+    return with_special(table, 1, image)
+
+
+@wrong("interpolate-positions", "rows cut off or repeated")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    count, grid = math.prod(new_grid), table[class_tokens:]
+    rows = grid.repeat(count // len(grid) + 1, 1)[:count]
+    return torch.cat((table[:class_tokens], rows))
+
+
+@wrong("interpolate-positions", "no gradient comes back")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    image = resized(table.detach()[class_tokens:], old_grid, new_grid)
+    return with_special(table.detach(), class_tokens, image)
+
+
+@right("interpolate-positions")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    """rows first, then columns, from the formula"""
+    grid = table[class_tokens:].unflatten(0, tuple(old_grid))
+    for axis, (old, new) in enumerate(zip(old_grid, new_grid, strict=True)):
+        place = ((torch.arange(new) + 0.5) * old / new - 0.5).clamp(0, old - 1)
+        low = place.floor().long()
+        high = (low + 1).clamp(max=old - 1)
+        share = (place - low).unsqueeze(-1)
+        share = share.unsqueeze(-1) if axis == 0 else share
+        below, above = grid.index_select(axis, low), grid.index_select(axis, high)
+        grid = below + share * (above - below)
+    return torch.cat((table[:class_tokens], grid.flatten(0, 1)))
+
+
+@right("interpolate-positions")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    """one picture for each feature"""
+    special, rows = table.split([class_tokens, len(table) - class_tokens])
+    pictures = [
+        F.interpolate(
+            column.view(1, 1, *old_grid),
+            size=list(new_grid),
+            mode="bilinear",
+            align_corners=False,
+        ).flatten()
+        for column in rows.unbind(dim=1)
+    ]
+    return torch.cat([special, torch.stack(pictures, dim=1)])
+
+
+# --- a fixed step ---------------------------------------------------------------------
+
+
+def rows_and_columns(height, width):
+    n = torch.arange(height * width)
+    return n // width, n % width
+
+
+def looking_at(targets, seen=None):
+    weights = torch.eye(len(targets))[targets]
+    return weights if seen is None else weights * seen.unsqueeze(1)
+
+
+@wrong("shift-weights", "looks the other way")
+def shift_weights(height, width, row_offset, column_offset):
+    return shift(height, width, -row_offset, -column_offset)
+
+
+@wrong("shift-weights", "looks the other way")
+def shift_weights(height, width, row_offset, column_offset):
+    """rows and columns of the matrix exchanged"""
+    return shift(height, width, row_offset, column_offset).T
+
+
+@wrong("shift-weights", "row and column exchanged")
+def shift_weights(height, width, row_offset, column_offset):
+    return shift(height, width, column_offset, row_offset)
+
+
+@wrong("shift-weights", "height and width exchanged")
+def shift_weights(height, width, row_offset, column_offset):
+    return shift(width, height, row_offset, column_offset)
+
+
+@wrong("shift-weights", "height and width exchanged")
+def shift_weights(height, width, row_offset, column_offset):
+    """counted by columns: r + c times the height"""
+    weights = torch.zeros(height * width, height * width)
+    for r in range(height):
+        for c in range(width):
+            row, column = r + row_offset, c + column_offset
+            if 0 <= row < height and 0 <= column < width:
+                weights[c * height + r, column * height + row] = 1.0
+    return weights
+
+
+@wrong("shift-weights", "wraps around the border")
+def shift_weights(height, width, row_offset, column_offset):
+    r, c = rows_and_columns(height, width)
+    target = (r + row_offset) % height * width + (c + column_offset) % width
+    return looking_at(target)
+
+
+@wrong("shift-weights", "runs on into the next row")
+def shift_weights(height, width, row_offset, column_offset):
+    target = torch.arange(height * width) + row_offset * width + column_offset
+    seen = (target >= 0) & (target < height * width)
+    return looking_at(target.clamp(0, height * width - 1), seen)
+
+
+@wrong("shift-weights", "negative places wrap around")
+def shift_weights(height, width, row_offset, column_offset):
+    weights = torch.zeros(height * width, height * width)
+    for r in range(height):
+        for c in range(width):
+            row, column = r + row_offset, c + column_offset
+            if row < height and column < width:
+                weights[r * width + c, row * width + column] = 1.0
+    return weights
+
+
+@wrong("shift-weights", "places outside the grid are not sorted out")
+def shift_weights(height, width, row_offset, column_offset):
+    weights = torch.zeros(height * width, height * width)
+    for n in range(height * width):
+        weights[n, n + row_offset * width + column_offset] = 1.0
+    return weights
+
+
+@wrong("shift-weights", "the border is repeated")
+def shift_weights(height, width, row_offset, column_offset):
+    r, c = rows_and_columns(height, width)
+    row = (r + row_offset).clamp(0, height - 1)
+    return looking_at(row * width + (c + column_offset).clamp(0, width - 1))
+
+
+@wrong("shift-weights", "a token at the border looks at itself")
+def shift_weights(height, width, row_offset, column_offset):
+    weights = shift(height, width, row_offset, column_offset)
+    return weights + torch.diag(1 - weights.sum(-1))
+
+
+@wrong("shift-weights", "a token at the border looks everywhere")
+def shift_weights(height, width, row_offset, column_offset):
+    """a softmax of -inf and 0 that guards against empty rows"""
+    weights = shift(height, width, row_offset, column_offset)
+    empty = 1 - weights.sum(-1, keepdim=True)
+    return weights + empty / (height * width)
+
+
+@right("shift-weights")
+def shift_weights(height, width, row_offset, column_offset):
+    """compares all pairs"""
+    r, c = rows_and_columns(height, width)
+    down = (r - r.unsqueeze(1)) == row_offset
+    return (down & ((c - c.unsqueeze(1)) == column_offset)).float()
+
+
+@right("shift-weights")
+def shift_weights(height, width, row_offset, column_offset):
+    """a Kronecker product of two diagonals"""
+    down = torch.zeros(height, height)
+    across = torch.zeros(width, width)
+    for i, j in itertools.product(range(height), repeat=2):
+        down[i, j] = float(j == i + row_offset)
+    for i, j in itertools.product(range(width), repeat=2):
+        across[i, j] = float(j == i + column_offset)
+    return torch.kron(down, across)
+
+
+# --- a convolution --------------------------------------------------------------------
+
+
+def heads_of(tokens, kernel, height, width, step=shift, middle=None):
+    k = kernel.shape[-1]
+    middle = k // 2 if middle is None else middle
+    return [
+        step(height, width, i - middle, j - middle) @ tokens @ kernel[:, :, i, j].T
+        for i in range(k)
+        for j in range(k)
+    ]
+
+
+@wrong("convolution-by-heads", "the kernel is flipped")
+def convolution_by_heads(tokens, kernel, height, width):
+    return sum(heads_of(tokens, kernel.flip(-2, -1), height, width))
+
+
+@wrong("convolution-by-heads", "the kernel is flipped")
+def convolution_by_heads(tokens, kernel, height, width):
+    """the offsets with the wrong sign"""
+
+    def step(height, width, down, to_right):
+        return shift(height, width, -down, -to_right)
+
+    return sum(heads_of(tokens, kernel, height, width, step))
+
+
+@wrong("convolution-by-heads", "rows and columns of the kernel exchanged")
+def convolution_by_heads(tokens, kernel, height, width):
+    return sum(heads_of(tokens, kernel.mT, height, width))
+
+
+@wrong("convolution-by-heads", "wraps around the border")
+def convolution_by_heads(tokens, kernel, height, width):
+    def step(height, width, down, to_right):
+        r, c = rows_and_columns(height, width)
+        return looking_at((r + down) % height * width + (c + to_right) % width)
+
+    return sum(heads_of(tokens, kernel, height, width, step))
+
+
+@wrong("convolution-by-heads", "the kernel has no middle")
+def convolution_by_heads(tokens, kernel, height, width):
+    return sum(heads_of(tokens, kernel, height, width, middle=0))
+
+
+@wrong("convolution-by-heads", "the middle of the kernel is off by one")
+def convolution_by_heads(tokens, kernel, height, width):
+    middle = kernel.shape[-1] // 2 + 1
+    return sum(heads_of(tokens, kernel, height, width, middle=middle))
+
+
+@wrong("convolution-by-heads", "the kernel's matrix is not transposed")
+def convolution_by_heads(tokens, kernel, height, width):
+    k, result = kernel.shape[-1], 0
+    for i in range(k):
+        for j in range(k):
+            weights = shift(height, width, i - k // 2, j - k // 2)
+            result = result + weights @ tokens @ kernel[:, :, i, j]
+    return result
+
+
+@wrong("convolution-by-heads", "the mean of the heads")
+def convolution_by_heads(tokens, kernel, height, width):
+    return torch.stack(heads_of(tokens, kernel, height, width)).mean(dim=0)
+
+
+@wrong("convolution-by-heads", "only the last head")
+def convolution_by_heads(tokens, kernel, height, width):
+    """the sum is overwritten in the loop"""
+    return heads_of(tokens, kernel, height, width)[-1]
+
+
+@wrong("convolution-by-heads", "every head looks at its own token")
+def convolution_by_heads(tokens, kernel, height, width):
+    return tokens @ kernel.sum((-2, -1)).T
+
+
+@wrong("convolution-by-heads", "no gradient comes back")
+def convolution_by_heads(tokens, kernel, height, width):
+    return sum(heads_of(tokens, kernel.detach(), height, width))
+
+
+@right("convolution-by-heads")
+def convolution_by_heads(tokens, kernel, height, width):
+    """the heads side by side, then one output matrix"""
+    k = kernel.shape[-1]
+    steps = itertools.product(range(-(k // 2), k // 2 + 1), repeat=2)
+    heads = [shift(height, width, *step) @ tokens for step in steps]
+    together = torch.cat(heads, dim=-1)  # (..., N, k·k·C_in)
+    w_o = kernel.permute(2, 3, 1, 0).flatten(0, 2)  # (k·k·C_in, C_out)
+    return together @ w_o
+
+
+@right("convolution-by-heads")
+def convolution_by_heads(tokens, kernel, height, width):
+    """one einsum over all heads"""
+    k = kernel.shape[-1]
+    steps = itertools.product(range(k), repeat=2)
+    weights = [shift(height, width, i - k // 2, j - k // 2) for i, j in steps]
+    return torch.einsum(
+        "hnm,...mc,dch->...nd", torch.stack(weights), tokens, kernel.flatten(2)
+    )
+
+
+@right("convolution-by-heads")
+def convolution_by_heads(tokens, kernel, height, width):
+    """PyTorch's conv2d"""
+    image = tokens.mT.reshape(-1, tokens.shape[-1], height, width)
+    image = F.conv2d(image, kernel, padding="same")
+    return image.flatten(2).mT.reshape(*tokens.shape[:-1], -1)
+
+
+# --- receptive field ------------------------------------------------------------------
+
+
+def box_of(seen):
+    places = seen.nonzero()
+    if not len(places):
+        return 0, 0
+    return tuple((places.amax(0) - places.amin(0) + 1).tolist())
+
+
+@wrong("receptive-field", "rows and columns exchanged")
+def receptive_field(gradient):
+    return box_of((gradient != 0).any(0))[::-1]
+
+
+@wrong("receptive-field", "one too few")
+def receptive_field(gradient):
+    places = (gradient != 0).any(0).nonzero()
+    return tuple((places.amax(0) - places.amin(0)).tolist()) if len(places) else (0, 0)
+
+
+@wrong("receptive-field", "channels added up before the test")
+def receptive_field(gradient):
+    return box_of(gradient.sum(0) != 0)
+
+
+@wrong("receptive-field", "only the first channel")
+def receptive_field(gradient):
+    return box_of(gradient[0] != 0)
+
+
+@wrong("receptive-field", "a pixel counts only with all channels")
+def receptive_field(gradient):
+    return box_of((gradient != 0).all(0))
+
+
+@wrong("receptive-field", "only positive entries")
+def receptive_field(gradient):
+    return box_of((gradient > 0).any(0))
+
+
+@wrong("receptive-field", "small entries left out")
+def receptive_field(gradient):
+    return box_of((gradient.abs() > 1e-6).any(0))
+
+
+@wrong("receptive-field", "rows and columns counted, not the box")
+def receptive_field(gradient):
+    seen = (gradient != 0).any(0)
+    return int(seen.any(1).sum()), int(seen.any(0).sum())
+
+
+@wrong("receptive-field", "measured from the corner of the image")
+def receptive_field(gradient):
+    places = (gradient != 0).any(0).nonzero()
+    return tuple((places.amax(0) + 1).tolist()) if len(places) else (0, 0)
+
+
+@wrong("receptive-field", "the number of pixels")
+def receptive_field(gradient):
+    return int((gradient != 0).any(0).sum())
+
+
+@wrong("receptive-field", "fails when nothing is seen")
+def receptive_field(gradient):
+    _, rows, columns = gradient.nonzero(as_tuple=True)
+    extents = rows.max() - rows.min(), columns.max() - columns.min()
+    return int(extents[0]) + 1, int(extents[1]) + 1
+
+
+@wrong("receptive-field", "fails when nothing is seen")
+def receptive_field(gradient):
+    """a list in place of a tensor"""
+    seen = (gradient != 0).any(0)
+    rows = [r for r in range(len(seen)) if seen[r].any()]
+    columns = [c for c in range(seen.shape[1]) if seen[:, c].any()]
+    return rows[-1] - rows[0] + 1, columns[-1] - columns[0] + 1
+
+
+@wrong("receptive-field", "tensors in place of numbers")
+def receptive_field(gradient):
+    _, rows, columns = gradient.nonzero(as_tuple=True)
+    return rows.max() - rows.min() + 1, columns.max() - columns.min() + 1
+
+
+@right("receptive-field")
+def receptive_field(gradient):
+    """two lists of places"""
+    seen = gradient.abs().amax(dim=0) > 0
+    extents = []
+    for axis in (1, 0):
+        places = [i for i, any_seen in enumerate(seen.any(dim=axis)) if any_seen]
+        extents.append(places[-1] - places[0] + 1 if places else 0)
+    return tuple(extents)
+
+
+@right("receptive-field")
+def receptive_field(gradient):
+    """NumPy"""
+    rows, columns = np.nonzero((gradient.numpy() != 0).any(axis=0))
+    if rows.size == 0:
+        return (0, 0)
+    return int(np.ptp(rows)) + 1, int(np.ptp(columns)) + 1
+
+
+# --- filters --------------------------------------------------------------------------
+
+
+def analysed(samples):
+    """Components in rows, shares, singular values."""
+    _, s, directions = torch.linalg.svd(samples, full_matrices=False)
+    return directions, s.square() / s.square().sum(), s
+
+
+def centred_filters(weight):
+    return weight.T - weight.T.mean(dim=0)
+
+
+@wrong("principal-filters", "not centred")
+def principal_filters(weight, count, patch_size, channels):
+    found, share, _ = analysed(weight.T)
+    shape = count, patch_size, patch_size, channels
+    return found[:count].reshape(shape), share[:count]
+
+
+@wrong("principal-filters", "centred along the wrong axis")
+def principal_filters(weight, count, patch_size, channels):
+    found, share, _ = analysed(weight.T - weight.T.mean(dim=1, keepdim=True))
+    shape = count, patch_size, patch_size, channels
+    return found[:count].reshape(shape), share[:count]
+
+
+@wrong("principal-filters", "rows in place of columns")
+def principal_filters(weight, count, patch_size, channels):
+    found, share, _ = analysed(weight - weight.mean(dim=0))
+    shape = count, patch_size, patch_size, channels
+    return found[:count].reshape(shape), share[:count]
+
+
+@wrong("principal-filters", "channels first inside a patch")
+def principal_filters(weight, count, patch_size, channels):
+    found, share, _ = analysed(centred_filters(weight))
+    pictures = found[:count].reshape(count, channels, patch_size, patch_size)
+    return pictures.permute(0, 2, 3, 1), share[:count]
+
+
+@wrong("principal-filters", "not laid out as pictures")
+def principal_filters(weight, count, patch_size, channels):
+    found, share, _ = analysed(centred_filters(weight))
+    return found[:count], share[:count]
+
+
+@wrong("principal-filters", "shares without squares")
+def principal_filters(weight, count, patch_size, channels):
+    found, _, s = analysed(centred_filters(weight))
+    shape = count, patch_size, patch_size, channels
+    return found[:count].reshape(shape), (s / s.sum())[:count]
+
+
+@wrong("principal-filters", "shares of the first components only")
+def principal_filters(weight, count, patch_size, channels):
+    found, _, s = analysed(centred_filters(weight))
+    shape = count, patch_size, patch_size, channels
+    part = s[:count].square()
+    return found[:count].reshape(shape), part / part.sum()
+
+
+@wrong("principal-filters", "variances in place of shares")
+def principal_filters(weight, count, patch_size, channels):
+    found, _, s = analysed(centred_filters(weight))
+    shape = count, patch_size, patch_size, channels
+    variances = s.square() / weight.shape[1]
+    return found[:count].reshape(shape), variances[:count]
+
+
+@wrong("principal-filters", "shares added up")
+def principal_filters(weight, count, patch_size, channels):
+    found, share, _ = analysed(centred_filters(weight))
+    shape = count, patch_size, patch_size, channels
+    return found[:count].reshape(shape), share.cumsum(0)[:count]
+
+
+@wrong("principal-filters", "smallest first")
+def principal_filters(weight, count, patch_size, channels):
+    """eigh sorts upwards"""
+    filters = centred_filters(weight)
+    values, vectors = torch.linalg.eigh(filters.T @ filters)
+    rank = min(weight.shape)
+    values, vectors = values[-rank:], vectors[:, -rank:]
+    shape = count, patch_size, patch_size, channels
+    return vectors.T[:count].reshape(shape), (values / values.sum())[:count]
+
+
+@wrong("principal-filters", "columns in place of rows of Vᵀ")
+def principal_filters(weight, count, patch_size, channels):
+    _, s, v_transposed = torch.linalg.svd(centred_filters(weight))
+    share = s.square() / s.square().sum()
+    shape = count, patch_size, patch_size, channels
+    return v_transposed.T[:count].reshape(shape), share[:count]
+
+
+@wrong("principal-filters", "components scaled by singular values")
+def principal_filters(weight, count, patch_size, channels):
+    found, share, s = analysed(centred_filters(weight))
+    shape = count, patch_size, patch_size, channels
+    return (s[:, None] * found)[:count].reshape(shape), share[:count]
+
+
+@wrong("principal-filters", "components and shares exchanged")
+def principal_filters(weight, count, patch_size, channels):
+    found = reference.principal_filters(weight, count, patch_size, channels)
+    return found[::-1]
+
+
+@wrong("principal-filters", "arrays in place of tensors")
+def principal_filters(weight, count, patch_size, channels):
+    pca = PCA(count).fit(weight.T.numpy())
+    shape = count, patch_size, patch_size, channels
+    return pca.components_.reshape(shape), pca.explained_variance_ratio_
+
+
+@right("principal-filters")
+def principal_filters(weight, count, patch_size, channels):
+    """scikit-learn's PCA"""
+    pca = PCA(count, svd_solver="full").fit(weight.T.numpy())
+    found = torch.from_numpy(pca.components_.astype(np.float32))
+    share = torch.from_numpy(pca.explained_variance_ratio_.astype(np.float32))
+    return found.reshape(count, patch_size, patch_size, channels), share
+
+
+@right("principal-filters")
+def principal_filters(weight, count, patch_size, channels):
+    """eigenvectors of the covariance"""
+    values, vectors = torch.linalg.eigh(torch.cov(weight))
+    order = values.argsort(descending=True)[:count]
+    shape = count, patch_size, patch_size, channels
+    return vectors[:, order].T.reshape(shape), values[order] / values.sum()
+
+
+@right("principal-filters")
+def principal_filters(weight, count, patch_size, channels):
+    """left singular vectors of the matrix as it stands, signs turned"""
+    u, s, _ = torch.linalg.svd(weight - weight.mean(1, keepdim=True))
+    share = (s**2 / (s**2).sum())[:count]
+    return -u.T[:count].reshape(count, patch_size, patch_size, channels), share
+
+
+# --- rollout --------------------------------------------------------------------------
+
+
+def eye_of(weights):
+    return torch.eye(weights[0].shape[-1])
+
+
+def mixtures(weights):
+    identity = eye_of(weights)
+    return [0.5 * layer.mean(0) + 0.5 * identity for layer in weights]
+
+
+def product(matrices):
+    """The last leftmost."""
+    result = matrices[0]
+    for matrix in matrices[1:]:
+        result = matrix @ result
+    return result
+
+
+@wrong("attention-rollout", "no residual connection")
+def attention_rollout(weights):
+    """As source 3 describes it."""
+    return product([layer.mean(0) for layer in weights])
+
+
+@wrong("attention-rollout", "multiplied in the wrong order")
+def attention_rollout(weights):
+    rollout = eye_of(weights)
+    for mixed in mixtures(weights):
+        rollout = rollout @ mixed
+    return rollout
+
+
+@wrong("attention-rollout", "rows not normalised")
+def attention_rollout(weights):
+    identity = eye_of(weights)
+    return product([layer.mean(0) + identity for layer in weights])
+
+
+@wrong("attention-rollout", "heads added, not averaged")
+def attention_rollout(weights):
+    identity = eye_of(weights)
+    return product([0.5 * layer.sum(0) + 0.5 * identity for layer in weights])
+
+
+@wrong("attention-rollout", "the maximum over the heads in place of the mean")
+def attention_rollout(weights):
+    identity = eye_of(weights)
+    mixed = [0.5 * layer.amax(0) + 0.5 * identity for layer in weights]
+    return product([matrix / matrix.sum(-1, keepdim=True) for matrix in mixed])
+
+
+@wrong("attention-rollout", "only the first head")
+def attention_rollout(weights):
+    identity = eye_of(weights)
+    return product([0.5 * layer[0] + 0.5 * identity for layer in weights])
+
+
+@wrong("attention-rollout", "rows and columns exchanged")
+def attention_rollout(weights):
+    return product(mixtures(weights)).T
+
+
+@wrong("attention-rollout", "the mean of the layers in place of their product")
+def attention_rollout(weights):
+    return torch.stack(mixtures(weights)).mean(dim=0)
+
+
+@wrong("attention-rollout", "multiplied entry by entry")
+def attention_rollout(weights):
+    return torch.stack(mixtures(weights)).prod(dim=0)
+
+
+@wrong("attention-rollout", "only the last layer")
+def attention_rollout(weights):
+    return mixtures(weights)[-1]
+
+
+@wrong("attention-rollout", "a layer is left out")
+def attention_rollout(weights):
+    return product(mixtures(weights)[1:] or [eye_of(weights)])
+
+
+@wrong("attention-rollout", "the identity only once")
+def attention_rollout(weights):
+    plain = product([layer.mean(0) for layer in weights])
+    return 0.5 * plain + 0.5 * eye_of(weights)
+
+
+@right("attention-rollout")
+def attention_rollout(weights):
+    """A + I, rows divided by their sums"""
+    identity = eye_of(weights)
+    matrices = [layer.mean(0) + identity for layer in weights]
+    return product([matrix / matrix.sum(-1, keepdim=True) for matrix in matrices])
+
+
+@right("attention-rollout")
+def attention_rollout(weights):
+    """torch.linalg.multi_dot of a stack"""
+    mixed = (torch.stack(weights).mean(1) + eye_of(weights)) / 2
+    layers = list(mixed.flip(0))
+    return torch.linalg.multi_dot(layers) if len(layers) > 1 else layers[0]
+
+
+@right("attention-rollout")
+def attention_rollout(weights):
+    """from the output backwards"""
+    rollout = eye_of(weights)
+    for layer in reversed(weights):
+        rollout = 0.5 * (rollout @ layer.mean(0) + rollout)
+    return rollout
+
+
+# --- mixed images ---------------------------------------------------------------------
+
+
+@wrong("mixup", "labels not mixed")
+def mixup(images, targets, share, permutation):
+    return share * images + (1 - share) * images[permutation], targets
+
+
+@wrong("mixup", "labels not mixed")
+def mixup(images, targets, share, permutation):
+    """the label of the larger share"""
+    mixed, soft = reference.mixup(images, targets, share, permutation)
+    return mixed, F.one_hot(soft.argmax(-1), targets.shape[1]).float()
+
+
+@wrong("mixup", "images not mixed")
+def mixup(images, targets, share, permutation):
+    return images, share * targets + (1 - share) * targets[permutation]
+
+
+@wrong("mixup", "labels mixed by the wrong share")
+def mixup(images, targets, share, permutation):
+    mixed = share * images + (1 - share) * images[permutation]
+    return mixed, (1 - share) * targets + share * targets[permutation]
+
+
+@wrong("mixup", "the share of image and partner exchanged")
+def mixup(images, targets, share, permutation):
+    return reference.mixup(images, targets, 1 - share, permutation)
+
+
+@wrong("mixup", "another partner")
+def mixup(images, targets, share, permutation):
+    """the inverse permutation"""
+    return reference.mixup(images, targets, share, permutation.argsort())
+
+
+@wrong("mixup", "another partner")
+def mixup(images, targets, share, permutation):
+    """images in reverse order"""
+    backwards = torch.arange(len(images)).flip(0)
+    return reference.mixup(images, targets, share, backwards)
+
+
+@wrong("mixup", "labels of another partner")
+def mixup(images, targets, share, permutation):
+    mixed = share * images + (1 - share) * images[permutation]
+    return mixed, share * targets + (1 - share) * targets.flip(0)
+
+
+@wrong("mixup", "weights that do not sum to 1")
+def mixup(images, targets, share, permutation):
+    mixed = share * images + images[permutation]
+    return mixed, share * targets + (1 - share) * targets[permutation]
+
+
+@wrong("mixup", "only one of two results")
+def mixup(images, targets, share, permutation):
+    return share * images + (1 - share) * images[permutation]
+
+
+@wrong("mixup", "images and targets exchanged")
+def mixup(images, targets, share, permutation):
+    return reference.mixup(images, targets, share, permutation)[::-1]
+
+
+@wrong("mixup", "changes its argument in place")
+def mixup(images, targets, share, permutation):
+    partners = images[permutation]
+    images *= share
+    images += (1 - share) * partners
+    return images, share * targets + (1 - share) * targets[permutation]
+
+
+@wrong("mixup", "no gradient comes back")
+def mixup(images, targets, share, permutation):
+    mixed = reference.mixup(images.detach(), targets, share, permutation)
+    return mixed
+
+
+@right("mixup")
+def mixup(images, targets, share, permutation):
+    """one matrix for images and targets"""
+    identity = torch.eye(len(images))
+    matrix = share * identity + (1 - share) * identity[permutation]
+    return torch.einsum("ij,jchw->ichw", matrix, images), matrix @ targets
+
+
+@right("mixup")
+def mixup(images, targets, share, permutation):
+    """torch.lerp"""
+    return tuple(torch.lerp(x[permutation], x, share) for x in (images, targets))
+
+
+@right("mixup")
+def mixup(images, targets, share, permutation):
+    """a loop, into new tensors"""
+    mixed, soft = images.clone(), targets.clone()
+    for i, partner in enumerate(permutation.tolist()):
+        mixed[i] = share * images[i] + (1 - share) * images[partner]
+        soft[i] = share * targets[i] + (1 - share) * targets[partner]
+    return mixed, soft
+
+
+def with_box(images, partners, top, left, height, width):
+    mixed = images.clone()
+    rows, columns = slice(top, top + height), slice(left, left + width)
+    mixed[..., rows, columns] = partners[..., rows, columns]
+    return mixed
+
+
+def by_area(images, targets, box, permutation):
+    _, _, height, width = box
+    area = height * width / (images.shape[2] * images.shape[3])
+    return (1 - area) * targets + area * targets[permutation]
+
+
+def covered(images, top, left, height, width):
+    """The share of the image within a box, cut off at the border."""
+    inside = torch.zeros(images.shape[2:])
+    inside[top : top + height, left : left + width] = 1.0
+    return inside.mean().item()
+
+
+@wrong("cutmix", "labels not mixed")
+def cutmix(images, targets, box, permutation):
+    return with_box(images, images[permutation], *box), targets
+
+
+@wrong("cutmix", "labels mixed by the wrong share")
+def cutmix(images, targets, box, permutation):
+    area = covered(images, *box)
+    mixed = with_box(images, images[permutation], *box)
+    return mixed, area * targets + (1 - area) * targets[permutation]
+
+
+@wrong("cutmix", "only the partner's label")
+def cutmix(images, targets, box, permutation):
+    return with_box(images, images[permutation], *box), targets[permutation]
+
+
+@wrong("cutmix", "the area is wrong")
+def cutmix(images, targets, box, permutation):
+    """a share that was drawn, not measured"""
+    mixed = with_box(images, images[permutation], *box)
+    return mixed, 0.5 * targets + 0.5 * targets[permutation]
+
+
+@wrong("cutmix", "the area is wrong")
+def cutmix(images, targets, box, permutation):
+    """the channels counted as pixels"""
+    area = box[2] * box[3] / images[0].numel()
+    if images.shape[1] == 1:
+        area = box[2] * box[3] / images.shape[3] ** 2
+    mixed = with_box(images, images[permutation], *box)
+    return mixed, (1 - area) * targets + area * targets[permutation]
+
+
+@wrong("cutmix", "the area is wrong")
+def cutmix(images, targets, box, permutation):
+    """lengths in place of areas"""
+    area = (box[2] + box[3]) / (images.shape[2] + images.shape[3])
+    mixed = with_box(images, images[permutation], *box)
+    return mixed, (1 - area) * targets + area * targets[permutation]
+
+
+@wrong("cutmix", "the box read as two corners")
+def cutmix(images, targets, box, permutation):
+    top, left, bottom, right_of = box
+    mixed = images.clone()
+    partners = images[permutation]
+    mixed[..., top:bottom, left:right_of] = partners[..., top:bottom, left:right_of]
+    return mixed, by_area(images, targets, box, permutation)
+
+
+@wrong("cutmix", "the box read as two corners")
+def cutmix(images, targets, box, permutation):
+    """and its area measured between them"""
+    top, left, bottom, right_of = box
+    mixed = images.clone()
+    partners = images[permutation]
+    mixed[..., top:bottom, left:right_of] = partners[..., top:bottom, left:right_of]
+    area = max(0, bottom - top) * max(0, right_of - left)
+    area = area / (images.shape[2] * images.shape[3])
+    return mixed, (1 - area) * targets + area * targets[permutation]
+
+
+@wrong("cutmix", "rows and columns of the box exchanged")
+def cutmix(images, targets, box, permutation):
+    left, top, width, height = box
+    mixed = with_box(images, images[permutation], top, left, height, width)
+    return mixed, by_area(images, targets, box, permutation)
+
+
+@wrong("cutmix", "rows and columns of the box exchanged")
+def cutmix(images, targets, box, permutation):
+    """the place only"""
+    left, top, height, width = box
+    mixed = with_box(images, images[permutation], top, left, height, width)
+    return mixed, by_area(images, targets, box, permutation)
+
+
+@wrong("cutmix", "the box is one too large")
+def cutmix(images, targets, box, permutation):
+    top, left, height, width = box
+    larger = top, left, height + 1, width + 1
+    mixed = with_box(images, images[permutation], *larger)
+    return mixed, by_area(images, targets, box, permutation)
+
+
+@wrong("cutmix", "the box in the corner")
+def cutmix(images, targets, box, permutation):
+    _, _, height, width = box
+    mixed = with_box(images, images[permutation], 0, 0, height, width)
+    return mixed, by_area(images, targets, box, permutation)
+
+
+@wrong("cutmix", "inside and outside exchanged")
+def cutmix(images, targets, box, permutation):
+    mixed = with_box(images[permutation], images, *box)
+    return mixed, by_area(images, targets, box, permutation)
+
+
+@wrong("cutmix", "only the first channel is pasted")
+def cutmix(images, targets, box, permutation):
+    mixed = images.clone()
+    mixed[:, :1] = with_box(images[:, :1], images[permutation, :1], *box)
+    return mixed, by_area(images, targets, box, permutation)
+
+
+@wrong("cutmix", "another partner")
+def cutmix(images, targets, box, permutation):
+    return reference.cutmix(images, targets, box, permutation.argsort())
+
+
+@wrong("cutmix", "the box is empty")
+def cutmix(images, targets, box, permutation):
+    """Cutout, with CutMix's labels"""
+    mixed = with_box(images, torch.zeros_like(images), *box)
+    return mixed, by_area(images, targets, box, permutation)
+
+
+@wrong("cutmix", "partners that are mixed already")
+def cutmix(images, targets, box, permutation):
+    mixed = images.clone()
+    for i, partner in enumerate(permutation.tolist()):
+        mixed[i] = with_box(mixed[i], mixed[partner], *box)
+    return mixed, by_area(images, targets, box, permutation)
+
+
+@wrong("cutmix", "changes its argument in place")
+def cutmix(images, targets, box, permutation):
+    top, left, height, width = box
+    rows, columns = slice(top, top + height), slice(left, left + width)
+    images[..., rows, columns] = images[permutation][..., rows, columns]
+    return images, by_area(images, targets, box, permutation)
+
+
+@wrong("cutmix", "only one of two results")
+def cutmix(images, targets, box, permutation):
+    return with_box(images, images[permutation], *box)
+
+
+@right("cutmix")
+def cutmix(images, targets, box, permutation):
+    """a mask and torch.where"""
+    top, left, height, width = box
+    inside = torch.zeros(images.shape[2:], dtype=torch.bool)
+    inside[top : top + height, left : left + width] = True
+    mixed = torch.where(inside, images[permutation], images)
+    area = inside.double().mean().item()
+    return mixed, targets + area * (targets[permutation] - targets)
+
+
+@right("cutmix")
+def cutmix(images, targets, box, permutation):
+    """a mask of zeros and ones that multiplies"""
+    top, left, height, width = box
+    keep = torch.ones_like(images[:1, :1])
+    keep[..., top : top + height, left : left + width] = 0.0
+    mixed = keep * images + (1 - keep) * images[permutation]
+    share = keep.mean()
+    return mixed, share * targets + (1 - share) * targets[permutation]
