@@ -22,6 +22,7 @@ RUN_BY_PAGES = (
     "solutions/transformer/*.py",
     "workbench/*.py",
     "exercises/*/*.ipynb",
+    "book/coverage/*.yml",
     "constraints.txt",
 )
 
