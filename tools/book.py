@@ -1,11 +1,17 @@
 """Build the site into _build/html, or say plainly what it lacks."""
 
 import hashlib
+import logging
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from jupyter_cache import get_cache
+from jupyter_cache.executors import load_executor
+from myst_nb.core.read import is_myst_markdown_notebook
+from sphinx_external_toc.parsing import parse_toc_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 HTML = ROOT / "_build" / "html"
@@ -16,6 +22,7 @@ RUN_BY_PAGES = (
     "solutions/transformer/*.py",
     "workbench/*.py",
     "exercises/*/*.ipynb",
+    "book/coverage/*.yml",
     "constraints.txt",
 )
 
@@ -34,7 +41,9 @@ def main() -> None:
         )
     built = STAGE / "_build" / "html"
     shutil.rmtree(built, ignore_errors=True)  # no page of an earlier build stays
+    os.environ["OMP_NUM_THREADS"] = "1"
     forget_stale_pages()
+    run_pages()
     code = run_jupyter_book()
     if code != 0 or not (built / "index.html").is_file():
         # read every page anew next time, so that no warning is passed over
@@ -59,6 +68,23 @@ def forget_stale_pages() -> None:
         record.write_text(digest.hexdigest())
 
 
+def run_pages() -> None:
+    """Run the pages that the cache lacks, a core each; Jupyter Book alone uses one.
+
+    A page that fails is not cached: Jupyter Book runs it again and reports it.
+    """
+    cache = get_cache(STAGE / "_build" / ".jupyter_cache")
+    for name in parse_toc_yaml(ROOT / "_toc.yml"):
+        page = ROOT / f"{name}.md"
+        if page.is_file() and is_myst_markdown_notebook(page.read_text("utf-8")):
+            cache.add_nb_to_project(
+                str(page), read_data={"name": "myst_nb_md", "type": "plugin"}
+            )
+    logger = logging.getLogger("pages")
+    logger.setLevel(logging.INFO)
+    load_executor("local-parallel", cache, logger).run_and_cache(timeout=120)
+
+
 def run_jupyter_book() -> int:
     """Build with warnings as errors; show what it says up to its closing remarks.
 
@@ -70,7 +96,6 @@ def run_jupyter_book() -> int:
     with subprocess.Popen(
         command,
         cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
