@@ -497,9 +497,9 @@ def decoder_layer_from_torch(state):
 def decoder_layer_from_torch(state):
     result = {}
     for name, value in translated(state).items():
-        turned = {"self": "cross", "cros": "self"}.get(name[:4])
-        parts = name.partition("_")
-        result[f"{turned}_{parts[2]}" if turned else name] = value
+        turned = {"self": "cross", "cross": "self"}
+        first, _, rest = name.partition("_")
+        result[f"{turned[first]}_{rest}" if first in turned else name] = value
     return result
 
 

@@ -580,6 +580,36 @@ def train_bpe(text, merges, special_tokens=()):
     return learn(dict.fromkeys(start(text, special_tokens), 1), merges)
 
 
+@wrong("train-bpe", "the spaces are lost")
+def train_bpe(text, merges, special_tokens=()):
+    words = {}
+    for piece, n in Counter(split_words(text, special_tokens)).items():
+        key = (piece,) if piece in special_tokens else tuple(piece.strip())
+        words[key] = words.get(key, 0) + n
+    return learn(words, merges)
+
+
+@wrong("train-bpe", "the spaces are lost")
+def train_bpe(text, merges, special_tokens=()):
+    return learn(Counter(map(tuple, text.split())), merges)
+
+
+@wrong("train-bpe", "capital letters are lost")
+def train_bpe(text, merges, special_tokens=()):
+    return learn(start(text.lower(), special_tokens), merges)
+
+
+@wrong("train-bpe", "the words change places")
+def train_bpe(text, merges, special_tokens=()):
+    words, found = start(text, special_tokens), []
+    while len(found) < merges and (counts := counted(words)):
+        found.append(max(counts, key=counts.get))
+        for word in list(words):
+            if merged(word, found[-1]) != word:
+                words[merged(word, found[-1])] = words.pop(word)
+    return found
+
+
 @wrong("train-bpe", "the counts are never renewed")
 def train_bpe(text, merges, special_tokens=()):
     counts = counted(start(text, special_tokens))
@@ -1332,6 +1362,18 @@ def tf_idf(documents):
     return F.normalize(counts * torch.log(n / holding), dim=1), terms
 
 
+@wrong("tf-idf", "another variant of the formula")
+def tf_idf(documents):
+    counts, n, holding, terms = parts(documents)
+    return counts * torch.log(1 + n / holding), terms
+
+
+@wrong("tf-idf", "terms counted instead of documents")
+def tf_idf(documents):
+    counts, _, holding, terms = parts(documents)
+    return counts * torch.log(len(terms) / holding), terms
+
+
 @wrong("tf-idf", "terms in rows")
 def tf_idf(documents):
     counts, n, holding, terms = parts(documents)
@@ -1593,6 +1635,38 @@ def skip_gram_loss(centers, contexts, negatives):
     return (-F.logsigmoid(true) - F.logsigmoid(-false).sum(-1)).mean()
 
 
+@wrong("skip-gram-loss", "mean over the K + 1 terms")
+def skip_gram_loss(centers, contexts, negatives):
+    true, false = scores(centers, contexts, negatives)
+    return -F.logsigmoid(torch.cat((true[:, None], -false), 1)).mean()
+
+
+@wrong("skip-gram-loss", "the scores are added before the sigmoid")
+def skip_gram_loss(centers, contexts, negatives):
+    true, false = scores(centers, contexts, negatives)
+    return -(F.logsigmoid(true) + F.logsigmoid(-false.sum(-1))).mean()
+
+
+@wrong("skip-gram-loss", "the products are not added up to a score")
+def skip_gram_loss(centers, contexts, negatives):
+    true, false = centers * contexts, centers[:, None] * negatives
+    return -(F.logsigmoid(true).sum() + F.logsigmoid(-false).sum()) / len(centers)
+
+
+@wrong("skip-gram-loss", "every center with every context")
+def skip_gram_loss(centers, contexts, negatives):
+    _, false = scores(centers, contexts, negatives)
+    true = F.logsigmoid(centers @ contexts.T).sum(-1)
+    return -(true + F.logsigmoid(-false).sum(-1)).mean()
+
+
+@wrong("skip-gram-loss", "every center with every context")
+def skip_gram_loss(centers, contexts, negatives):
+    _, false = scores(centers, contexts, negatives)
+    true = F.logsigmoid(centers @ contexts.mT).mean()
+    return -true - F.logsigmoid(-false).sum(-1).mean()
+
+
 @wrong("skip-gram-loss", "the negatives of other pairs, too")
 def skip_gram_loss(centers, contexts, negatives):
     true = (centers * contexts).sum(-1)
@@ -1700,6 +1774,14 @@ def patch_kernel(matrix, patch_size, channels):
 def patch_kernel(matrix, patch_size, channels):
     rows = patch_size * patch_size * channels
     return split(matrix[:rows], patch_size, channels).permute(3, 2, 0, 1)
+
+
+@wrong("patch-kernel", "a wrong number of rows is accepted")
+def patch_kernel(matrix, patch_size, channels):
+    if len(matrix) % (patch_size * patch_size * channels):
+        raise ValueError("the rows are not a multiple of a patch")
+    kernel = matrix.reshape(patch_size, patch_size, channels, -1)
+    return kernel.permute(3, 2, 0, 1)
 
 
 @wrong("patch-kernel", "another exception than ValueError")

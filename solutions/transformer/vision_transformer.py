@@ -61,7 +61,8 @@ def unpatchify(
     Args:
         patches: (B, N, P·P·C), as patchify makes them.
         patch_size: P.
-        height, width: of the images, in pixels.
+        height: of the images, in pixels.
+        width: of the images, in pixels.
 
     Returns:
         Images (B, C, height, width).
@@ -208,8 +209,10 @@ def shift_weights(
     """Return the attention weights of a fixed step on a grid of tokens.
 
     Args:
-        height, width: of the grid, in tokens; N = height · width, in reading order.
-        row_offset, column_offset: the step, down and to the right.
+        height: of the grid, in tokens.
+        width: of the grid; N = height · width tokens, in reading order.
+        row_offset: the step down.
+        column_offset: the step to the right.
 
     Returns:
         (N, N), float32: token (r, c) has the weight 1 on (r + row_offset,
@@ -235,7 +238,8 @@ def convolution_by_heads(
     Args:
         tokens: (..., height · width, C_in), in reading order.
         kernel: (C_out, C_in, k, k), k odd, not flipped.
-        height, width: of the grid, in tokens; zeros continue it.
+        height: of the grid, in tokens; zeros continue it.
+        width: of the grid, in tokens.
 
     Returns:
         (..., height · width, C_out).
