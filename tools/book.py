@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,10 @@ RUN_BY_PAGES = (
     "constraints.txt",
 )
 
+# What every page shows something of: the sidebar, the style, where links lead
+SHOWN_ON_ALL = ("_toc.yml", "_config.yml", "book/references.bib", "book/_static/**/*")
+LINK_TARGET = re.compile(rb"^(?:#+ .*|\(.*\)=|:(?:name|label):.*)$", re.MULTILINE)
+
 CLOSING_REMARKS = ("The HTML pages are in", "Please also report this")
 
 
@@ -40,9 +45,8 @@ def main() -> None:
             "exercises/ and their checks work without it."
         )
     built = STAGE / "_build" / "html"
-    shutil.rmtree(built, ignore_errors=True)  # no page of an earlier build stays
     os.environ["OMP_NUM_THREADS"] = "1"
-    forget_stale_pages()
+    forget_what_is_stale()
     run_pages()
     code = run_jupyter_book()
     if code != 0 or not (built / "index.html").is_file():
@@ -50,22 +54,41 @@ def main() -> None:
         shutil.rmtree(STAGE / "_build" / ".doctrees", ignore_errors=True)
         sys.exit("make book: the site was not built; the messages above say why.")
     shutil.rmtree(HTML, ignore_errors=True)
-    os.replace(built, HTML)
+    shutil.copytree(built, HTML)
     print(f"The site: {HTML / 'index.html'}")
 
 
-def forget_stale_pages() -> None:
-    """Have every page run again when something has changed that pages import."""
+def forget_what_is_stale() -> None:
+    """Drop what earlier builds have left, where it may no longer be true.
+
+    Sphinx itself looks at the pages' own text only, and leaves pages that are no longer
+    listed in place. So all pages run again when something they import has changed, and
+    are written again when one has a new heading or label.
+    """
+    build = STAGE / "_build"
+    imported = [path for pattern in RUN_BY_PAGES for path in ROOT.glob(pattern)]
+    if has_changed("run_by_pages", {path: path.read_bytes() for path in imported}):
+        for cache in (".jupyter_cache", ".doctrees", "html"):
+            shutil.rmtree(build / cache, ignore_errors=True)
+    shown = [path for pattern in SHOWN_ON_ALL for path in ROOT.glob(pattern)]
+    parts = {path: path.read_bytes() for path in shown if path.is_file()}
+    for page in ROOT.glob("book/*.md"):
+        parts[page] = b"\n".join(LINK_TARGET.findall(page.read_bytes()))
+    if has_changed("shown_on_all", parts):
+        shutil.rmtree(build / "html", ignore_errors=True)
+
+
+def has_changed(name: str, parts: dict[Path, bytes]) -> bool:
+    """Whether files, or parts of them, differ from those of the build before."""
     digest = hashlib.sha256()
-    for pattern in RUN_BY_PAGES:
-        for path in sorted(ROOT.glob(pattern)):
-            digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
-    record = STAGE / "run_by_pages.sha256"
-    if not record.is_file() or record.read_text() != digest.hexdigest():
-        for cache in (".jupyter_cache", ".doctrees"):
-            shutil.rmtree(STAGE / "_build" / cache, ignore_errors=True)
-        record.parent.mkdir(parents=True, exist_ok=True)
-        record.write_text(digest.hexdigest())
+    for path, content in sorted(parts.items()):
+        digest.update(str(path.relative_to(ROOT)).encode() + content)
+    record = STAGE / f"{name}.sha256"
+    if record.is_file() and record.read_text() == digest.hexdigest():
+        return False
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text(digest.hexdigest())
+    return True
 
 
 def run_pages() -> None:
