@@ -45,7 +45,7 @@ def main() -> None:
             "exercises/ and their checks work without it."
         )
     built = STAGE / "_build" / "html"
-    os.environ["OMP_NUM_THREADS"] = "1"
+    set_up_kernels()
     forget_what_is_stale()
     run_pages()
     code = run_jupyter_book()
@@ -56,6 +56,18 @@ def main() -> None:
     shutil.rmtree(HTML, ignore_errors=True)
     shutil.copytree(built, HTML)
     print(f"The site: {HTML / 'index.html'}")
+
+
+def set_up_kernels() -> None:
+    """Give pages one core each, and a profile that is no person's own.
+
+    At its usual level a kernel warns of its own connection at every start.
+    """
+    profile = STAGE / "ipython" / "profile_default"
+    profile.mkdir(parents=True, exist_ok=True)
+    config = "get_config().IPKernelApp.log_level = 'ERROR'\n"
+    (profile / "ipython_kernel_config.py").write_text(config)
+    os.environ |= {"OMP_NUM_THREADS": "1", "IPYTHONDIR": str(STAGE / "ipython")}
 
 
 def forget_what_is_stale() -> None:
