@@ -379,6 +379,7 @@ def learn(
     choose: Callable[[dict], Pair] = lambda counts: max(counts, key=counts.get),
     across: bool = False,
     once: bool = False,
+    moved: bool = False,
     least: int = 1,
 ) -> Merges:
     """Learn merges by counting all pieces of the text again in each step."""
@@ -392,7 +393,10 @@ def learn(
         if not counts:
             break
         found.append(choose(counts))
-        words = [_merged(word, found[-1]) for word in words]
+        after = [(_merged(word, found[-1]), word) for word in words]
+        if moved:
+            after.sort(key=lambda pair: pair[0] != pair[1])
+        words = [word for word, _ in after]
     return found
 
 
@@ -419,10 +423,30 @@ def merges_candidates(
     )
     yield across, lambda: learn(pieces, merges, specials, across=True), why
     yield across, lambda: learn([text], merges), why
+    spaces = "the spaces are lost"
+    why = (
+        "A space is the first symbol of the word after it and takes part in merges. "
+        "split_words keeps it; split() and strip() do not."
+    )
+    stripped = [p if p in specials else p.strip() for p in pieces]
+    yield spaces, lambda: learn(stripped, merges, specials), why
+    yield spaces, lambda: learn(text.split(), merges, specials), why
+    yield (
+        "capital letters are lost",
+        lambda: learn([piece.lower() for piece in pieces], merges, specials),
+        "B and b are two symbols. Made small, a text could never be put together "
+        "again as it was: take the pieces as they are.",
+    )
     yield (
         "every word counts once",
         lambda: learn(pieces, merges, specials, once=True),
         "A frequent word has frequent pairs: count how often each piece occurs.",
+    )
+    yield (
+        "the words change places",
+        lambda: learn(pieces, merges, specials, moved=True),
+        "A merged word that is taken out of the dict and put back stands at the end, "
+        "and ties are then settled in another order. Build a new dict instead.",
     )
     yield (
         "the counts are never renewed",
@@ -831,6 +855,12 @@ def tf_idf_candidates(
         "Without the logarithm, a term that is everywhere has the factor 1, not 0.",
     )
     yield (
+        "terms counted instead of documents",
+        lambda: counts * torch.log(len(terms) / holding),
+        "The logarithm is of all documents, N, over those that hold the term; how many "
+        "terms there are has no part in it.",
+    )
+    yield (
         "the fraction upside down",
         lambda: -right,
         "The logarithm of (documents with the term / documents) is negative. A rare "
@@ -845,6 +875,7 @@ def tf_idf_candidates(
     yield variant, lambda: counts * smooth, why
     yield variant, lambda: counts * (smooth + 1), why
     yield variant, lambda: counts * (idf + 1), why
+    yield variant, lambda: counts * torch.log(1 + number / holding), why
     yield variant, lambda: counts * torch.log(number / (1 + holding)), why
     yield variant, lambda: F.normalize(right, dim=1), why
     yield variant, lambda: F.normalize(counts * (smooth + 1), dim=1), why
@@ -1035,6 +1066,33 @@ def loss_candidates(
         "That asks which of K + 1 is the neighbour. The formula asks K + 1 separate "
         "yes-or-no questions.",
     )
+    yield (
+        "mean over the K + 1 terms",
+        lambda: -log(torch.cat([true[:, None], -false], dim=-1)).mean(),
+        "The terms of one pair, a true one and K false ones, are added; the mean is "
+        "taken over the batch only.",
+    )
+    yield (
+        "the scores are added before the sigmoid",
+        lambda: (-log(true) - log(-false.sum(-1))).mean(),
+        "Each negative is a question of its own: first ln σ of each score, then the "
+        "sum over K.",
+    )
+    products = centers * contexts, centers[:, None] * negatives
+    yield (
+        "the products are not added up to a score",
+        lambda: (-log(products[0]).sum(-1) - log(-products[1]).sum((1, 2))).mean(),
+        "A score is one number for a pair: add the d products, then take the sigmoid.",
+    )
+    for reduce in (torch.sum, torch.mean):
+        yield (
+            "every center with every context",
+            lambda reduce=reduce: (
+                -reduce(log(centers @ contexts.T), -1) - log(-false).sum(-1)
+            ).mean(),
+            "centers @ contexts.T has the shape (B, B): it also scores the contexts of "
+            "other pairs. Pair b has one score: (centers * contexts).sum(-1).",
+        )
     crossed = (contexts[:, None] * negatives).sum(-1)
     yield (
         "negatives compared with the contexts",

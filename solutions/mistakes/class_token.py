@@ -206,6 +206,32 @@ class ClassToken(Token):
         return torch.cat((self.expanded(x), x), dim=1)
 
 
+@wrong("class-token", "the mean of the start is not 0")
+class ClassToken(Token):
+    def __init__(self, d_model, count=1):
+        nn.Module.__init__(self)
+        self.token = nn.Parameter(0.02 * torch.rand(count, d_model))
+
+    def forward(self, x):
+        return torch.cat((self.expanded(x), x), dim=1)
+
+
+@wrong("class-token", "the factor 0.02 is applied at every call")
+class ClassToken(Token):
+    def __init__(self, d_model, count=1):
+        nn.Module.__init__(self)
+        self.token = nn.Parameter(torch.randn(count, d_model))
+
+    def forward(self, x):
+        return torch.cat((0.02 * self.expanded(x), x), dim=1)
+
+
+@wrong("class-token", "joined along another axis than the positions")
+class ClassToken(Token):
+    def forward(self, x):
+        return torch.cat((self.expanded(x), x), dim=-1)
+
+
 @wrong("class-token", "the class tokens all start alike")
 class ClassToken(Token):
     def __init__(self, d_model, count=1):
@@ -1140,6 +1166,49 @@ class AttentionPooling(Query):
 class AttentionPooling(Query):
     def forward(self, hidden, mask=None):
         return self.attend(hidden @ self.query / hidden.shape[-1], hidden, mask)
+
+
+@wrong("attention-pooling", "multiplied by √d_model")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = hidden @ self.query * math.sqrt(hidden.shape[-1])
+        return self.attend(scores, hidden, mask)
+
+
+@wrong("attention-pooling", "divided by the root of the number of tokens")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = hidden @ self.query / math.sqrt(hidden.shape[1])
+        return self.attend(scores, hidden, mask)
+
+
+@wrong("attention-pooling", "the query is scaled to length 1")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden) / self.query.norm()
+        return self.attend(scores, hidden, mask)
+
+
+@wrong("attention-pooling", "sigmoid instead of softmax")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        weights = self.scores(hidden).sigmoid() * self.real(hidden, mask)
+        return self.mix(weights, hidden)
+
+
+@wrong("attention-pooling", "the scores are used as weights")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden)
+        weights = self.attend(scores, hidden, mask)[1]
+        return self.mix(scores * self.real(hidden, mask), hidden)[0], weights
+
+
+@wrong("attention-pooling", "divided by T after the weights")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        pooled, weights = self.attend(self.scores(hidden), hidden, mask)
+        return pooled / hidden.shape[1], weights
 
 
 @wrong("attention-pooling", "softmax over the batch")
