@@ -176,7 +176,15 @@ def _expect_parameters(
             "torch.nn.Linear stores the transpose."
         )
         _refuse_if(turned, "weights stored transposed", why, **say)
-        inside = [name for name in wrong if name.rpartition(".")[2] in ("w_1", "b_1")]
+        why = "A bias or a gamma is one row of numbers: (d,), not (1, d)."
+        extra_axis = all(state[name].shape == (1, *shapes[name]) for name in wrong)
+        _refuse_if(extra_axis, "one axis too many", why, **say)
+        inside = [
+            name
+            for name in wrong
+            if name.rpartition(".")[2] in ("w_1", "b_1")
+            and state[name].shape[-1:] != shapes[name][-1:]
+        ]
         why = (
             "The network expands to d_ff and contracts again: w_1 (d_model, d_ff), "
             "w_2 (d_ff, d_model)."
