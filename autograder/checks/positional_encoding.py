@@ -941,6 +941,9 @@ def _expect_sum(
             if _wrong_axes_met(error) and len(shape) != 3:
                 got = f"{error.kind}: {expect.describe_error(error)}"
                 _wrong_axis(got, on, shape)
+            if error.kind == "ValueError" and shape[1:] == (limit, width):
+                got = f"{error.kind}: {expect.describe_error(error)}"
+                _refused_too_early(got, on, shape)
             raise
         expected = x + table[: shape[-2]].float()
         if len(shape) == 3:
@@ -986,6 +989,19 @@ def _wrong_axis(got: str, on: str, shape: tuple[int, ...]) -> None:
         expected=f"a tensor of shape {shape}",
         why=_axes(shape),
         mistake="length read from the wrong axis",
+    )
+
+
+def _refused_too_early(got: str, on: str, shape: tuple[int, ...]) -> None:
+    name = "refused, although the table has a row for each token"
+    raise CheckFailure(
+        name,
+        on=on,
+        got=got,
+        expected=f"a tensor of shape {shape}",
+        why="As many tokens as rows just fit: refuse T > max_length, not T >= "
+        "max_length. The number to compare T with is the table's number of rows.",
+        mistake=name,
     )
 
 
@@ -1476,6 +1492,20 @@ def _wrong_turns(x: torch.Tensor, base: float, usual: bool) -> Iterator[Mistake]
             f"x has {x.ndim} axes here; the tokens lie along the last but one. Count "
             "positions along x.shape[-2].",
         )
+    exchanged = (
+        "The first of a pair becomes a cos - b sin, the second a sin + b cos: at "
+        "position 0, where the sine is 0, every pair stays as it is."
+    )
+    for first in (a * c - b * s, a * s - b * c):
+        second = interleave(first, a * c + b * s)
+        yield Mistake("sine and cosine exchanged", second, exchanged)
+    in_halves = torch.cat([angles, angles], -1)
+    yield Mistake(
+        "angles laid out in halves",
+        x.double() * in_halves.cos() + interleave(-b, a) * in_halves.sin(),
+        "Columns 2i and 2i+1 turn by one angle, so the angles must stand as 0, 0, 1, "
+        "1, ...: repeat_interleave does that. repeat and torch.cat give 0, 1, 0, 1.",
+    )
     yield Mistake("nothing rotated", x, "The output equals x.")
 
 

@@ -890,6 +890,15 @@ class AddedTwice(_Sinusoidal):
         return self.dropout(x + self.rows(x))
 
 
+@wrong("sinusoidal-module", "refused, although the table has a row for each token")
+@sinusoidal
+class RefusesAFullTable(_Sinusoidal):
+    def rows(self, x):
+        if x.shape[-2] >= len(self.table):
+            raise ValueError("too long")
+        return self.table[: x.shape[-2]]
+
+
 @wrong("sinusoidal-module", "longer than the table, not refused")
 @sinusoidal
 class SliceOnly(_Sinusoidal):
@@ -1121,6 +1130,24 @@ class LearnedAxisOne(_Learned):
         return self.table[: x.shape[1]]
 
 
+@wrong("learned-module", "refused, although the table has a row for each token")
+@learned
+class RefusesTheLastRow(_Learned):
+    def rows(self, x):
+        if x.shape[-2] >= len(self.table):
+            raise ValueError("too long")
+        return self.table[: x.shape[-2]]
+
+
+@wrong("learned-module", "refused, although the table has a row for each token")
+@learned
+class ComparesWithTheWidth(_Learned):
+    def rows(self, x):
+        if x.shape[-2] > x.shape[-1]:
+            raise ValueError("too long")
+        return self.table[: x.shape[-2]]
+
+
 @wrong("learned-module", "longer than the table, not refused")
 @learned
 class WrapsRound(_Learned):
@@ -1247,6 +1274,27 @@ def apply_rotary(x, base=10_000.0):
     angle = _angles(x, base)
     a, b, c, s = x[..., 0::2], x[..., 1::2], angle.cos(), angle.sin()
     return _interleave(a * c + b * s, a * s + b * c).to(x.dtype)
+
+
+@wrong("rotary-encoding", "sine and cosine exchanged")
+def apply_rotary(x, base=10_000.0):
+    angle = _angles(x, base)
+    a, b, c, s = x[..., 0::2], x[..., 1::2], angle.cos(), angle.sin()
+    return _interleave(a * c - b * s, b * s + a * c).to(x.dtype)
+
+
+@wrong("rotary-encoding", "sine and cosine exchanged")
+def apply_rotary(x, base=10_000.0):
+    angle = _angles(x, base)
+    a, b, s, c = x[..., 0::2], x[..., 1::2], angle.cos(), angle.sin()
+    return _interleave(a * c - b * s, a * s + b * c).to(x.dtype)
+
+
+@wrong("rotary-encoding", "angles laid out in halves")
+def apply_rotary(x, base=10_000.0):
+    angle = _angles(x, base).repeat(1, 2)
+    turned = _interleave(-x[..., 1::2], x[..., 0::2])
+    return (x * angle.cos() + turned * angle.sin()).to(x.dtype)
 
 
 @wrong("rotary-encoding", "the second of a pair computed from the new first")
