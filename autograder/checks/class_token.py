@@ -561,9 +561,9 @@ def _expect_head(
     candidates: HeadCandidates,
 ) -> None:
     generator = _random(seed)
-    hand = torch.tensor([[[1.0, 2.0], [3.0, 0.0], [4.0, 4.0]]])
+    hand = torch.tensor([[[1.0, 2.0], [3.0, 0.0], [2.0, 4.0]]])
     weight = torch.tensor([[1.0, 0.0, -1.0], [0.0, 1.0, 1.0]])
-    on = "the example by hand, hidden [[[1, 2], [3, 0], [4, 4]]]"
+    on = "the example by hand, hidden [[[1, 2], [3, 0], [2, 4]]]"
     numbers = (hand, weight, torch.tensor([0.5, 0.0, 0.0]))
     _expect_logits(student, name, read, candidates, *numbers, on=on)
     for _ in range(2):
@@ -611,7 +611,9 @@ def _expect_logits(
         got = layer(hidden)
     expected = F.linear(read(hidden), weight.mT, bias)
     mistakes = _mistakes(candidates(hidden, weight, bias))
-    expect.equal(got, expected, on=on, what="the logits", mistakes=mistakes)
+    why = "x W + b and nothing more, for each row x that this head reads."
+    what = "the logits"
+    expect.equal(got, expected, on=on, what=what, why=why, mistakes=mistakes)
     _expect_head_gradients(layer, read, hidden, weight, bias, on)
 
 
@@ -629,8 +631,8 @@ def _expect_head_gradients(layer, read, hidden, weight, bias, on: str, *more) ->
 
 def _expect_head_start(student: StudentModule, name: str) -> None:
     d_model = 64
-    weight = student.build(d_model, 48).state_dict()["weight"]
-    spread = weight.std().item()
+    state = student.build(d_model, 48).state_dict()
+    spread = state["weight"].std().item()
     if spread > 3 * d_model**-0.5:
         why = (
             "With entries of standard deviation 1 the logits have one of √d_model: the "
@@ -643,6 +645,14 @@ def _expect_head_start(student: StudentModule, name: str) -> None:
             on=f"{name}(d_model={d_model}, classes=48), freshly built",
             got=f"weight with a standard deviation of {spread:.3f}",
             expected=f"about 1/√d_model = {d_model**-0.5:.3f}, or less",
+        )
+    if state["bias"].abs().max() > 0.5:
+        _refuse(
+            "the bias does not start at 0",
+            "Large random numbers would prefer some classes before anything is learned.",
+            on=f"{name}(d_model={d_model}, classes=48), freshly built",
+            got=f"bias with entries up to {state['bias'].abs().max().item():.3f}",
+            expected="zeros",
         )
 
 
@@ -666,6 +676,17 @@ def _class_head_candidates(hidden, weight, bias) -> Iterator[Candidate]:
         lambda: hidden.mean(1) @ weight + bias,
         "That is the other readout, MeanHead. This one takes the class token's output "
         "only: collecting from the others was the encoder's work.",
+    )
+    yield (
+        "the head reads the maximum",
+        lambda: hidden.amax(1) @ weight + bias,
+        "Of each feature the largest entry of all positions was taken. This head takes "
+        "position 0 as it is, hidden[:, 0].",
+    )
+    yield (
+        "the head reads the sum",
+        lambda: hidden.sum(1) @ weight + bias,
+        "All positions were added up. This head takes position 0 only, hidden[:, 0].",
     )
     yield (
         "the head reads the first word",
@@ -697,6 +718,11 @@ def _class_head_candidates(hidden, weight, bias) -> Iterator[Candidate]:
     yield NO_BIAS[0], lambda: hidden[:, 0] @ weight, NO_BIAS[1]
     logits = F.linear(hidden[:, 0], weight.mT, bias)
     yield PROBABILITIES[0], lambda: logits.softmax(-1), PROBABILITIES[1]
+    yield (
+        "logarithms of probabilities instead of logits",
+        lambda: logits.log_softmax(-1),
+        "F.cross_entropy takes the log_softmax itself. Return the logits as they are.",
+    )
     yield (
         "a class instead of logits",
         lambda: logits.argmax(-1),
@@ -1031,10 +1057,19 @@ def head_parameters(student: StudentFunction, seed: int = 0) -> None:
             got = student(kind, length, d_model, classes)
             on = f"head_parameters({kind!r}, {length}, {d_model}, {classes})"
             _expect_count(got, matrix.numel(), kind, length, d_model, classes, on)
+    on = "head_parameters('flaten', 197, 768, 1000)"
+    try:
+        student("flaten", 197, 768, 1000)
+    except StudentError as error:
+        if error.kind not in ("ValueError", "NotImplementedError"):
+            why = "Say yourself what is wrong: raise ValueError for any other kind."
+            got = f"{error.kind}: {describe_error(error)}"
+            say = {"got": got, "expected": "ValueError"}
+            _refuse("another exception than ValueError", why, on=on, **say)
     expect.raises(
         "ValueError",
         lambda: student("flaten", 197, 768, 1000),
-        on="head_parameters('flaten', 197, 768, 1000)",
+        on=on,
         why="A misspelt kind should not get a number: raise ValueError.",
         mistake="an unknown kind is accepted",
     )

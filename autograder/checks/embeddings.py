@@ -167,6 +167,10 @@ def _expect_refusal(
         )
         got = f"{error.kind}: {describe_error(error)}"
         _refuse(OTHER_EXCEPTION, why, on=on, got=got, expected="ValueError")
+    if getattr(value, "type_name", "").endswith("Error"):
+        why = "`return` hands an exception over like any value; `raise` stops with it."
+        name = "the exception is returned, not raised"
+        _refuse(name, why, on=on, got=_write(value), expected="ValueError")
     name, why = explain(value)
     _refuse(name, why, on=on, got=_write(value), expected="ValueError")
 

@@ -38,7 +38,7 @@ def vocabulary_candidates(
     yield (
         "ids start at 1",
         lambda: {token: i + 1 for token, i in right.items()},
-        "An id is the number of a row, and rows start at 0. With ids from 1 to V the "
+        "An id is the number of a row, and rows start at 0. With ids from 1 to N the "
         "last one has no row, and row 0 is never used.",
     )
     yield (
@@ -143,6 +143,12 @@ def encode_candidates(tokens: list[str], words: dict[str, int]) -> Iterator[Cand
             list(words).index(token if token in words else "<unk>") for token in tokens
         ],
         "A token's place in the dict need not be its id: ask the dict itself.",
+    )
+    yield (
+        "the id 0 is taken for none",
+        lambda: [words.get(token) or words["<unk>"] for token in tokens],
+        "0 is an id like any other, and Python takes it for False. Ask whether the "
+        "token is in the vocabulary, or give `get` a second argument.",
     )
     yield (
         "the token <unk> instead of its id",
@@ -652,7 +658,7 @@ def one_hot_candidates(ids: torch.Tensor, vocab_size: int) -> Iterator[Candidate
     yield (
         "rows and columns exchanged",
         lambda: right.mT,
-        "A token is a row (T, V), so that rows times a table give rows.",
+        "A token is a row (T, N), so that rows times a table give rows.",
     )
     yield (
         "0 and 1 exchanged",
@@ -799,7 +805,7 @@ def logits_candidates(hidden: torch.Tensor, table: torch.Tensor) -> Iterator[Can
     yield (
         "the table is not transposed",
         lambda: hidden @ table,
-        "A dot product with each row of the table: hidden (T, d) times (d, V), and "
+        "A dot product with each row of the table: hidden (T, d) times (d, N), and "
         "that is the table transposed.",
     )
 
@@ -857,7 +863,7 @@ def tf_idf_candidates(
     yield (
         "terms counted instead of documents",
         lambda: counts * torch.log(len(terms) / holding),
-        "The logarithm is of all documents, N, over those that hold the term; how many "
+        "The logarithm is of all documents over those that hold the term; how many "
         "terms there are has no part in it.",
     )
     yield (
@@ -869,7 +875,7 @@ def tf_idf_candidates(
     variant = "another variant of the formula"
     why = (
         "Libraries add 1 in the fraction, after the logarithm, or both, and may scale "
-        "rows to length 1. Here it is count · ln(N / documents with the term)."
+        "rows to length 1. Here it is count · ln(documents / those with the term)."
     )
     smooth = torch.log((1 + number) / (1 + holding))
     yield variant, lambda: counts * smooth, why
@@ -982,6 +988,25 @@ def neighbour_candidates(ids: list[int], window: int) -> Iterator[Candidate]:
     order = "right pairs in another order"
     why = "Centers from left to right, and for each its contexts from left to right."
     yield order, lambda: nearest, why
+    before = [ids[max(0, i - window) : i] for i in places]
+    behind = [ids[i + 1 : i + 1 + window] for i in places]
+    sides = list(zip(ids, before, behind, strict=True))
+    yield order, lambda: [(c, x) for c, a, b in sides for x in [*b, *a]], why
+    yield (
+        "a set instead of a list",
+        lambda: [(c, x) for c, a, b in sides for x in {*a, *b}],
+        "A set has no order and keeps no repetitions; both matter here.",
+    )
+    yield (
+        "a slice that begins before the text",
+        lambda: [
+            (ids[i], x)
+            for i in places
+            for x in [*ids[i - window : i], *ids[i + 1 : i + 1 + window]]
+        ],
+        "ids[-2:1] begins at the last token but one, so it is empty, and the left "
+        "neighbours are missing. Begin the slice with max(0, i - window).",
+    )
     yield order, lambda: sorted(right), why
     yield (
         "contexts as a list",

@@ -350,6 +350,34 @@ class ClassHead(Head):
         return self.logits(hidden.mean(1))
 
 
+@wrong("class-head", "the head reads the maximum")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden.amax(1))
+
+
+@wrong("class-head", "the head reads the sum")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden.sum(1))
+
+
+@wrong("class-head", "logarithms of probabilities instead of logits")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden[:, 0]).log_softmax(-1)
+
+
+@wrong("class-head", "the bias does not start at 0")
+class ClassHead(Head):
+    def __init__(self, d_model, classes):
+        super().__init__(d_model, classes)
+        self.bias = nn.Parameter(torch.randn(classes))
+
+    def forward(self, hidden):
+        return self.logits(hidden[:, 0])
+
+
 @wrong("class-head", "the head reads the first word")
 class ClassHead(Head):
     def forward(self, hidden):
@@ -783,6 +811,12 @@ def head_parameters(kind, length, d_model, classes):
 @wrong("head-parameters", "added instead of multiplied")
 def head_parameters(kind, length, d_model, classes):
     return d_model + classes
+
+
+@wrong("head-parameters", "another exception than ValueError")
+def head_parameters(kind, length, d_model, classes):
+    width = {"class": d_model, "mean": d_model, "flatten": length * d_model}
+    return width[kind] * classes
 
 
 @wrong("head-parameters", "an unknown kind is accepted")
