@@ -244,6 +244,17 @@ def gelu_candidates(x: torch.Tensor) -> Iterator[Candidate]:
         "Φ(x) = (1 + erf(x/√2))/2: divide x by the root of 2 inside erf.",
     )
     yield (
+        "divided by √2 after erf",
+        lambda: x * 0.5 * (1 + torch.erf(x) / math.sqrt(2)),
+        "Φ(x) = (1 + erf(x/√2))/2: the root of 2 stands inside erf, under x.",
+    )
+    yield (
+        "brackets are missing around the gate",
+        lambda: x * 0.5 + torch.erf(x / math.sqrt(2)),
+        "x · 0.5 · 1 + erf(…) multiplies first and adds then. Put 1 + erf(…) in "
+        "brackets.",
+    )
+    yield (
         "the factor one half is missing",
         lambda: x * (1 + torch.erf(x / math.sqrt(2))),
         "1 + erf runs from 0 to 2. Half of it is the probability Φ(x).",

@@ -425,6 +425,16 @@ def gelu(x):
     return x * 0.5 * (1 + torch.erf(x))
 
 
+@wrong("gelu", "divided by √2 after erf")
+def gelu(x):
+    return 0.5 * x * (1 + torch.erf(x) / math.sqrt(2))
+
+
+@wrong("gelu", "brackets are missing around the gate")
+def gelu(x):
+    return x * 0.5 * 1 + torch.erf(x / math.sqrt(2))
+
+
 @wrong("gelu", "the factor one half is missing")
 def gelu(x):
     return x * (1 + torch.erf(x / math.sqrt(2)))
@@ -518,6 +528,13 @@ class FeedForward(Network):
         super().__init__(d_model, d_ff, activation)
         self.b_1 = nn.Parameter(torch.zeros(1, d_ff))
         self.b_2 = nn.Parameter(torch.zeros(1, d_model))
+
+
+@wrong("feed-forward", "one axis too many")
+class FeedForward(Network):
+    def __init__(self, d_model, d_ff, activation="relu"):
+        super().__init__(d_model, d_ff, activation)
+        self.b_1 = nn.Parameter(torch.zeros(d_ff, 1))
 
 
 @wrong("feed-forward", "the activation is always ReLU")
@@ -1608,6 +1625,18 @@ class EncoderClassifier(ClassifierBase):
 class EncoderClassifier(ClassifierBase):
     def mask(self, ids, lengths):
         return padding_mask(lengths, ids.shape[1] + 1)
+
+
+@wrong("encoder-classifier", "the padding's words have a say")
+class EncoderClassifier(ClassifierBase):
+    def mask(self, ids, lengths):
+        return mask_with_class_token((ids != 0).unsqueeze(1))
+
+
+@wrong("encoder-classifier", "the mask is as wide as the longest sentence")
+class EncoderClassifier(ClassifierBase):
+    def mask(self, ids, lengths):
+        return mask_with_class_token(padding_mask(lengths, int(lengths.max())))
 
 
 @wrong("encoder-classifier", "no padding mask")
