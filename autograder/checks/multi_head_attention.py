@@ -617,12 +617,18 @@ def _expect_start(student: StudentModule, sizes: tuple, on: str, heads: int) -> 
                 "the first step. Divide by √d_model."
             )
             _refuse("the weights start too large", why, **say)
-        if not spread > 0.3 * d**-0.5:
+        if not spread > 0.01 * d**-0.5:
             why = (
                 "Equal or tiny numbers: features and heads get the same gradient and "
                 "never become different. Draw with standard deviation 1/√d_model."
             )
             _refuse("the weights all start alike", why, **say)
+        if not spread > 0.3 * d**-0.5:
+            why = (
+                "Queries and keys would be small and all scores nearly 0. torch.randn "
+                "has a spread of 1: divide by √d_model, not by d_model."
+            )
+            _refuse("the weights start too small", why, **say)
         if name == "w_q":
             pieces = cut(value, heads)
             if expect.close(pieces[0], pieces[1]):

@@ -592,6 +592,7 @@ named(
     forward=lambda self, *args, **named: Right.forward(self, *args, **named)[::-1],
 )
 named(MHA, "the weights start too large", Right, spread=5.0)
+named(MHA, "the weights start too small", Right, spread=0.1)
 named(MHA, "the weights all start alike", Right, spread=0.0)
 named(MHA, "the biases do not start at zero", Right, bias=1.0)
 
