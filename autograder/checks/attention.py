@@ -964,6 +964,16 @@ def _expect_layer_start(student: StudentModule) -> None:
                 "w_q and w_k, these two get none at all. Start from random numbers."
             )
             _refuse("the weights all start alike", why, **say)
+        mean = matrix.mean().item()
+        if abs(mean) > 0.5 * spread:
+            say["got"] = f"{name} with a mean of {mean:.3f}"
+            say["expected"] = "a mean of about 0"
+            why = (
+                "The entries are drawn around 0: torch.randn. torch.rand gives numbers "
+                "between 0 and 1, and with positive entries only all features of a "
+                "token rise and fall together."
+            )
+            _refuse("the weights do not start around 0", why, **say)
 
 
 # --- the geometric example ------------------------------------------------------------

@@ -139,6 +139,9 @@ def project_candidates(x_q, x_kv, w_q, w_k, w_v) -> Iterator[Candidate]:
     yield "x_kv is ignored", lambda: (q, x_q @ w_k, x_q @ w_v), both
     yield "keys from x_q", lambda: (q, x_q @ w_k, v), both
     yield "values from x_q", lambda: (q, k, x_q @ w_v), both
+    own = "Each of the three has a matrix of its own: w_q, w_k and w_v, in this order."
+    yield "w_k used for the values, too", lambda: (q, k, x_kv @ w_k), own
+    yield "w_q used for the keys, too", lambda: (q, x_kv @ w_q, v), own
     exchanged = (x_kv @ w_q, x_q @ w_k, x_q @ w_v)
     yield "x_q and x_kv exchanged", lambda: exchanged, both
     yield (
@@ -247,6 +250,20 @@ def padding_candidates(lengths: torch.Tensor, width: int) -> Iterator[Candidate]
         "Only keys need hiding. Rows of padding that may attend to nothing are rows "
         "of only −∞; leave them be and ignore their output.",
     )
+    if len(lengths) > 1:
+        yield (
+            "the new axis stands first",
+            lambda: keep[None],
+            "The batch stays in front: (B, 1, T). The axis of size 1 comes after it, "
+            "where the scores (B, T_q, T_k) have their queries.",
+        )
+    longest = int(lengths.max())
+    if longest < width:
+        yield (
+            "the longest length instead of max_length",
+            lambda: keep[:, None, :longest],
+            "The batch is max_length wide, also where no sequence is as long as that.",
+        )
     yield (
         "the axis of the queries is missing",
         lambda: keep,

@@ -214,6 +214,16 @@ def _verdict_on(
             "bool(...) turns a one-element tensor into one.",
             mistake="tensors instead of Python bools",
         )
+        expect.true(
+            None not in got.values(),
+            "None is no verdict",
+            on=on,
+            got=expect.show(got),
+            expected="{'equivariant': True or False, 'invariant': True or False}",
+            why="Where equivariance is not defined, for a pooled output, the model is "
+            "not equivariant: answer False.",
+            mistake="None is no verdict",
+        )
     answer = isinstance(got, dict) and got.keys() == NEITHER.keys()
     expect.true(
         answer or got is None,
@@ -262,6 +272,11 @@ SLIPS = {
     ),
     "factor 2 counted twice": (
         "torch.arange(0, d, 2) is 2i already; 2 * that / d is 4i/d.",
+        "position-sinusoidal",
+    ),
+    "i counts columns instead of pairs": (
+        "Columns 0 and 1 are the sine and the cosine of one angle, with i = 0; columns "
+        "2 and 3 have i = 1. With the column's number as i, exponents run to nearly 2.",
         "position-sinusoidal",
     ),
     "an exponent for every column": (
@@ -319,6 +334,8 @@ def _encode(
         exponent = pair / d_model
     if "factor 2 counted twice" in slips:
         exponent = 4 * pair / d_model
+    if "i counts columns instead of pairs" in slips:
+        exponent = 2 * c / d_model
     if "an exponent for every column" in slips:
         exponent = c / d_model
     if "exponents from 1/d" in slips:
@@ -351,6 +368,14 @@ def _wrong_encodings(length: int, d_model: int, base: float) -> Iterator[Mistake
         name = ", and ".join(slips) if slips != SOURCE_4 else "the matrix of source 4"
         yield Mistake(name, _encode(length, d_model, base, slips), why, section)
     p = torch.arange(length, dtype=torch.float64)[:, None]
+    exponent = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
+    angle = p * torch.exp(-exponent * math.log10(base))
+    yield Mistake(
+        "log10 instead of the natural logarithm",
+        torch.stack([angle.sin(), angle.cos()], -1).flatten(-2),
+        "base^x is exp(x · ln base), with the natural logarithm: math.log, not "
+        "math.log10. Or leave logarithms out and write base**x.",
+    )
     power = base ** torch.arange(0, d_model, 2, dtype=torch.float64)
     for angle in (p / power / d_model, p / (power / d_model)):
         yield Mistake(
@@ -403,7 +428,7 @@ def _expect_float32(got: Data, on: str) -> None:
 def _refuses_odd(student: StudentFunction, *args: Data, **kwargs: Data) -> None:
     expect.raises(
         "ValueError",
-        lambda: student(*args, **kwargs),
+        lambda: student(*args, *kwargs.values()),
         on=f"{student.name} with d_model = {kwargs['d_model']}",
         why="Sine and cosine come in pairs: an odd width leaves a sine without its "
         "cosine. Say so: raise ValueError(...).",
@@ -500,6 +525,16 @@ def _wrong_wavelengths(d_model: int, base: float) -> list[Mistake]:
             "2π forgotten",
             base**e,
             "The angle reaches 1 after base^(2i/d) positions; a full turn is 2π.",
+        ),
+        Mistake(
+            "degrees instead of radians",
+            360 * base**e,
+            "The angle is in radians, and so is a full turn: 2π, not 360.",
+        ),
+        Mistake(
+            "2π raised to the power, too",
+            (turn * base) ** e,
+            "The exponent 2i/d belongs to the base alone: 2π · base^(2i/d).",
         ),
         Mistake(
             "exponent i/d instead of 2i/d",

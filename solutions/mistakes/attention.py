@@ -316,6 +316,16 @@ def project_qkv(x_q, x_kv, w_q, w_k, w_v):
     return x_q @ w_q, x_kv @ w_k, x_q @ w_v
 
 
+@wrong("project-qkv", "w_k used for the values, too")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    return x_q @ w_q, x_kv @ w_k, x_kv @ w_k
+
+
+@wrong("project-qkv", "w_q used for the keys, too")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    return x_q @ w_q, x_kv @ w_q, x_kv @ w_v
+
+
 @wrong("project-qkv", "x_q and x_kv exchanged")
 def project_qkv(x_q, x_kv, w_q, w_k, w_v):
     return x_kv @ w_q, x_q @ w_k, x_q @ w_v
@@ -464,6 +474,16 @@ def padding_mask(lengths, max_length):
 def padding_mask(lengths, max_length):
     real = keep(lengths, max_length)
     return real[:, :, None] & real[:, None, :]
+
+
+@wrong("padding-mask", "the new axis stands first")
+def padding_mask(lengths, max_length):
+    return (torch.arange(max_length) < lengths[:, None]).unsqueeze(0)
+
+
+@wrong("padding-mask", "the longest length instead of max_length")
+def padding_mask(lengths, max_length):
+    return torch.arange(int(lengths.max())) < lengths[:, None, None]
 
 
 @wrong("padding-mask", "the axis of the queries is missing")
@@ -1032,6 +1052,15 @@ class Attention(Layer):
         self.w_q = nn.Parameter(torch.randn(d_model, d_k))
         self.w_k = nn.Parameter(torch.randn(d_model, d_k))
         self.w_v = nn.Parameter(torch.randn(d_model, d_v))
+
+
+@wrong(MODULE, "the weights do not start around 0")
+class Attention(Layer):
+    def __init__(self, d_model, d_k, d_v):
+        nn.Module.__init__(self)
+        self.w_q = nn.Parameter(torch.rand(d_model, d_k) / math.sqrt(d_model))
+        self.w_k = nn.Parameter(torch.rand(d_model, d_k) / math.sqrt(d_model))
+        self.w_v = nn.Parameter(torch.rand(d_model, d_v) / math.sqrt(d_model))
 
 
 @wrong(MODULE, "the weights all start alike")

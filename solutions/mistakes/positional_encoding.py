@@ -108,6 +108,15 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     return {"equivariant": not same, "invariant": same}
 
 
+@wrong("order-behaviour", "None is no verdict")
+def order_behaviour(outputs, outputs_of_permuted, permutation):
+    def same(rows):
+        return torch.allclose(outputs_of_permuted, rows, atol=1e-5)
+
+    equivariant = same(outputs[permutation]) if outputs.ndim == 2 else None
+    return {"equivariant": equivariant, "invariant": same(outputs)}
+
+
 @wrong("order-behaviour", "tensors instead of Python bools")
 def order_behaviour(outputs, outputs_of_permuted, permutation):
     same = ((outputs_of_permuted - outputs).abs() < 1e-5).all()
@@ -201,6 +210,23 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     positions, _ = _pairs(length, d_model, base)
     angle = positions / base ** (2 * torch.arange(0, d_model, 2) / d_model)
+    return _interleave(angle.sin(), angle.cos())
+
+
+@wrong("sinusoidal-positional-encoding", "i counts columns instead of pairs")
+def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
+    table = torch.zeros(length, d_model)
+    for p in range(length):
+        for i in range(d_model):
+            angle = p / base ** (2 * i / d_model)
+            table[p, i] = math.cos(angle) if i % 2 else math.sin(angle)
+    return table
+
+
+@wrong("sinusoidal-positional-encoding", "log10 instead of the natural logarithm")
+def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
+    rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log10(base) / d_model))
+    angle = torch.arange(length)[:, None] * rate
     return _interleave(angle.sin(), angle.cos())
 
 
@@ -376,6 +402,16 @@ def wavelengths(d_model, base=10_000.0):
 @wrong("wavelengths", "2π forgotten")
 def wavelengths(d_model, base=10_000.0):
     return base ** _exponents(d_model)
+
+
+@wrong("wavelengths", "degrees instead of radians")
+def wavelengths(d_model, base=10_000.0):
+    return 360 * base ** _exponents(d_model)
+
+
+@wrong("wavelengths", "2π raised to the power, too")
+def wavelengths(d_model, base=10_000.0):
+    return (2 * math.pi * base) ** _exponents(d_model)
 
 
 @wrong("wavelengths", "divided by the power of the base")
