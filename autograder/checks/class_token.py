@@ -1174,7 +1174,7 @@ def readout_behaviour(student: StudentFunction, seed: int = 0) -> None:
             "invariant": "invariant although the order matters",
             "neither": "neither although the tokens only changed places",
         }[value]
-        if key == "token_head":
+        if key == "token_head" and value == "invariant":
             name = "equivariant and invariant exchanged"
         if positions:
             name = "positions are forgotten"

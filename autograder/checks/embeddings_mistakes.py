@@ -28,6 +28,12 @@ def _index(tokens: Iterable[str]) -> dict[str, int]:
     return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
 
 
+def _renumbered(words: dict[str, int], tokens: Iterable[str]) -> dict[str, int]:
+    for token in tokens:
+        words[token] = len(words)
+    return words
+
+
 def vocabulary_candidates(
     tokens: list[str], specials: tuple[str, ...], default: tuple[str, ...]
 ) -> Iterator[Candidate]:
@@ -77,6 +83,18 @@ def vocabulary_candidates(
         lambda: {token: i for i, token in enumerate(listed)},
         "A number was given to every entry of the list, and a later one replaced the "
         "earlier. Remove repetitions first, so that there are no gaps.",
+    )
+    yield (
+        "a special token in the text takes a new id",
+        lambda: _renumbered(_index(specials), dict.fromkeys(tokens)),
+        "A special token keeps its first id, also where it occurs in the text. Number "
+        "only what is not yet in the vocabulary.",
+    )
+    yield (
+        "a repeated token takes a new id",
+        lambda: _renumbered({}, listed),
+        "vocabulary[token] = len(vocabulary) also writes over the id of a token that "
+        "has one, and then two tokens share a number. Ask first whether it is there.",
     )
     yield (
         "gaps between the ids",

@@ -862,6 +862,11 @@ def readout_behaviour():
     return BEHAVIOUR | {"class_token": "neither"}
 
 
+@wrong("readout-behaviour", "neither although the tokens only changed places")
+def readout_behaviour():
+    return BEHAVIOUR | {"token_head": "neither"}
+
+
 @wrong("readout-behaviour", "invariant although the order matters")
 def readout_behaviour():
     return BEHAVIOUR | {"last_token": "invariant"}

@@ -71,6 +71,22 @@ def build_vocabulary(tokens, special_tokens=SPECIAL):
     return {token: i for i, token in enumerate([*special_tokens, *tokens])}
 
 
+@wrong("vocabulary", "a repeated token takes a new id")
+def build_vocabulary(tokens, special_tokens=SPECIAL):
+    vocabulary = {}
+    for token in [*special_tokens, *tokens]:
+        vocabulary[token] = len(vocabulary)
+    return vocabulary
+
+
+@wrong("vocabulary", "a special token in the text takes a new id")
+def build_vocabulary(tokens, special_tokens=SPECIAL):
+    vocabulary = {token: i for i, token in enumerate(special_tokens)}
+    for token in dict.fromkeys(tokens):
+        vocabulary[token] = len(vocabulary)
+    return vocabulary
+
+
 @wrong("vocabulary", "gaps between the ids")
 def build_vocabulary(tokens, special_tokens=SPECIAL):
     vocabulary = {}
