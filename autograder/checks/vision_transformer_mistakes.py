@@ -529,6 +529,9 @@ def convolution_candidates(
     yield "the kernel has no middle", lambda: heads(middle=0), why
     name = "the middle of the kernel is off by one"
     yield name, lambda: heads(middle=half + 1), why
+    if half != 1:
+        why = "Steps of i − 1 and j − 1 fit 3 × 3 only. In general: i − k//2, j − k//2."
+        yield "the middle of a 3 × 3 kernel", lambda: heads(middle=1), why
     if c_in == c_out:
         yield (
             "the kernel's matrix is not transposed",
@@ -980,6 +983,16 @@ def cutmix_candidates(
             lambda image=image, partner=partner: (image, mix(area, partner)),
             why,
         )
+        yield (
+            "labels of another partner",
+            lambda partner=partner: (right, mix(area, partner)),
+            "The partners of the targets are those of the images: one permutation.",
+        )
+    moved = images.clone()
+    here = slice(top, top + height), slice(left, left + width)
+    moved[(..., *here)] = images[permutation][..., :height, :width]
+    why = "The box is taken from the same place in the partner, with the same slices."
+    yield "the partner's upper left corner", lambda: (moved, mix(area)), why
     blank = torch.where(right == images, images, torch.zeros(()))
     why = "The box is filled with the partner's pixels from the same place."
     yield "the box is empty", lambda: (blank, mix(area)), why

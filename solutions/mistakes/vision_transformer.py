@@ -1141,6 +1141,12 @@ def convolution_by_heads(tokens, kernel, height, width):
     return sum(heads_of(tokens, kernel, height, width, middle=middle))
 
 
+@wrong("convolution-by-heads", "the middle of a 3 × 3 kernel")
+def convolution_by_heads(tokens, kernel, height, width):
+    """steps of i - 1 and j - 1, whatever the kernel"""
+    return sum(heads_of(tokens, kernel, height, width, middle=1))
+
+
 @wrong("convolution-by-heads", "the kernel's matrix is not transposed")
 def convolution_by_heads(tokens, kernel, height, width):
     k, result = kernel.shape[-1], 0
@@ -1832,6 +1838,21 @@ def cutmix(images, targets, box, permutation):
 @wrong("cutmix", "another partner")
 def cutmix(images, targets, box, permutation):
     return reference.cutmix(images, targets, box, permutation.argsort())
+
+
+@wrong("cutmix", "labels of another partner")
+def cutmix(images, targets, box, permutation):
+    mixed = with_box(images, images[permutation], *box)
+    return mixed, by_area(images, targets, box, permutation.argsort())
+
+
+@wrong("cutmix", "the partner's upper left corner")
+def cutmix(images, targets, box, permutation):
+    top, left, height, width = box
+    mixed, partners = images.clone(), images[permutation]
+    rows, columns = slice(top, top + height), slice(left, left + width)
+    mixed[..., rows, columns] = partners[..., :height, :width]
+    return mixed, by_area(images, targets, box, permutation)
 
 
 @wrong("cutmix", "the box is empty")
