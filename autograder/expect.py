@@ -173,6 +173,12 @@ WORDS = {  # of an exception -> what a beginner has probably done
     "with .shape; a sum, mean or maximum loses its axis without keepdim=True.",
     "shapes cannot be multiplied": "In A @ B the last axis of A must be as long as the "
     "second last of B. Print both with .shape.",
+    "to have the same dtype": "Both factors of a product must be of one type: turn "
+    "integers and booleans into floats with .float().",
+    "only implemented on integer and Boolean": "A mask is boolean, and ~ turns it "
+    "round: make it with dtype=torch.bool.",
+    "Sizes of tensors must match except": "torch.cat joins tensors that agree on every "
+    "axis but one, and it does not broadcast. Print their shapes.",
     "before Module.__init__() call": "Begin __init__ with super().__init__().",
 }
 
@@ -371,7 +377,8 @@ def tensor(
     if not isinstance(got, torch.Tensor):
         cause = "The function ends without `return`." if got is None else why
         if isinstance(got, list) and not cause:
-            cause = "Of a list of numbers, torch.tensor(...) makes a tensor."
+            cause = "Of a list of numbers, torch.tensor(...) makes a tensor"
+            cause += ", of a list of tensors torch.stack(...)."
         _fail(f"{what} is not a tensor", on, show(got), "a torch.Tensor", cause)
     if shape is not None and tuple(got.shape) != tuple(shape):
         _fail(f"{what} has the wrong shape", on, f"{tuple(got.shape)}", f"{shape}", why)

@@ -576,7 +576,9 @@ def _expect_empty_rows(student: StudentFunction, generator: torch.Generator) -> 
         "The weights are right, the backward pass is not: it runs through a 0/0 or "
         "∞-∞ that was only replaced afterwards, and NaN times 0 stays NaN. One such "
         "row would spoil all parameters in one step. Replace the scores before the "
-        "softmax (masked_fill or torch.where) and keep the division from being 0/0."
+        "softmax (masked_fill or torch.where) and keep the division from being 0/0.\n"
+        "If your softmax of exercise 4.1 makes a NaN and replaces it in the end, with "
+        "nan_to_num for example, that is the place to mend."
     )
     _expect_finite(found, on=on, mistake=name, why=why)
     (wanted,) = torch.autograd.grad(
@@ -962,6 +964,16 @@ def _expect_layer_start(student: StudentModule) -> None:
                 "w_q and w_k, these two get none at all. Start from random numbers."
             )
             _refuse("the weights all start alike", why, **say)
+        mean = matrix.mean().item()
+        if abs(mean) > 0.5 * spread:
+            say["got"] = f"{name} with a mean of {mean:.3f}"
+            say["expected"] = "a mean of about 0"
+            why = (
+                "The entries are drawn around 0: torch.randn. torch.rand gives numbers "
+                "between 0 and 1, and with positive entries only all features of a "
+                "token rise and fall together."
+            )
+            _refuse("the weights do not start around 0", why, **say)
 
 
 # --- the geometric example ------------------------------------------------------------
@@ -1189,7 +1201,11 @@ def _autograd_jacobian(scores: torch.Tensor) -> torch.Tensor:
 def _expect_jacobian(student: StudentFunction, p, expected, on: str) -> None:
     mistakes = _mistakes(jacobian_candidates(p))
     got = student(p)
-    expect.equal(got, expected, on=on, what="the Jacobian", mistakes=mistakes)
+    why = (
+        "On the diagonal p_i − p_i p_i, elsewhere −p_i p_j: p = (0.5, 0.3, 0.2) gives "
+        "the first row 0.25, −0.15, −0.1. Every row sums to 0."
+    )
+    expect.equal(got, expected, on=on, what="the Jacobian", why=why, mistakes=mistakes)
 
 
 def _one_row_named() -> contextlib.AbstractContextManager[None]:
@@ -1354,10 +1370,13 @@ def _expect_steps(
              " first layer an output sees 1 token, itself: n − 1 are missing."),
             ((n - 1) / (kernel - 1), "not a whole number", "Layers are counted in whole"
              " numbers: round up."),
+            (math.ceil(math.log(n, kernel)), "the view is taken to be multiplied",
+             "A layer adds kernel − 1 tokens to the view: 3, 5, 7, …, not 3, 9, 27."),
         ],
     }  # fmt: skip
     got = student(kind, n, kernel)
     for value, name, why in wrong[kind]:
         if value != expected and type(got) in (int, float) and got == value:
             _refuse(name, why, on=on, got=f"{got}", expected=f"{expected}")
-    expect.equal(got, expected, on=on, what="the number of steps", tolerance=0)
+    why = "How many tokens can one output know of after one step, after two, …?"
+    expect.equal(got, expected, on=on, what="the number of steps", why=why, tolerance=0)

@@ -139,6 +139,9 @@ def project_candidates(x_q, x_kv, w_q, w_k, w_v) -> Iterator[Candidate]:
     yield "x_kv is ignored", lambda: (q, x_q @ w_k, x_q @ w_v), both
     yield "keys from x_q", lambda: (q, x_q @ w_k, v), both
     yield "values from x_q", lambda: (q, k, x_q @ w_v), both
+    own = "Each of the three has a matrix of its own: w_q, w_k and w_v, in this order."
+    yield "w_k used for the values, too", lambda: (q, k, x_kv @ w_k), own
+    yield "w_q used for the keys, too", lambda: (q, x_kv @ w_q, v), own
     exchanged = (x_kv @ w_q, x_q @ w_k, x_q @ w_v)
     yield "x_q and x_kv exchanged", lambda: exchanged, both
     yield (
@@ -247,6 +250,20 @@ def padding_candidates(lengths: torch.Tensor, width: int) -> Iterator[Candidate]
         "Only keys need hiding. Rows of padding that may attend to nothing are rows "
         "of only −∞; leave them be and ignore their output.",
     )
+    if len(lengths) > 1:
+        yield (
+            "the new axis stands first",
+            lambda: keep[None],
+            "The batch stays in front: (B, 1, T). The axis of size 1 comes after it, "
+            "where the scores (B, T_q, T_k) have their queries.",
+        )
+    longest = int(lengths.max())
+    if longest < width:
+        yield (
+            "the longest length instead of max_length",
+            lambda: keep[:, None, :longest],
+            "The batch is max_length wide, also where no sequence is as long as that.",
+        )
     yield (
         "the axis of the queries is missing",
         lambda: keep,
@@ -293,6 +310,13 @@ def masked_candidates(scores: torch.Tensor, mask: torch.Tensor) -> Iterator[Cand
         lambda: soft(scores + mask.to(scores.dtype)),
         "Adding True adds 1 to an allowed score: a nudge, not a prohibition. What is "
         "forbidden has to become −∞.",
+    )
+    yield (
+        "0 times −∞",
+        lambda: soft(scores + (~mask).to(scores.dtype) * -math.inf),
+        "Every row is NaN. A mask times −∞ is −∞ where it is 1, but NaN where it is 0, "
+        "and one NaN spoils its row. Choose in place of multiplying: masked_fill or "
+        "torch.where puts −∞ where the mask is False.",
     )
     sums = (soft(scores) * mask).sum(-1)
     yield (
@@ -618,6 +642,17 @@ def jacobian_candidates(p: torch.Tensor) -> Iterator[Candidate]:
         "−p_i p_j holds off the diagonal. On the diagonal it is p_i − p_i p_i.",
     )
     yield (
+        "the diagonal subtracted twice",
+        lambda: torch.diag_embed(p * (1 - p)) - outer,
+        "p_i (1 − p_i) holds the term −p_i p_i already, and the product of column and "
+        "row takes it away again. Put p alone on the diagonal.",
+    )
+    yield (
+        "ones on the diagonal",
+        lambda: torch.eye(p.shape[-1]) - outer,
+        "diag(p) has p on its diagonal, not ones: p_i − p_i p_i is p_i (1 − p_i).",
+    )
+    yield (
         "the outer product is missing",
         lambda: diagonal,
         "diag(p) is what would come out if the denominator did not change. It does: "
@@ -658,6 +693,18 @@ def additive_candidates(x_q, x_kv, w_q, w_k, v, mask=None) -> Iterator[Candidate
             lambda other=other: attend(other(inside) @ v),
             "Bahdanau's score uses the hyperbolic tangent, torch.tanh.",
         )
+    queries = (x_q @ w_q)[..., :, None, :]
+    yield (
+        "query times key instead of their sum",
+        lambda: attend(torch.tanh(queries * keys[..., None, :, :]) @ v),
+        "Additive: the projected query and the projected key are added, before tanh.",
+    )
+    yield (
+        "tanh of each part instead of their sum",
+        lambda: attend((queries.tanh() + keys.tanh()[..., None, :, :]) @ v),
+        "tanh acts on the sum. Taken of each part, it leaves the query's part the same "
+        "for every key, and the softmax cancels it: every query gets the same weights.",
+    )
     yield (
         "a sum instead of the product with v",
         lambda: attend(torch.tanh(inside).sum(-1)),
@@ -780,6 +827,11 @@ def cost_candidates(t: int, d: int) -> Iterator[Candidate]:
         "the share is turned round",
         lambda: cost(p, s, s, p / (p + 2 * s)),
         "This is the share of the projections; that of scores and mixing is wanted.",
+    )
+    yield (
+        "the share cut down to a whole number",
+        lambda: cost(p, s, s, 2 * s // (p + 2 * s)),
+        "// and int(...) drop what stands after the point. A share needs /.",
     )
     yield (
         "a percentage instead of a share",

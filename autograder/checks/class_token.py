@@ -281,11 +281,20 @@ def _expect_prepended(
         "self.token.expand(number of sequences, -1, -1) is (B, count, d_model)."
     )
     words = ["Tensors must have same number of dimensions", "Sizes of tensors must"]
-    with _error_named(words, "the class token is not expanded over the batch", why):
+    other = [f"must match except in dimension {axis}" for axis in (0, 2)]
+    advice = (
+        "Axis 0 is the batch, axis 2 the features. The class token is one more "
+        "position, axis 1: torch.cat(..., dim=1)."
+    )
+    with (
+        _error_named(words, "the class token is not expanded over the batch", why),
+        _error_named(other, "joined along another axis than the positions", advice),
+    ):
         got = layer(x)
     expected = torch.stack([torch.cat((token, sequence)) for sequence in x])
     mistakes = _mistakes(_token_candidates(x, token))
-    expect.equal(got, expected, on=on, mistakes=mistakes)
+    why = "Every sequence begins with the parameter as it is, and x follows unchanged."
+    expect.equal(got, expected, on=on, why=why, mistakes=mistakes)
 
 
 def _token_candidates(x: torch.Tensor, token: torch.Tensor) -> Iterator[Candidate]:
@@ -326,6 +335,12 @@ def _token_candidates(x: torch.Tensor, token: torch.Tensor) -> Iterator[Candidat
         lambda: torch.cat((token[:1].expand(1, *x.shape[1:]), x), 0),
         "Joined along axis 0, it is another sequence in the batch, and no attention "
         "ever connects sequences. Positions are axis 1: dim=1.",
+    )
+    yield (
+        "the factor 0.02 is applied at every call",
+        lambda: torch.cat((0.02 * tokens, x), 1),
+        "Multiply the random numbers once, before they become the parameter. What "
+        "stands in front is then the parameter itself.",
     )
     yield (
         "several class tokens in reverse order",
@@ -373,6 +388,14 @@ def _expect_token_start(student: StudentModule) -> None:
             "single class token may start at 0; ViT's does.)"
         )
         _refuse("the class tokens all start alike", why, **say)
+    if abs(token.mean()) > 0.3 * token.std():
+        why = (
+            "torch.rand draws from 0 to 1; torch.randn draws from a normal "
+            "distribution with mean 0."
+        )
+        say["got"] = f"token with a mean of {token.mean().item():.3f}"
+        say["expected"] = "about 0"
+        _refuse("the mean of the start is not 0", why, **say)
     small = bool(token.std() > 0.002)
     what = "the class token starts too small"
     expect.true(small, what, why="Draw it with 0.02 * torch.randn(...).", **say)
@@ -538,9 +561,9 @@ def _expect_head(
     candidates: HeadCandidates,
 ) -> None:
     generator = _random(seed)
-    hand = torch.tensor([[[1.0, 2.0], [3.0, 0.0], [4.0, 4.0]]])
+    hand = torch.tensor([[[1.0, 2.0], [3.0, 0.0], [2.0, 4.0]]])
     weight = torch.tensor([[1.0, 0.0, -1.0], [0.0, 1.0, 1.0]])
-    on = "the example by hand, hidden [[[1, 2], [3, 0], [4, 4]]]"
+    on = "the example by hand, hidden [[[1, 2], [3, 0], [2, 4]]]"
     numbers = (hand, weight, torch.tensor([0.5, 0.0, 0.0]))
     _expect_logits(student, name, read, candidates, *numbers, on=on)
     for _ in range(2):
@@ -588,7 +611,9 @@ def _expect_logits(
         got = layer(hidden)
     expected = F.linear(read(hidden), weight.mT, bias)
     mistakes = _mistakes(candidates(hidden, weight, bias))
-    expect.equal(got, expected, on=on, what="the logits", mistakes=mistakes)
+    why = "x W + b and nothing more, for each row x that this head reads."
+    what = "the logits"
+    expect.equal(got, expected, on=on, what=what, why=why, mistakes=mistakes)
     _expect_head_gradients(layer, read, hidden, weight, bias, on)
 
 
@@ -606,8 +631,8 @@ def _expect_head_gradients(layer, read, hidden, weight, bias, on: str, *more) ->
 
 def _expect_head_start(student: StudentModule, name: str) -> None:
     d_model = 64
-    weight = student.build(d_model, 48).state_dict()["weight"]
-    spread = weight.std().item()
+    state = student.build(d_model, 48).state_dict()
+    spread = state["weight"].std().item()
     if spread > 3 * d_model**-0.5:
         why = (
             "With entries of standard deviation 1 the logits have one of √d_model: the "
@@ -620,6 +645,14 @@ def _expect_head_start(student: StudentModule, name: str) -> None:
             on=f"{name}(d_model={d_model}, classes=48), freshly built",
             got=f"weight with a standard deviation of {spread:.3f}",
             expected=f"about 1/√d_model = {d_model**-0.5:.3f}, or less",
+        )
+    if state["bias"].abs().max() > 0.5:
+        _refuse(
+            "the bias does not start at 0",
+            "Large random numbers would prefer some classes before anything is learned.",
+            on=f"{name}(d_model={d_model}, classes=48), freshly built",
+            got=f"bias with entries up to {state['bias'].abs().max().item():.3f}",
+            expected="zeros",
         )
 
 
@@ -643,6 +676,17 @@ def _class_head_candidates(hidden, weight, bias) -> Iterator[Candidate]:
         lambda: hidden.mean(1) @ weight + bias,
         "That is the other readout, MeanHead. This one takes the class token's output "
         "only: collecting from the others was the encoder's work.",
+    )
+    yield (
+        "the head reads the maximum",
+        lambda: hidden.amax(1) @ weight + bias,
+        "Of each feature the largest entry of all positions was taken. This head takes "
+        "position 0 as it is, hidden[:, 0].",
+    )
+    yield (
+        "the head reads the sum",
+        lambda: hidden.sum(1) @ weight + bias,
+        "All positions were added up. This head takes position 0 only, hidden[:, 0].",
     )
     yield (
         "the head reads the first word",
@@ -674,6 +718,11 @@ def _class_head_candidates(hidden, weight, bias) -> Iterator[Candidate]:
     yield NO_BIAS[0], lambda: hidden[:, 0] @ weight, NO_BIAS[1]
     logits = F.linear(hidden[:, 0], weight.mT, bias)
     yield PROBABILITIES[0], lambda: logits.softmax(-1), PROBABILITIES[1]
+    yield (
+        "logarithms of probabilities instead of logits",
+        lambda: logits.log_softmax(-1),
+        "F.cross_entropy takes the log_softmax itself. Return the logits as they are.",
+    )
     yield (
         "a class instead of logits",
         lambda: logits.argmax(-1),
@@ -759,7 +808,8 @@ def _expect_mean(student: StudentFunction, hidden, mask, on: str) -> None:
     got = student(hidden, mask)
     mistakes = _mistakes(_mean_candidates(hidden, mask))
     expected = _mean_of_real(hidden, mask)
-    expect.equal(got, expected, on=on, what="the mean", mistakes=mistakes)
+    why = "Add the rows whose mask is True, and divide by how many they are."
+    expect.equal(got, expected, on=on, what="the mean", why=why, mistakes=mistakes)
 
 
 def _mean_candidates(hidden, mask) -> Iterator[Candidate]:
@@ -1007,10 +1057,19 @@ def head_parameters(student: StudentFunction, seed: int = 0) -> None:
             got = student(kind, length, d_model, classes)
             on = f"head_parameters({kind!r}, {length}, {d_model}, {classes})"
             _expect_count(got, matrix.numel(), kind, length, d_model, classes, on)
+    on = "head_parameters('flaten', 197, 768, 1000)"
+    try:
+        student("flaten", 197, 768, 1000)
+    except StudentError as error:
+        if error.kind not in ("ValueError", "NotImplementedError"):
+            why = "Say yourself what is wrong: raise ValueError for any other kind."
+            got = f"{error.kind}: {describe_error(error)}"
+            say = {"got": got, "expected": "ValueError"}
+            _refuse("another exception than ValueError", why, on=on, **say)
     expect.raises(
         "ValueError",
         lambda: student("flaten", 197, 768, 1000),
-        on="head_parameters('flaten', 197, 768, 1000)",
+        on=on,
         why="A misspelt kind should not get a number: raise ValueError.",
         mistake="an unknown kind is accepted",
     )
@@ -1115,7 +1174,7 @@ def readout_behaviour(student: StudentFunction, seed: int = 0) -> None:
             "invariant": "invariant although the order matters",
             "neither": "neither although the tokens only changed places",
         }[value]
-        if key == "token_head":
+        if key == "token_head" and value == "invariant":
             name = "equivariant and invariant exchanged"
         if positions:
             name = "positions are forgotten"
@@ -1373,6 +1432,9 @@ def attention_pooling(student: StudentModule, seed: int = 0) -> None:
     hand = torch.tensor([[[1.0986123, 0.0, 0.0, 0.0], [0.0, 4.0, 0.0, 0.0]]])
     query = torch.tensor([2.0, 0.0, 0.0, 0.0])
     wanted = torch.tensor([[0.8239592, 1.0, 0.0, 0.0]]), torch.tensor([[0.75, 0.25]])
+    # the example with twice its query: there, another length of the query shows
+    on = "tokens (ln 3, 0, 0, 0) and (0, 4, 0, 0), query (4, 0, 0, 0)"
+    _expect_pooled(student, hand, None, 2 * query, on)
     _expect_pooled(student, hand, None, query, "the example by hand", wanted)
     for _ in range(2):
         batch, length, d_model = (size + 1 for size in _sizes(generator, 3))
@@ -1457,7 +1519,19 @@ def _expect_pooled(
         )
         _refuse("not stable for large scores", why, on=on, got=show(got))
     what = "(pooled, weights)"
-    expect.equal(got, wanted, on=on, what=what, mistakes=mistakes, tolerance=tolerance)
+    why = (
+        "The weights are the softmax of hidden · query / √d_model over the real "
+        "tokens; pooled is the sum of weights times hidden."
+    )
+    expect.equal(
+        got,
+        wanted,
+        on=on,
+        what=what,
+        why=why,
+        mistakes=mistakes,
+        tolerance=tolerance,
+    )
 
 
 def _pooling_candidates(hidden, mask, query) -> Iterator[Candidate]:
@@ -1516,6 +1590,39 @@ def _pooling_candidates(hidden, mask, query) -> Iterator[Candidate]:
         "divided by d_model instead of its root",
         lambda: attend(scores / d_model),
         "The spread of a sum of d_model products is √d_model; divide by the root.",
+    )
+    yield (
+        "multiplied by √d_model",
+        lambda: attend(scores * d_model**0.5),
+        "The root of d_model makes large scores smaller: divide by it.",
+    )
+    yield (
+        "divided by the root of the number of tokens",
+        lambda: attend(scores / length**0.5),
+        "A score is a sum of d_model products; how many tokens there are does not "
+        "matter to it. hidden.shape[-1] is d_model.",
+    )
+    yield (
+        "the query is scaled to length 1",
+        lambda: attend(scaled / query.norm()),
+        "Take the query as it is: by its length, training decides how sharp the "
+        "weights are.",
+    )
+    yield (
+        "sigmoid instead of softmax",
+        lambda: mix(scaled.sigmoid() * real),
+        "The weights of one sequence share out 1 among its tokens; sigmoids do not "
+        "sum to 1.",
+    )
+    yield (
+        "the scores are used as weights",
+        lambda: ((scaled * real)[..., None].mul(hidden).sum(1), weights),
+        "The weights come out right and are not used: multiply hidden by them.",
+    )
+    yield (
+        "divided by T after the weights",
+        lambda: (pooled / length, weights),
+        "The weights sum to 1 already: take the sum over the positions, not the mean.",
     )
     yield (
         "softmax over the batch",

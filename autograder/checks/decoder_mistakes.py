@@ -166,6 +166,23 @@ def decoder_layer_candidates(
     orders = "pre-norm", "post-norm"
     name = f"{orders[pre]} in place of {orders[not pre]}"
     yield name, made(S, C, f, pre=not pre), order
+    why = (
+        "Post-norm was computed after pre-norm, on its result. One of the two is to "
+        "be done: write else, or return."
+    )
+    twice = lambda: join(join(x, (S, C, f), n, True), (S, C, f), n, False)  # noqa: E731
+    yield "both orders, one after the other", twice, why
+    if pre:
+        why = (
+            "In pre-norm the whole branch reads norm_1(x): its queries, its keys and "
+            "its values. Here keys and values came from x itself."
+        )
+        own = parts.self_attention
+
+        def half(u):
+            return _attend(u, x, own, parts.heads, mask)
+
+        yield "keys and values are not normalised", made(half, C, f), why
     why = "The layer looks back, then across, and then thinks; each has its branch."
     yield "no self-attention", made(_zero, C, f), why
     yield "no self-attention", lambda: join(x, (C, f), n[1:], pre), why
@@ -812,6 +829,20 @@ def shift_candidates(
         lambda: (rows(begun, wide), rows(full, wide)),
         why,
     )
+    why = (
+        "inputs and labels are one step apart, not two: the first word is the first "
+        "label."
+    )
+    twice = rows(lambda row: [*row[1:], eos])
+    yield "the labels are shifted twice", lambda: (inputs, twice), why
+    why = "An empty sentence has a row, too: <sos> in, <eos> out."
+    full_rows = [number for number, row in enumerate(sequences) if row]
+    if len(full_rows) < len(sequences):
+        some = inputs[full_rows], labels[full_rows]
+        yield "an empty sentence is left out", lambda: some, why
+    why = "A row for each sentence, a column for each position: (B, T). batch_first?"
+    turned = inputs.T, labels.T
+    yield "the axes are exchanged", lambda turned=turned: turned, why
     why = "Both rows hold the sentence and one special token: longest + 1."
     yield "too wide by one", lambda: (rows(begun, wide), rows(ended, wide)), why
     name = "too narrow: the longest sentence is cut"

@@ -9,6 +9,7 @@ import hashlib
 import importlib
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -110,9 +111,11 @@ def _judge(
     tolerance: float = expect.TOLERANCE,
     form: Callable[[Data, Case], None] = lambda got, case: None,
 ) -> None:
-    """Ask for every case; name the mistake that explains all answers, or the first.
+    """Ask for every case; name the mistake that explains all answers.
 
-    ``form`` expects the type of an answer before its value is compared.
+    If there is none, that which explains the first wrong answer and spoils none of
+    those that are right. ``form`` expects the type of an answer before its value is
+    compared.
     """
     cases, answers, stopped = list(cases), [], None
     for case in cases:
@@ -129,7 +132,8 @@ def _judge(
         if not expect.close(got, cases[number].expected, tolerance)
     ]
     if wrong:
-        for some in (range(len(answers)), wrong[:1]):
+        right = [number for number in range(len(answers)) if number not in wrong]
+        for some in (range(len(answers)), [*wrong[:1], *right]):
             _name([(cases[i], answers[i]) for i in some], candidates, tolerance)
     elif stopped is not None:
         raise stopped
@@ -324,7 +328,11 @@ def repaired_epoch(
     on = f"three batches with padding, learning_rate={rate}"
     epoch = Epoch(twin, state, batches, rate)
     with expect.relying_on(_earlier("sequence_loss"), loss):
-        got = student(model, batches, rate)
+        try:
+            got = student(model, batches, rate)
+        except StudentError as error:
+            _name_stop(error, student, model, epoch)
+            raise
         after = model.state_dict()
         _expect_losses(got, on)
         _expect_all_learn(state, after, on)
@@ -341,6 +349,34 @@ def repaired_epoch(
         expect.equal(got, losses, **say)
         say = {"on": on, "what": "the weights after the epoch", "tolerance": 10 * DEEP}
         expect.equal(after, weights, **say)
+
+
+def _name_stop(error: StudentError, student, model, epoch: Epoch) -> None:
+    """Raise for the mistake behind an epoch that stops."""
+    say = {"on": "three batches with padding", "got": describe_error(error)}
+    why = (
+        "F.cross_entropy looks for the classes on axis 1, and logits are (B, T, V). "
+        "sequence_loss takes them as they are."
+    )
+    axis = "Expected target size" in error.text
+    _refuse_if(axis, "classes on the wrong axis", why, **say)
+    why = (
+        "What was scored has fewer columns than the vocabulary has tokens. decode "
+        "gives hidden states; the call of the whole model, model(source, inputs), "
+        "gives logits."
+    )
+    few = "out of bounds" in error.text
+    _refuse_if(few, "hidden states in place of logits", why, **say)
+    epoch.batches = epoch.batches[:1]  # here source and inputs have one length
+    model.load_state_dict(epoch.state)
+    try:
+        got = student(model, epoch.batches, epoch.rate)
+    except StudentError:
+        return
+    turned, _ = epoch.run(see=lambda batch: (batch[1], batch[0]))
+    why = "The model takes the source first, then the inputs of the decoder."
+    same = expect.close(got, turned, DEEP)
+    _refuse_if(same, "source and inputs exchanged", why, **say)
 
 
 def _name_epoch(epoch, got, losses, after, weights, on: str) -> None:
@@ -768,6 +804,7 @@ def filter_logits(student: StudentFunction, seed: int = 0) -> None:
         _filter_case(on, hand, top_p=0.7),
         _filter_case(on, hand, top_p=0.45),
         _filter_case(on, hand, top_k=3, top_p=0.85),
+        _filter_case(on, hand, top_k=2, top_p=0.95),
         _filter_case(on, hand, temperature=0.5),
     ]
     b, t = _sizes(generator, 2)
@@ -793,8 +830,15 @@ def filter_logits(student: StudentFunction, seed: int = 0) -> None:
     cases.append(_filter_case("rows with ties", ties, top_k=3, temperature=2.0))
     cases.append(_filter_case("even logits", torch.zeros(2, 4), top_p=1.0))
     form = _expect_logits
-    _judge(student, cases, FILTER_CANDIDATES, what="the logits", form=form)
-    _expect_large_k(student, hand)
+    try:
+        _judge(student, cases, FILTER_CANDIDATES, what="the logits", form=form)
+        _expect_large_k(student, hand)
+    except StudentError as error:
+        why = "Settings that are allowed: p may be 1, and k may be larger than V."
+        say = {"on": error.call, "got": describe_error(error)}
+        strict = error.kind == "ValueError"
+        _refuse_if(strict, "good settings are refused", why, **say)
+        raise
     _expect_refusals(student, hand)
 
 
@@ -1005,6 +1049,10 @@ def _step(student: StudentFunction, given: tuple) -> Data:
             if "NoneType" in error.text:
                 _refuse("the first call has no cache", why, **say)
         if cache is not None and error.kind == "RuntimeError":
+            sizes = re.search(r"batch2.*\[\d+, (\d+)\].*\[\d+, (\d+)\]", error.text)
+            short = bool(sizes) and int(sizes[1]) > int(sizes[2])
+            why = "There are more keys than values. Append to both, and cache both."
+            _refuse_if(short, "the values are not appended", why, **say)
             fits = "except in dimension" in error.text or "batch2" in error.text
             why = (
                 "Keys of different lengths can only be joined along the axis of the "
@@ -1040,6 +1088,24 @@ def _expect_output_and_cache(answer: Data, given: tuple, pieces: list[int]) -> N
         "new cache in their place, a dict."
     )
     _refuse_if(weights, "the weights in place of the cache", why, **say)
+    why = "Attention returns output and weights. Take the first of the two."
+    whole = isinstance(output, tuple)
+    _refuse_if(whole, "the pair of attention is used whole", why, **say)
+    if isinstance(output, torch.Tensor) and output.ndim == v_new.ndim and old:
+        say = {
+            "on": on,
+            "got": f"{tuple(output.shape)}",
+            "expected": f"{tuple(v_new.shape)}",
+        }
+        why = (
+            "The mask has a row for each position of the text, but only the new ones "
+            "ask. Take the last T_new rows."
+        )
+        rows = output.shape[-2] == old + q.shape[-2]
+        _refuse_if(rows, "a row for each position", why, **say)
+        why = "The positions are the last axis but one: dim=-2. Axis 1 has the heads."
+        heads = output.shape[-3] > q.shape[-3]
+        _refuse_if(heads, "joined along the wrong axis", why, **say)
     expect.tensor(output, shape=tuple(v_new.shape), on=on, what="the output")
     if not isinstance(new, dict) or isinstance(new, Opaque):
         expect.equal(new, {}, on=on, what="the cache")

@@ -187,10 +187,27 @@ EPOCH_CANDIDATES: list[Candidate] = [
         "Remember the one that went backwards.",
     ),
     (
-        "no step is taken",
+        "the weights never change",
         lambda epoch: epoch.run(rate=0.0),
-        "The weights are what they were: no optimiser moved them. After backward() "
-        "comes step().",
+        "The weights are what they were. Either no step() follows backward(), or the "
+        "gradients were cleared between the two, and the step found none: clear them "
+        "before backward().",
+    ),
+    (
+        "labels shifted twice",
+        lambda epoch: epoch.run(
+            see=lambda batch: (batch[0], batch[1][:, :-1]),
+            loss=lambda y, batch: real_loss(y, batch[2][:, 1:]),
+        ),
+        "inputs and labels come from shift_right and are one step apart already. Cut "
+        "and shifted once more, each position is asked for the token after the next.",
+    ),
+    (
+        "the loss is smoothed",
+        lambda epoch: epoch.run(
+            loss=lambda y, batch: real_loss(y, batch[2], label_smoothing=0.1)
+        ),
+        "Label smoothing was switched on. Here the plain sequence_loss is asked for.",
     ),
     (
         "one step for all batches",
@@ -340,7 +357,8 @@ def beam(
     free: bool = False,
     shrink: bool = False,
     go_on: bool = False,
-    first: bool = False,
+    first: int = 0,
+    uncounted: bool = False,
     pool: str = "both",
     score: Callable | None = None,
     gaps: list[float] | None = None,
@@ -349,8 +367,9 @@ def beam(
 
     ``each`` keeps the best of each hypothesis, ``free`` gives finished ones no place,
     ``shrink`` takes their places away for good, ``go_on`` extends what has ended,
-    ``first`` stops with the first that ends. ``pool`` is what is chosen from. ``gaps``
-    is filled with how clear each choice was.
+    ``first`` stops when so many have ended, ``uncounted`` leaves <eos> out of the
+    length. ``pool`` is what is chosen from. ``gaps`` is filled with how clear each
+    choice was.
     """
     known: dict[tuple[int, int], list[float]] = {}
 
@@ -362,7 +381,7 @@ def beam(
 
     alive: list[Draft] = [(start, list(prefix))]
     finished: list[Draft] = []
-    while alive and len(alive[0][1]) < limit and not (first and finished):
+    while alive and len(alive[0][1]) < limit and not 0 < first <= len(finished):
         places = width - len(finished) if shrink else width
         families = [
             sorted(
@@ -386,10 +405,12 @@ def beam(
     pools = {"both": finished + alive, "finished": finished or alive}
     pools["alive"] = alive or finished
     rate = score or (lambda total, new, whole: total / new**alpha)
-    rated = [
-        (rate(total, len(ids) - len(prefix), len(ids)), ids)
-        for total, ids in pools[pool]
-    ]
+    rated = []
+    for total, ids in pools[pool]:
+        new = len(ids) - len(prefix)
+        if uncounted and ids[-1] == eos_id:
+            new = max(1, new - 1)
+        rated.append((rate(total, new, len(ids)), ids))
     rated.sort(reverse=True)
     if gaps is not None:
         for some in (finished, alive):
@@ -415,6 +436,11 @@ def _last_gain(language: Language, prefix: list[int], *given) -> tuple:
     ids, _ = beam(language, prefix, *given)
     rows = language.logits(ids[:-1])[-1].log_softmax(-1)
     return ids, float(rows[ids[-1]])
+
+
+def _divided_late(language: Language, prefix: list[int], *given) -> tuple:
+    ids, total = beam(language, prefix, *given, score=lambda total, *_: total)
+    return ids, total / (len(ids) - len(prefix)) ** given[-1]
 
 
 def _scored(score: Callable) -> Callable:
@@ -460,9 +486,24 @@ BEAM_CANDIDATES: list[Candidate] = [
     ),
     (
         "stops at the first that ends",
-        lambda *given: beam(*given, first=True),
+        lambda *given: beam(*given, first=1),
         "Another hypothesis that is still alive may end with a better score. Go on "
         "until none lives or they have max_length ids.",
+    ),
+    (
+        "stops when beam_width have ended",
+        lambda lm, ids, eos, width, n, alpha: beam(
+            lm, ids, eos, width, n, alpha, first=width
+        ),
+        "One that is still alive may end with a better score than those that have "
+        "ended. Go on until none lives or they have max_length ids.",
+    ),
+    (
+        "max_length counts the new tokens alone",
+        lambda lm, ids, eos, width, n, alpha: beam(
+            lm, ids, eos, width, n + len(ids), alpha
+        ),
+        "max_length is the largest number of all ids, the prefix included.",
     ),
     (
         "finished ones are forgotten",
@@ -480,6 +521,18 @@ BEAM_CANDIDATES: list[Candidate] = [
         "alpha is not used",
         _scored(lambda alpha: lambda total, new, whole: total),
         "The sum is divided by the number of new tokens to the power alpha.",
+    ),
+    (
+        "chosen by the sum, divided too late",
+        _divided_late,
+        "The hypothesis with the best sum was chosen, and only its own score was "
+        "divided. Divide the sum of each one first, then compare the scores.",
+    ),
+    (
+        "the length leaves out <eos>",
+        lambda *given: beam(*given, uncounted=True),
+        "<eos> is a new token like the others: its log-probability is in the sum, so "
+        "it counts in the length.",
     ),
     (
         "the mean at every alpha",
@@ -689,6 +742,39 @@ FILTER_CANDIDATES: list[Candidate] = [
         "unsorted logits. Bring it back into the order of the vocabulary.",
     ),
     (
+        "the sorting is done twice, not undone",
+        lambda *given: _filter(
+            *given,
+            p_stays=lambda x, p: _nucleus(x, p, undo=False).gather(
+                -1, x.softmax(-1).sort(dim=-1, descending=True).indices
+            ),
+        ),
+        "order says which token stands at each place of the sorted. To go back you "
+        "need the place of each token: gather(-1, order.argsort(-1)).",
+    ),
+    (
+        "each probability compared with p",
+        lambda *given: _filter(*given, p_stays=lambda x, p: x.softmax(-1) >= p),
+        "p is no limit for a single token. Add up the probabilities, the largest "
+        "first, and keep tokens until the sum reaches p.",
+    ),
+    (
+        "one limit for all rows",
+        lambda *given: _filter(
+            *given, k_stays=lambda x, k: x >= x.flatten().topk(k).values[-1]
+        ),
+        "Each row is a distribution of its own and has its own k-th largest: topk "
+        "along the last axis.",
+    ),
+    (
+        "softmax along the wrong axis",
+        lambda *given: _filter(
+            *given,
+            p_stays=lambda x, p: _nucleus(x, p, weights=x.softmax(0).nan_to_num(0.0)),
+        ),
+        "The softmax ran over the rows. Each row is a distribution: dim=-1.",
+    ),
+    (
         "top-p from the least probable",
         lambda *given: _filter(
             *given, p_stays=lambda x, p: _nucleus(x, p, descending=False)
@@ -747,6 +833,24 @@ FILTER_CANDIDATES: list[Candidate] = [
         "probabilities in place of logits",
         lambda *given: _filter(*given).softmax(-1),
         "Logits go in and logits come out; the softmax is taken by who draws.",
+    ),
+    (
+        "either top-k or top-p",
+        lambda x, t=1.0, k=None, p=None: _filter(x, t, k, None if k else p),
+        "With both given, both limit: first k, then p of what k has left. Write two "
+        "ifs, not if and elif.",
+    ),
+    (
+        "either top-k or top-p",
+        lambda x, t=1.0, k=None, p=None: _filter(x, t, None if p else k, p),
+        "With both given, both limit: first k, then p of what k has left. Write two "
+        "ifs, not if and elif.",
+    ),
+    (
+        "log-probabilities in place of logits",
+        lambda *given: _filter(*given).log_softmax(-1),
+        "What stays is the logit divided by the temperature, and nothing else is "
+        "done to it; the softmax is taken by who draws.",
     ),
 ]
 
@@ -858,6 +962,7 @@ def attend_step(
         "first": causal[:new],
         "none": None,
         "strict": causal.tril(-1)[length - new :],
+        "hidden": ~causal[length - new :],
     }[rows]
     output = F.scaled_dot_product_attention(q, k, v, mask, scale=scale).nan_to_num(0.0)
     kept = {
@@ -905,6 +1010,12 @@ CACHE_CANDIDATES: list[Candidate] = [
         _varied(rows="strict"),
         "New token i attends to everything up to and including its own position. The "
         "diagonal of the causal mask is True.",
+    ),
+    (
+        "True hides",
+        _varied(rows="hidden"),
+        "In this course True means 'may attend'. PyTorch's nn.Transformer has it the "
+        "other way round.",
     ),
     (
         "the cache holds the new ones alone",
@@ -1099,7 +1210,7 @@ def _mean_of_shares(hypotheses: Corpus, references: Corpus, maximum: int = 4) ->
         pairs = zip(hypotheses, references, strict=True)
         counts = [_matches(*pair, n) for pair in pairs]
         shares = [found / there for found, there in counts if there]
-        share = sum(shares) / len(shares)
+        share = sum(shares) / len(shares) if shares else 0.0
         if share == 0:
             return 0.0
         logarithms += math.log(share) / maximum

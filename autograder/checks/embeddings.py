@@ -167,6 +167,10 @@ def _expect_refusal(
         )
         got = f"{error.kind}: {describe_error(error)}"
         _refuse(OTHER_EXCEPTION, why, on=on, got=got, expected="ValueError")
+    if getattr(value, "type_name", "").endswith("Error"):
+        why = "`return` hands an exception over like any value; `raise` stops with it."
+        name = "the exception is returned, not raised"
+        _refuse(name, why, on=on, got=_write(value), expected="ValueError")
     name, why = explain(value)
     _refuse(name, why, on=on, got=_write(value), expected="ValueError")
 
@@ -476,11 +480,13 @@ def _expect_learner(student: StudentFunction, generator: torch.Generator) -> Non
     for pieces, merges, specials in (
         (["bdacb", " bdacb", " zz"], 1, ()),
         (hand, 4, ()),
+        (["a", " nana", " nana", " to", " to"], 2, ()),
         (repeated, 3, ()),
         (drawn, 12, ()),
         (marked, 9, special),
         (["<sos>", "ab", "<eos>"], 6, special),
         (["ab", " ab"], 1, ()),
+        (["Bobby", " bob"], 2, ()),
         (["ab"], 0, ()),
     ):
         text = "".join(pieces)
@@ -954,7 +960,11 @@ def skip_gram_loss(student: StudentFunction, seed: int = 0) -> None:
         got = student(*inputs)
         mistakes = _mistakes(loss_candidates(*inputs))
         expected = _by_cross_entropy(*inputs)
-        expect.equal(got, expected, what="the loss", on=on, mistakes=mistakes)
+        why = (
+            "Each score goes through ln σ with its sign; then the sum over the K "
+            "negatives, and the mean over the batch."
+        )
+        expect.equal(got, expected, what="the loss", on=on, why=why, mistakes=mistakes)
     _expect_stable_loss(student)
     found = student.gradients(*drawn, wrt=(0, 1, 2)).inputs
     inputs = [each.clone().requires_grad_() for each in drawn]
@@ -1034,8 +1044,6 @@ def patch_kernel(student: StudentFunction, seed: int = 0) -> None:
             mistakes=mistakes,
         )
         _expect_same_embedding(got, matrix, p, c, generator, on)
-    matrix = _normal(generator, 3 * 3 * 2 + 1, 5)
-    on = "matrix (19, 5), patch_size 3, channels 2: a patch has 18 numbers"
 
     def explain(value: Data) -> tuple[str, str]:
         return (
@@ -1044,7 +1052,10 @@ def patch_kernel(student: StudentFunction, seed: int = 0) -> None:
             "not 769). A row left over is somebody's mistake: say so.",
         )
 
-    _expect_refusal(lambda: student(matrix, 3, 2), on, explain)
+    for rows in (19, 36):
+        matrix = _normal(generator, rows, 5)
+        on = f"matrix ({rows}, 5), patch_size 3, channels 2: a patch has 18 numbers"
+        _expect_refusal(lambda matrix=matrix: student(matrix, 3, 2), on, explain)
 
 
 def _expect_same_embedding(kernel, matrix, p, c, generator, on) -> None:

@@ -28,6 +28,12 @@ def _index(tokens: Iterable[str]) -> dict[str, int]:
     return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
 
 
+def _renumbered(words: dict[str, int], tokens: Iterable[str]) -> dict[str, int]:
+    for token in tokens:
+        words[token] = len(words)
+    return words
+
+
 def vocabulary_candidates(
     tokens: list[str], specials: tuple[str, ...], default: tuple[str, ...]
 ) -> Iterator[Candidate]:
@@ -38,7 +44,7 @@ def vocabulary_candidates(
     yield (
         "ids start at 1",
         lambda: {token: i + 1 for token, i in right.items()},
-        "An id is the number of a row, and rows start at 0. With ids from 1 to V the "
+        "An id is the number of a row, and rows start at 0. With ids from 1 to N the "
         "last one has no row, and row 0 is never used.",
     )
     yield (
@@ -77,6 +83,18 @@ def vocabulary_candidates(
         lambda: {token: i for i, token in enumerate(listed)},
         "A number was given to every entry of the list, and a later one replaced the "
         "earlier. Remove repetitions first, so that there are no gaps.",
+    )
+    yield (
+        "a special token in the text takes a new id",
+        lambda: _renumbered(_index(specials), dict.fromkeys(tokens)),
+        "A special token keeps its first id, also where it occurs in the text. Number "
+        "only what is not yet in the vocabulary.",
+    )
+    yield (
+        "a repeated token takes a new id",
+        lambda: _renumbered({}, listed),
+        "vocabulary[token] = len(vocabulary) also writes over the id of a token that "
+        "has one, and then two tokens share a number. Ask first whether it is there.",
     )
     yield (
         "gaps between the ids",
@@ -143,6 +161,12 @@ def encode_candidates(tokens: list[str], words: dict[str, int]) -> Iterator[Cand
             list(words).index(token if token in words else "<unk>") for token in tokens
         ],
         "A token's place in the dict need not be its id: ask the dict itself.",
+    )
+    yield (
+        "the id 0 is taken for none",
+        lambda: [words.get(token) or words["<unk>"] for token in tokens],
+        "0 is an id like any other, and Python takes it for False. Ask whether the "
+        "token is in the vocabulary, or give `get` a second argument.",
     )
     yield (
         "the token <unk> instead of its id",
@@ -379,6 +403,7 @@ def learn(
     choose: Callable[[dict], Pair] = lambda counts: max(counts, key=counts.get),
     across: bool = False,
     once: bool = False,
+    moved: bool = False,
     least: int = 1,
 ) -> Merges:
     """Learn merges by counting all pieces of the text again in each step."""
@@ -392,7 +417,10 @@ def learn(
         if not counts:
             break
         found.append(choose(counts))
-        words = [_merged(word, found[-1]) for word in words]
+        after = [(_merged(word, found[-1]), word) for word in words]
+        if moved:
+            after.sort(key=lambda pair: pair[0] != pair[1])
+        words = [word for word, _ in after]
     return found
 
 
@@ -419,10 +447,30 @@ def merges_candidates(
     )
     yield across, lambda: learn(pieces, merges, specials, across=True), why
     yield across, lambda: learn([text], merges), why
+    spaces = "the spaces are lost"
+    why = (
+        "A space is the first symbol of the word after it and takes part in merges. "
+        "split_words keeps it; split() and strip() do not."
+    )
+    stripped = [p if p in specials else p.strip() for p in pieces]
+    yield spaces, lambda: learn(stripped, merges, specials), why
+    yield spaces, lambda: learn(text.split(), merges, specials), why
+    yield (
+        "capital letters are lost",
+        lambda: learn([piece.lower() for piece in pieces], merges, specials),
+        "B and b are two symbols. Made small, a text could never be put together "
+        "again as it was: take the pieces as they are.",
+    )
     yield (
         "every word counts once",
         lambda: learn(pieces, merges, specials, once=True),
         "A frequent word has frequent pairs: count how often each piece occurs.",
+    )
+    yield (
+        "the words change places",
+        lambda: learn(pieces, merges, specials, moved=True),
+        "A merged word that is taken out of the dict and put back stands at the end, "
+        "and ties are then settled in another order. Build a new dict instead.",
     )
     yield (
         "the counts are never renewed",
@@ -628,7 +676,7 @@ def one_hot_candidates(ids: torch.Tensor, vocab_size: int) -> Iterator[Candidate
     yield (
         "rows and columns exchanged",
         lambda: right.mT,
-        "A token is a row (T, V), so that rows times a table give rows.",
+        "A token is a row (T, N), so that rows times a table give rows.",
     )
     yield (
         "0 and 1 exchanged",
@@ -775,7 +823,7 @@ def logits_candidates(hidden: torch.Tensor, table: torch.Tensor) -> Iterator[Can
     yield (
         "the table is not transposed",
         lambda: hidden @ table,
-        "A dot product with each row of the table: hidden (T, d) times (d, V), and "
+        "A dot product with each row of the table: hidden (T, d) times (d, N), and "
         "that is the table transposed.",
     )
 
@@ -831,6 +879,12 @@ def tf_idf_candidates(
         "Without the logarithm, a term that is everywhere has the factor 1, not 0.",
     )
     yield (
+        "terms counted instead of documents",
+        lambda: counts * torch.log(len(terms) / holding),
+        "The logarithm is of all documents over those that hold the term; how many "
+        "terms there are has no part in it.",
+    )
+    yield (
         "the fraction upside down",
         lambda: -right,
         "The logarithm of (documents with the term / documents) is negative. A rare "
@@ -839,12 +893,13 @@ def tf_idf_candidates(
     variant = "another variant of the formula"
     why = (
         "Libraries add 1 in the fraction, after the logarithm, or both, and may scale "
-        "rows to length 1. Here it is count · ln(N / documents with the term)."
+        "rows to length 1. Here it is count · ln(documents / those with the term)."
     )
     smooth = torch.log((1 + number) / (1 + holding))
     yield variant, lambda: counts * smooth, why
     yield variant, lambda: counts * (smooth + 1), why
     yield variant, lambda: counts * (idf + 1), why
+    yield variant, lambda: counts * torch.log(1 + number / holding), why
     yield variant, lambda: counts * torch.log(number / (1 + holding)), why
     yield variant, lambda: F.normalize(right, dim=1), why
     yield variant, lambda: F.normalize(counts * (smooth + 1), dim=1), why
@@ -951,6 +1006,25 @@ def neighbour_candidates(ids: list[int], window: int) -> Iterator[Candidate]:
     order = "right pairs in another order"
     why = "Centers from left to right, and for each its contexts from left to right."
     yield order, lambda: nearest, why
+    before = [ids[max(0, i - window) : i] for i in places]
+    behind = [ids[i + 1 : i + 1 + window] for i in places]
+    sides = list(zip(ids, before, behind, strict=True))
+    yield order, lambda: [(c, x) for c, a, b in sides for x in [*b, *a]], why
+    yield (
+        "a set instead of a list",
+        lambda: [(c, x) for c, a, b in sides for x in {*a, *b}],
+        "A set has no order and keeps no repetitions; both matter here.",
+    )
+    yield (
+        "a slice that begins before the text",
+        lambda: [
+            (ids[i], x)
+            for i in places
+            for x in [*ids[i - window : i], *ids[i + 1 : i + 1 + window]]
+        ],
+        "ids[-2:1] begins at the last token but one, so it is empty, and the left "
+        "neighbours are missing. Begin the slice with max(0, i - window).",
+    )
     yield order, lambda: sorted(right), why
     yield (
         "contexts as a list",
@@ -1035,6 +1109,33 @@ def loss_candidates(
         "That asks which of K + 1 is the neighbour. The formula asks K + 1 separate "
         "yes-or-no questions.",
     )
+    yield (
+        "mean over the K + 1 terms",
+        lambda: -log(torch.cat([true[:, None], -false], dim=-1)).mean(),
+        "The terms of one pair, a true one and K false ones, are added; the mean is "
+        "taken over the batch only.",
+    )
+    yield (
+        "the scores are added before the sigmoid",
+        lambda: (-log(true) - log(-false.sum(-1))).mean(),
+        "Each negative is a question of its own: first ln σ of each score, then the "
+        "sum over K.",
+    )
+    products = centers * contexts, centers[:, None] * negatives
+    yield (
+        "the products are not added up to a score",
+        lambda: (-log(products[0]).sum(-1) - log(-products[1]).sum((1, 2))).mean(),
+        "A score is one number for a pair: add the d products, then take the sigmoid.",
+    )
+    for reduce in (torch.sum, torch.mean):
+        yield (
+            "every center with every context",
+            lambda reduce=reduce: (
+                -reduce(log(centers @ contexts.T), -1) - log(-false).sum(-1)
+            ).mean(),
+            "centers @ contexts.T has the shape (B, B): it also scores the contexts of "
+            "other pairs. Pair b has one score: (centers * contexts).sum(-1).",
+        )
     crossed = (contexts[:, None] * negatives).sum(-1)
     yield (
         "negatives compared with the contexts",

@@ -176,7 +176,19 @@ def _expect_parameters(
             "torch.nn.Linear stores the transpose."
         )
         _refuse_if(turned, "weights stored transposed", why, **say)
-        inside = [name for name in wrong if name.rpartition(".")[2] in ("w_1", "b_1")]
+        why = "A bias or a gamma is one row of numbers: (d,), not (1, d) or (d, 1)."
+        extra_axis = all(
+            state[name].dim() == len(shapes[name]) + 1
+            and state[name].numel() == math.prod(shapes[name])
+            for name in wrong
+        )
+        _refuse_if(extra_axis, "one axis too many", why, **say)
+        inside = [
+            name
+            for name in wrong
+            if name.rpartition(".")[2] in ("w_1", "b_1")
+            and set(state[name].shape) == {shapes[name[:-3] + "w_1"][0]}
+        ]
         why = (
             "The network expands to d_ff and contracts again: w_1 (d_model, d_ff), "
             "w_2 (d_ff, d_model)."
@@ -362,8 +374,8 @@ def rms_norm(student: StudentModule, seed: int = 0) -> None:
 HOW_TO_TELL = {
     "layer norm": "Here the root mean square of a token of y is σ/√(σ² + ε), with its "
     "own biased σ: 0.30 for σ = 0.001.",
-    "batch norm": "Here every feature of y has mean 0 over all tokens, and the tokens "
-    "have not.",
+    "batch norm": "Here every feature of y has mean 0 over all B·T tokens, the axes "
+    "(0, 1), and the tokens have not.",
     "whole tensor": "Here neither tokens nor features of y have mean 0, only all "
     "numbers together.",
     "unbiased variance": "Here y is a little smaller than layer norm's, by up to "
@@ -397,6 +409,11 @@ def diagnose_norm(student: StudentFunction, seed: int = 0) -> None:
         say = {"on": on, "got": show(answer), "expected": f"{truth!r}"}
         if not isinstance(answer, str) or answer not in HOW_TO_TELL:
             why = f"The five are: {', '.join(HOW_TO_TELL)}."
+            if answer is None:
+                why += (
+                    " No `return` was reached: numbers computed in two ways are hardly "
+                    "ever equal, so ask which suspect is nearest."
+                )
             _refuse("another word than the five", why, **say)
         name = f"takes “{truth}” for “{answer}”"
         _refuse_if(answer != truth, name, HOW_TO_TELL[truth], **say)
@@ -1299,10 +1316,34 @@ def _check_classifier(student: StudentModule, seed: int) -> None:
     expect.equal(got, expected, mistakes=found, **say)
     other = torch.where(ids == 0, 5, ids)
     say["on"] = f"{where}, padded with word 5 instead of 0"
-    expect.equal(model(other, lengths), expected, **say)
+    why = (
+        "With word 0 as padding the logits were right. Only `lengths` tell where a "
+        "sentence ends; what stands behind may be any word, not just 0."
+    )
+    got = model(other, lengths)
+    wrong = isinstance(got, torch.Tensor) and not expect.close(got, expected, 1e-4)
+    seen = {"on": say["on"], "got": show(got), "expected": show(expected)}
+    _refuse_if(wrong, "the padding's words have a say", why, **seen)
+    expect.equal(got, expected, **say)
+    _expect_wide_batch(model, classifier, ids, (lengths - 1).clamp(min=1), on)
     _expect_dropout_everywhere(student, sizes, classifier, ids, lengths, on)
     found = model.gradients(ids, lengths, wrt=())
     _expect_gradients(found.parameters, on)
+
+
+def _expect_wide_batch(model, classifier, ids, lengths, on) -> None:
+    """Classify a batch that is wider than its longest sentence."""
+    on += f", ids {tuple(ids.shape)}, lengths {lengths.tolist()}: none fills the width"
+    try:
+        got = model(ids, lengths)
+    except StudentError as error:
+        why = "The mask is as wide as the batch: padding_mask(lengths, ids.shape[1])."
+        name = "the mask is as wide as the longest sentence"
+        said = f"{error.kind}: {describe_error(error)}"
+        _refuse_if(error.kind == "RuntimeError", name, why, on=on, got=said)
+        raise
+    expected = classifier.expected(ids, lengths)
+    expect.equal(got, expected, on=on, what="the logits", tolerance=1e-4)
 
 
 def _special_of_classifier(missing: set, extra: set) -> Iterator[tuple]:

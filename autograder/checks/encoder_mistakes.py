@@ -121,6 +121,23 @@ def layer_norm_candidates(
     yield name, lambda: scaled(x / spread), why
     yield name, lambda: scaled(F.rms_norm(x, x.shape[-1:], eps=epsilon)), why
     yield (
+        "brackets are missing around x − mean",
+        lambda: scaled(x - x.mean(-1, keepdim=True) / spread),
+        "Division comes before subtraction: only the mean was divided. Write "
+        "(x − mean) / root.",
+    )
+    yield (
+        "brackets are missing around x − mean",
+        lambda: gamma * x - x.mean(-1, keepdim=True) / spread + beta,
+        "Products and quotients come before differences: write "
+        "gamma * (x − mean) / root + beta.",
+    )
+    yield (
+        "the variance of what is not centred",
+        lambda: scaled(centred / (x.square().mean(-1, keepdim=True) + epsilon).sqrt()),
+        "The variance is the mean of the squares of x − mean, not of x.",
+    )
+    yield (
         "no epsilon",
         lambda: scaled(_rescaled(x)),
         "Add epsilon to the variance. Without it a token of almost equal features is "
@@ -160,6 +177,11 @@ def rms_norm_candidates(
         lambda: gamma * x / (x.square().sum(-1, keepdim=True) + epsilon).sqrt(),
         "Divide the sum of the squares by d. With the sum alone, which .norm() takes, "
         "the token gets length 1 instead of √d.",
+    )
+    yield (
+        "the square of the mean",
+        lambda: gamma * x / (x.mean(-1, keepdim=True).square() + epsilon).sqrt(),
+        "First each feature is squared, then the mean is taken: x.square().mean(-1).",
     )
     yield (
         "divided by the mean square",
@@ -220,6 +242,17 @@ def gelu_candidates(x: torch.Tensor) -> Iterator[Candidate]:
         "erf of x instead of x/√2",
         lambda: x * 0.5 * (1 + torch.erf(x)),
         "Φ(x) = (1 + erf(x/√2))/2: divide x by the root of 2 inside erf.",
+    )
+    yield (
+        "divided by √2 after erf",
+        lambda: x * 0.5 * (1 + torch.erf(x) / math.sqrt(2)),
+        "Φ(x) = (1 + erf(x/√2))/2: the root of 2 stands inside erf, under x.",
+    )
+    yield (
+        "brackets are missing around the gate",
+        lambda: x * 0.5 + torch.erf(x / math.sqrt(2)),
+        "x · 0.5 · 1 + erf(…) multiplies first and adds then. Put 1 + erf(…) in "
+        "brackets.",
     )
     yield (
         "the factor one half is missing",
@@ -317,6 +350,11 @@ def swiglu_candidates(
         "SiLU(u) = u·σ(u): the sigmoid still has to be multiplied by u. (With the "
         "sigmoid alone this is the older GLU.)",
     )
+    yield (
+        "the sign in the exponent",
+        lambda: (gate * torch.sigmoid(-gate) * up) @ w_down,
+        "σ(u) = 1/(1 + e⁻ᵘ): the exponent has a minus. Large u pass, small do not.",
+    )
     why = "The gate of SwiGLU is SiLU, u·σ(u)."
     yield "GELU in place of SiLU", lambda: (F.gelu(gate) * up) @ w_down, why
     yield "ReLU in place of SiLU", lambda: (torch.relu(gate) * up) @ w_down, why
@@ -346,12 +384,15 @@ def swiglu_candidates(
 # --- the layer and the stack ----------------------------------------------------------
 
 
-def attend(x: torch.Tensor, p: State, heads: int, mask=None) -> torch.Tensor:
-    """Run multi-head self-attention with the parameters of chapter 5."""
+def attend(
+    x: torch.Tensor, p: State, heads: int, mask=None, source: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Run multi-head attention with the parameters of chapter 5, to x or a source."""
     if mask is not None:
         mask = mask.unsqueeze(-3)
+    source = x if source is None else source
     q, k, v = (
-        F.linear(x, p[f"w_{each}"].T, p[f"b_{each}"])
+        F.linear(x if each == "q" else source, p[f"w_{each}"].T, p[f"b_{each}"])
         .unflatten(-1, (heads, -1))
         .transpose(-3, -2)
         for each in "qkv"
@@ -446,6 +487,13 @@ def encoder_layer_candidates(
         yield second, lambda: f(n2(a)), why
         skips = x + f(n2(a))
         parallel = a + f(n2(x))
+        b = x + attend(n1(x), parts.attention, parts.heads, mask, x)
+        yield (
+            "only the queries are normalised",
+            lambda: b + f(n2(b)),
+            "Attention got norm_1(x) for its queries and x for keys and values. All "
+            "three come from norm_1(x): keep it under a name of its own.",
+        )
     else:
         a = n1(x + A(x))
         yield both, lambda: n2(f(n1(A(x)))), why
@@ -453,6 +501,12 @@ def encoder_layer_candidates(
         yield second, lambda: n2(f(a)), why
         skips = n2(x + f(a))
         parallel = n2(a + f(x))
+        yield (
+            "feed-forward reads the sum before its norm",
+            lambda: n2(a + f(x + A(x))),
+            "In post-norm the second half starts from norm_1(x + attention): both its "
+            "branch and its residual.",
+        )
     yield (
         "second residual from the layer's input",
         lambda: skips,
@@ -633,6 +687,11 @@ def encoder_candidates(
         lambda: stack(x, [layers[0]] * len(layers), norm, mask, pre),
         why,
     )
+    yield (
+        "only the first layer runs",
+        lambda: norm(run(x, layers[0], mask, pre)),
+        "The result is that of one layer. Is `return` inside the loop?",
+    )
     yield "a layer is left out", lambda: stack(x, layers[:-1], norm, mask, pre), why
     yield "a layer is left out", lambda: stack(x, layers[1:], norm, mask, pre), why
     backwards = layers[::-1]
@@ -702,6 +761,11 @@ def parameters_candidates(d: int, d_ff: int) -> Iterator[Candidate]:
         "only one matrix in the network",
         lambda: right - d * d_ff,
         "The network has two matrices: it expands and contracts.",
+    )
+    yield (
+        "b_2 counted with d_ff",
+        lambda: right + d_ff - d,
+        "b_2 is added to the network's result: (d,).",
     )
     yield (
         "b_1 counted with d_model",
@@ -834,6 +898,31 @@ def loss_candidates(logits: torch.Tensor, labels: torch.Tensor) -> Iterator[Cand
         "mean of the sentences' means",
         by_sentence,
         "All scored positions of the batch count alike, in whatever sentence.",
+    )
+    yield (
+        "mean of the sentences' means",
+        lambda: torch.stack(
+            [
+                F.cross_entropy(row, wanted, reduction="sum")
+                / max(1, int((wanted != -100).sum()))
+                for row, wanted in zip(logits, labels, strict=True)
+            ]
+        ).mean(),
+        "All scored positions of the batch count alike, in whatever sentence; one "
+        "without any has no say.",
+    )
+    positive = labels > 0
+    yield (
+        "label 0 is not scored",
+        lambda: F.cross_entropy(logits[positive], labels[positive]),
+        "0 is a label like others, the first word. Only −100 means that nothing is "
+        "scored.",
+    )
+    yield (
+        "every position with every label",
+        lambda: -logits[scored].log_softmax(-1)[:, labels[scored]].mean(),
+        "An index [:, wanted] takes the columns of all labels from every row. Each row "
+        "has one label: index rows and columns together, torch.arange(n) and wanted.",
     )
     yield (
         "divided by the number of sentences",

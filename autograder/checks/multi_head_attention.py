@@ -81,18 +81,23 @@ def _refuse(name: str, why: str, *, on: str, got: str = "", expected: str = "") 
 
 
 @contextlib.contextmanager
-def _named(name: str, why: str, kinds: tuple[str, ...] = ()) -> Iterator[None]:
+def _named(
+    name: str, why: str, kinds: tuple[str, ...] = (), saying: str = ""
+) -> Iterator[None]:
     """Give a failure this name: the answer was right until here.
 
-    With ``kinds``, only exceptions of these kinds are named.
+    With ``kinds``, only exceptions of these kinds are named, and of them only those
+    whose text contains ``saying``.
     """
     try:
         yield
     except StudentError as error:
         if error.kind in ("NotImplementedError", "signature", "in-place"):
             raise
-        if kinds and error.kind not in kinds:
+        if kinds and (error.kind not in kinds or saying not in error.text):
             raise
+        if kinds and "ambiguous" in error.text:
+            raise  # a tensor asked for one truth value; that is explained elsewhere
         got = f"{error.kind}: {describe_error(error)}"
         _refuse(name, why, on=error.call, got=got)
     except CheckFailure as failure:
@@ -114,7 +119,17 @@ def _only_a_batch() -> contextlib.AbstractContextManager[None]:
 
 def _no_mask_handled() -> contextlib.AbstractContextManager[None]:
     why = "There may be no mask. Ask `if mask is not None` before you change it."
-    return _named("mask=None is not handled", why, ("AttributeError", "TypeError"))
+    kinds = ("AttributeError", "TypeError")
+    return _named("mask=None is not handled", why, kinds, "None")
+
+
+def _pair_named() -> contextlib.AbstractContextManager[None]:
+    why = (
+        "A function that returns several things gives a tuple. Take it apart first, as "
+        "in z, weights = scaled_dot_product_attention(...)."
+    )
+    kinds = ("AttributeError", "TypeError")
+    return _named("a tuple where a tensor is wanted", why, kinds, "tuple")
 
 
 def _expect_value(
@@ -187,8 +202,14 @@ def merge_heads(student: StudentFunction, seed: int = 0) -> None:
     """The heads side by side; any leading axes; the gradient."""
     generator = _random(seed)
     batch, length, heads, width, more = _sizes(generator, 5)
+    why = (
+        "view wants the numbers in the order of memory. After an exchange of axes they "
+        "are not: use reshape or flatten, which copy when they must."
+    )
+    name = "view of exchanged axes"
     x = _normal(generator, batch, heads, length, width)
-    _expect_merged(student, x)
+    with _named(name, why, ("RuntimeError",), "view size"):
+        _expect_merged(student, x)
     head = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     with _only_a_batch():
         hand = torch.stack([head, 10 * head])
@@ -196,11 +217,7 @@ def merge_heads(student: StudentFunction, seed: int = 0) -> None:
         _expect_merged(student, x[0])
         _expect_merged(student, _normal(generator, more, batch, heads, length, width))
     turned = _normal(generator, batch, length, heads, width).transpose(1, 2)
-    why = (
-        "view wants the numbers in the order of memory. After an exchange of axes they "
-        "are not: use reshape or flatten, which copy when they must."
-    )
-    with _named("view of exchanged axes", why, ("RuntimeError",)):
+    with _named(name, why, ("RuntimeError",)):
         _expect_merged(student, turned, on=f"x {tuple(turned.shape)}, not contiguous")
     cotangent = _normal(generator, batch, length, heads * width)
     on = f"the gradient, x {tuple(x.shape)}"
@@ -241,7 +258,8 @@ def loop_of_heads(student: StudentFunction, seed: int = 0) -> None:
         on = f"x_q {tuple(q.shape)}, x_kv {tuple(kv.shape)}, {heads} heads, "
         on += f"d_k {d_k}, d_v {d_v}" + (f", mask {tuple(mask.shape)}" if shape else "")
         expected = join(per_head(q, kv, *matrices[:3], mask)[0]) @ matrices[3]
-        with _no_mask_handled() if mask is None else contextlib.nullcontext():
+        no_mask = _no_mask_handled() if mask is None else contextlib.nullcontext()
+        with _pair_named(), no_mask:
             got = student(*inputs)
         if isinstance(got, tuple) and got and expect.close(got[0], expected):
             name, why = (
@@ -392,7 +410,9 @@ def _expect_layer_case(
                 "come from x_q; and without a mask everything is allowed."
             )
             kinds = ("AttributeError", "TypeError")
-            stack.enter_context(_named("an argument that is None", why, kinds))
+            named = _named("an argument that is None", why, kinds, "None")
+            stack.enter_context(named)
+        stack.enter_context(_pair_named())
         got = layer(*given)
     full = (x_q, x_q if x_kv is None else x_kv, mask)
     _expect_pair(got, oracle(*full), on, _mistakes(candidates(*full)))
@@ -597,12 +617,18 @@ def _expect_start(student: StudentModule, sizes: tuple, on: str, heads: int) -> 
                 "the first step. Divide by √d_model."
             )
             _refuse("the weights start too large", why, **say)
-        if not spread > 0.3 * d**-0.5:
+        if not spread > 0.01 * d**-0.5:
             why = (
                 "Equal or tiny numbers: features and heads get the same gradient and "
                 "never become different. Draw with standard deviation 1/√d_model."
             )
             _refuse("the weights all start alike", why, **say)
+        if not spread > 0.3 * d**-0.5:
+            why = (
+                "Queries and keys would be small and all scores nearly 0. torch.randn "
+                "has a spread of 1: divide by √d_model, not by d_model."
+            )
+            _refuse("the weights start too small", why, **say)
         if name == "w_q":
             pieces = cut(value, heads)
             if expect.close(pieces[0], pieces[1]):
@@ -676,6 +702,8 @@ def _expect_translated(got: Data, state: State, on: str) -> None:
             _refuse(mistake.name, mistake.why, on=on, **say)
     if got.keys() != right.keys():
         name, why = "other names", "Keep the names of the docstring, and no others."
+        lost = ", ".join(sorted(right.keys() - got.keys()))
+        why = f"Not there: {lost}. {why}" if lost else why
         say = {"got": f"{sorted(map(str, got))}", "expected": f"{sorted(right)}"}
         _refuse(name, why, on=on, **say)
     for name, value in right.items():
@@ -704,7 +732,7 @@ def attention_parameters(student: StudentFunction, seed: int = 0) -> None:
     ):
         on = f"attention_parameters{inputs}"
         why = "kv_heads=None means as many heads of keys and values as of queries."
-        with _named("kv_heads=None is not handled", why, ("TypeError",)):
+        with _named("kv_heads=None is not handled", why, ("TypeError",), "None"):
             got = student(*inputs)
         if type(got) in (int, float):
             kv = inputs[2] if len(inputs) > 2 else None
@@ -882,6 +910,12 @@ def _explain_lookup(weights: State, x: torch.Tensor, sequences: list) -> None:
         "One half of the output is zero. Each head needs its values in w_v and its "
         "rows in w_o: head 1 has columns and rows 3 to 5."
     )
+    idle = "one head looks at nothing"
+    why_idle = (
+        "One slot is right, the other holds the average of all values: that head's "
+        "scores are all equal. Head 0 has the columns 0 to 2 of w_q and w_k, head 1 "
+        "the columns 3 to 5, and each needs its query and its key there."
+    )
     middle, both = (a + b) / 2, a + b
     asked = torch.cat(
         [
@@ -912,6 +946,15 @@ def _explain_lookup(weights: State, x: torch.Tensor, sequences: list) -> None:
             "the heads are added up",
             "Both heads write into the first three numbers. In w_o head 1 (rows 3 to "
             "5) goes to columns 3 to 5.",
+        ),
+        ((a, mean), idle, why_idle),
+        ((mean, b), idle, why_idle),
+        (
+            (middle, mean),
+            "both marks in head 0",
+            "Head 0 looks at both marked tokens, head 1 at nothing. The columns 0 to 2 "
+            "of w_q and w_k belong to head 0, the columns 3 to 5 to head 1: the query "
+            "and the key for mark B stand there.",
         ),
         (
             (mean, mean),

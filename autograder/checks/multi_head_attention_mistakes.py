@@ -87,6 +87,12 @@ def split_candidates(x: torch.Tensor, heads: int) -> Iterator[Candidate]:
         "the product @ works on the last two axes, the tokens must be one of them.",
     )
     yield (
+        "the heads stand before the batch",
+        lambda: right.movedim(-3, 0),
+        "The pieces are right, but the heads' axis came first of all; torch.stack puts "
+        "its new axis there unless you say where. It is the third from the end.",
+    )
+    yield (
         "features before tokens",
         lambda: right.transpose(-2, -1),
         "The last two axes of each head are exchanged: wanted is (…, h, T, d/h).",
@@ -131,6 +137,18 @@ def merge_candidates(x: torch.Tensor) -> Iterator[Candidate]:
         lambda: torch.cat(x.unbind(-3), dim=-2),
         "The result has h·T rows. There is one row for each token: join along the "
         "features, not along the tokens.",
+    )
+    yield (
+        "tokens joined with heads",
+        lambda: x.transpose(-3, -2).flatten(-3, -2),
+        "After the exchange the axes are (…, T, h, d_v). The last two are to be "
+        "joined, heads and features; here tokens and heads were.",
+    )
+    yield (
+        "tokens and features exchanged",
+        lambda: x.mT.flatten(-2),
+        "The axes to exchange are those of heads and tokens, −3 and −2; the features "
+        "stay where they are.",
     )
     yield (
         "the last head comes first",
@@ -249,6 +267,11 @@ def loop_candidates(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None) -> Iterator[Candid
         "Queries come from x_q; keys and values come from x_kv.",
     )
     yield (
+        "w_q and w_k exchanged",
+        lambda: join(per_head(x_q, x_kv, w_k, w_q, w_v, mask)[0]) @ w_o,
+        "Queries are x_q times w_q, keys are x_kv times w_k.",
+    )
+    yield (
         "heads stacked instead of parallel",
         lambda: _stacked(x_q, x_kv, w_q, w_k, w_v, w_o, mask),
         "Each head reads what the heads before it have written. Heads are parallel: "
@@ -292,6 +315,12 @@ def sum_candidates(z: torch.Tensor, w_o: torch.Tensor) -> Iterator[Candidate]:
     yield from (
         ("the sum is missing", lambda: parts, "The result still has an axis for the "
          "heads. Add up over it: dim=-3."),
+        ("the sum is missing", lambda: parts.movedim(-3, 0), "The contributions are "
+         "stacked on a new axis. Add them up."),
+        ("the rows of the heads overlap",
+         lambda: sum(z[..., i, :, :] @ w_o[i : i + d_v] for i in range(heads)),
+         "Head i got the rows from i on. Each head owns d_v rows, so those of head i "
+         "begin at i·d_v."),
         ("summed over the tokens", lambda: parts.sum(-2), "The tokens were added up. "
          "The heads' axis is the third from the end: dim=-3."),
         ("the mean over the heads", lambda: parts.mean(-3), "The contributions are "
@@ -488,6 +517,13 @@ def layer_candidates(x_q, x_kv, state: State, heads: int, mask=None):
                 lambda names=names: other(without=names),
                 f"The bias of {value} is not added: each projection is x W + b.",
             )
+    of_keys = {"w_v": state["w_k"]}
+    for changed in (of_keys, of_keys | {"b_v": state.get("b_k", torch.zeros(1))}):
+        yield (
+            "values made by the keys' matrix",
+            lambda changed=changed: other(changed=changed),
+            "Values have a matrix of their own, w_v; keys are made by w_k.",
+        )
     for names in ("qkvo", "qkv", "o"):
         yield (
             "weights transposed",
@@ -581,6 +617,20 @@ def torch_state_candidates(state: State, right: State) -> Iterator[Candidate]:
         ),
         "in_proj_weight is (3d, d). Cut its rows into three, then transpose each.",
     )
+    for turn in (True, False):
+        parts = packed.chunk(3, dim=1)
+        yield (
+            "cut into columns",
+            lambda parts=parts, turn=turn: (
+                right
+                | {
+                    f"w_{n}": part.T if turn else part
+                    for n, part in zip("qkv", parts, strict=True)
+                }
+            ),
+            "in_proj_weight is (3d, d): queries, keys and values stand below each "
+            "other. Cut its rows into three, then transpose each.",
+        )
     yield (
         "the biases are missing",
         lambda: {name: right[name] for name in matrices},
@@ -704,7 +754,8 @@ def removal_candidates(w_o, heads: int, removed: list[int]) -> Iterator[Candidat
     yield (
         "nothing is removed",
         lambda: w_o,
-        "The matrix is as it was. Is the result of an indexing assigned to?",
+        "The matrix is as it was. Was a copy of some rows changed, or is the slice "
+        "empty, as w_o[4:4] is?",
     )
 
 

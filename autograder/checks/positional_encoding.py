@@ -214,6 +214,16 @@ def _verdict_on(
             "bool(...) turns a one-element tensor into one.",
             mistake="tensors instead of Python bools",
         )
+        expect.true(
+            None not in got.values(),
+            "None is no verdict",
+            on=on,
+            got=expect.show(got),
+            expected="{'equivariant': True or False, 'invariant': True or False}",
+            why="Where equivariance is not defined, for a pooled output, the model is "
+            "not equivariant: answer False.",
+            mistake="None is no verdict",
+        )
     answer = isinstance(got, dict) and got.keys() == NEITHER.keys()
     expect.true(
         answer or got is None,
@@ -262,6 +272,11 @@ SLIPS = {
     ),
     "factor 2 counted twice": (
         "torch.arange(0, d, 2) is 2i already; 2 * that / d is 4i/d.",
+        "position-sinusoidal",
+    ),
+    "i counts columns instead of pairs": (
+        "Columns 0 and 1 are the sine and the cosine of one angle, with i = 0; columns "
+        "2 and 3 have i = 1. With the column's number as i, exponents run to nearly 2.",
         "position-sinusoidal",
     ),
     "an exponent for every column": (
@@ -319,6 +334,8 @@ def _encode(
         exponent = pair / d_model
     if "factor 2 counted twice" in slips:
         exponent = 4 * pair / d_model
+    if "i counts columns instead of pairs" in slips:
+        exponent = 2 * c / d_model
     if "an exponent for every column" in slips:
         exponent = c / d_model
     if "exponents from 1/d" in slips:
@@ -351,6 +368,14 @@ def _wrong_encodings(length: int, d_model: int, base: float) -> Iterator[Mistake
         name = ", and ".join(slips) if slips != SOURCE_4 else "the matrix of source 4"
         yield Mistake(name, _encode(length, d_model, base, slips), why, section)
     p = torch.arange(length, dtype=torch.float64)[:, None]
+    exponent = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
+    angle = p * torch.exp(-exponent * math.log10(base))
+    yield Mistake(
+        "log10 instead of the natural logarithm",
+        torch.stack([angle.sin(), angle.cos()], -1).flatten(-2),
+        "base^x is exp(x · ln base), with the natural logarithm: math.log, not "
+        "math.log10. Or leave logarithms out and write base**x.",
+    )
     power = base ** torch.arange(0, d_model, 2, dtype=torch.float64)
     for angle in (p / power / d_model, p / (power / d_model)):
         yield Mistake(
@@ -403,7 +428,7 @@ def _expect_float32(got: Data, on: str) -> None:
 def _refuses_odd(student: StudentFunction, *args: Data, **kwargs: Data) -> None:
     expect.raises(
         "ValueError",
-        lambda: student(*args, **kwargs),
+        lambda: student(*args, *kwargs.values()),
         on=f"{student.name} with d_model = {kwargs['d_model']}",
         why="Sine and cosine come in pairs: an odd width leaves a sine without its "
         "cosine. Say so: raise ValueError(...).",
@@ -500,6 +525,16 @@ def _wrong_wavelengths(d_model: int, base: float) -> list[Mistake]:
             "2π forgotten",
             base**e,
             "The angle reaches 1 after base^(2i/d) positions; a full turn is 2π.",
+        ),
+        Mistake(
+            "degrees instead of radians",
+            360 * base**e,
+            "The angle is in radians, and so is a full turn: 2π, not 360.",
+        ),
+        Mistake(
+            "2π raised to the power, too",
+            (turn * base) ** e,
+            "The exponent 2i/d belongs to the base alone: 2π · base^(2i/d).",
         ),
         Mistake(
             "exponent i/d instead of 2i/d",
@@ -941,6 +976,9 @@ def _expect_sum(
             if _wrong_axes_met(error) and len(shape) != 3:
                 got = f"{error.kind}: {expect.describe_error(error)}"
                 _wrong_axis(got, on, shape)
+            if error.kind == "ValueError" and shape[1:] == (limit, width):
+                got = f"{error.kind}: {expect.describe_error(error)}"
+                _refused_too_early(got, on, shape)
             raise
         expected = x + table[: shape[-2]].float()
         if len(shape) == 3:
@@ -986,6 +1024,19 @@ def _wrong_axis(got: str, on: str, shape: tuple[int, ...]) -> None:
         expected=f"a tensor of shape {shape}",
         why=_axes(shape),
         mistake="length read from the wrong axis",
+    )
+
+
+def _refused_too_early(got: str, on: str, shape: tuple[int, ...]) -> None:
+    name = "refused, although the table has a row for each token"
+    raise CheckFailure(
+        name,
+        on=on,
+        got=got,
+        expected=f"a tensor of shape {shape}",
+        why="As many tokens as rows just fit: refuse T > max_length, not T >= "
+        "max_length. The number to compare T with is the table's number of rows.",
+        mistake=name,
     )
 
 
@@ -1476,6 +1527,20 @@ def _wrong_turns(x: torch.Tensor, base: float, usual: bool) -> Iterator[Mistake]
             f"x has {x.ndim} axes here; the tokens lie along the last but one. Count "
             "positions along x.shape[-2].",
         )
+    exchanged = (
+        "The first of a pair becomes a cos - b sin, the second a sin + b cos: at "
+        "position 0, where the sine is 0, every pair stays as it is."
+    )
+    for first in (a * c - b * s, a * s - b * c):
+        second = interleave(first, a * c + b * s)
+        yield Mistake("sine and cosine exchanged", second, exchanged)
+    in_halves = torch.cat([angles, angles], -1)
+    yield Mistake(
+        "angles laid out in halves",
+        x.double() * in_halves.cos() + interleave(-b, a) * in_halves.sin(),
+        "Columns 2i and 2i+1 turn by one angle, so the angles must stand as 0, 0, 1, "
+        "1, ...: repeat_interleave does that. repeat and torch.cat give 0, 1, 0, 1.",
+    )
     yield Mistake("nothing rotated", x, "The output equals x.")
 
 

@@ -706,8 +706,9 @@ def interpolate_positions(student: StudentFunction, seed: int = 0) -> None:
     table = torch.tensor([[9.0], [0.0], [4.0]])
     right = torch.tensor([[9.0], [0.0], [1.0], [3.0], [4.0]])
     on = "the example by hand, with a class token of 9"
-    found = _mistakes(interpolate_candidates(table, (1, 2), (1, 4), 1))
-    expect.equal(student(table, (1, 2), (1, 4)), right, on=on, mistakes=found)
+    examples = _Examples()
+    known = interpolate_candidates(table, (1, 2), (1, 4), 1)
+    examples.equal(student(table, (1, 2), (1, 4)), right, known, on=on)
     generator = _random(seed)
     h, w, d = _sizes(generator, 3)
     cases = (
@@ -730,9 +731,10 @@ def interpolate_positions(student: StudentFunction, seed: int = 0) -> None:
         handled = _error_named(words, name, why)
         with handled if options else contextlib.nullcontext():
             got = student(table, old, new, **options)
-        found = _mistakes(interpolate_candidates(table, old, new, class_tokens))
+        known = interpolate_candidates(table, old, new, class_tokens)
         expected = _resized(table, old, new, class_tokens)
-        expect.equal(got, expected, on=on, mistakes=found)
+        examples.equal(got, expected, known, on=on)
+    examples.finish()
     table = _normal(generator, 1 + h * w, d)
     cotangent = _normal(generator, 1 + (h + 1) * (w + 2), d)
     new = (h + 1, w + 2)
@@ -780,6 +782,13 @@ def _check_shift(student: StudentFunction, seed: int) -> None:
         name = "places outside the grid are not sorted out"
         with _error_named(("out of bounds", "out of range"), name, why):
             got = student(h, w, down, to_right)
+        if isinstance(got, torch.Tensor) and got.isnan().any():
+            why = (
+                "Where a token has nothing to look at, softmax divides 0 by 0. No "
+                "softmax is needed: write zeros and ones."
+            )
+            say = {"on": on, "got": "NaN", "expected": "zeros and ones"}
+            _refuse("a softmax over a row with nothing left", why, **say)
         examples.equal(got, right, shift_candidates(h, w, down, to_right), on=on)
     examples.finish()
 

@@ -66,6 +66,8 @@ def patchify_candidates(images: torch.Tensor, p: int) -> Iterator[Candidate]:
         return x.reshape(b, n, length)
 
     yield CHANNELS_FIRST, lambda: rows(_cut(images, p, "brckij")), WHY_CHANNELS
+    between = "the channel between row and column of a patch"
+    yield between, lambda: rows(_cut(images, p, "brcikj")), WHY_CHANNELS
     name = "a reshape without a permutation"
     yield name, lambda: rows(images), WHY_RESHAPE
     yield name, lambda: rows(images.permute(0, 2, 3, 1)), WHY_RESHAPE
@@ -332,6 +334,14 @@ def interpolate_candidates(
     yield name, lambda: rows(resized(size=new[::-1])), why
     yield name, lambda: rows(resized(size=new[::-1], shape=old[::-1])), why
     yield name, lambda: rows(resized().mT), why
+    name = "one scale for rows and columns"
+    why = (
+        "The grid may grow by another factor in height than in width. Hand both sizes "
+        "over: size=new_grid."
+    )
+    for axis in (0, 1):
+        scaled = {"size": None, "scale_factor": new[axis] / old[axis]}
+        yield name, lambda scaled=scaled: rows(resized(**scaled)), why
     name = "features and places mixed up"
     why = (
         "A row of the table holds the d features of one place. Lay it out as (h, w, d) "
@@ -370,6 +380,13 @@ def interpolate_candidates(
             "the class token's row at the end",
             lambda: torch.cat((right, special)),
             why,
+        )
+        last = table[: len(grid)].reshape(1, *old, d).permute(0, 3, 1, 2)
+        last = F.interpolate(last, size=new, mode="bilinear")[0].flatten(1).T
+        yield (
+            "the last rows taken for class tokens",
+            lambda: torch.cat((table[len(grid) :], last)),
+            "The rows of class tokens stand at the front of the table.",
         )
         zeros = torch.zeros_like(special)
         yield "the class token's row is lost", lambda: torch.cat((zeros, right)), why
@@ -417,6 +434,12 @@ def shift_candidates(h: int, w: int, down: int, right: int) -> Iterator[Candidat
     by_columns = torch.zeros(n, n)
     by_columns[order.unsqueeze(1), order] = good
     yield name, lambda: by_columns, why
+    i = torch.arange(n)
+    row, column = i // h + down, i % h + right
+    seen = (row >= 0) & (row < h) & (column >= 0) & (column < w)
+    misread = torch.zeros(n, n)
+    misread[i[seen], (row * w + column)[seen]] = 1.0
+    yield name, lambda: misread, why
     rolled = grid.roll((-down, -right), (0, 1)).reshape(n, n)
     why = (
         "An image ends at its border. A place outside is not the one on the opposite "
@@ -442,6 +465,9 @@ def shift_candidates(h: int, w: int, down: int, right: int) -> Iterator[Candidat
         "error. Test 0 <= row as well as row < height, and the columns likewise."
     )
     yield "negative places wrap around", lambda: negative, why
+    positive = good * ((r > 0) & (c > 0)).unsqueeze(1)
+    why = "Row 0 and column 0 lie in the grid, too: 0 <= row, not 0 < row."
+    yield "row 0 and column 0 are left out", lambda: positive, why
     clamped = r.clamp(0, h - 1) * w + c.clamp(0, w - 1)
     yield (
         "the border is repeated",
@@ -503,6 +529,9 @@ def convolution_candidates(
     yield "the kernel has no middle", lambda: heads(middle=0), why
     name = "the middle of the kernel is off by one"
     yield name, lambda: heads(middle=half + 1), why
+    if half != 1:
+        why = "Steps of i − 1 and j − 1 fit 3 × 3 only. In general: i − k//2, j − k//2."
+        yield "the middle of a 3 × 3 kernel", lambda: heads(middle=1), why
     if c_in == c_out:
         yield (
             "the kernel's matrix is not transposed",
@@ -608,6 +637,18 @@ def principal_candidates(
     )
     name = "centred along the wrong axis"
     yield name, lambda: answer(filters - filters.mean(1, keepdim=True)), why
+    yield (
+        "centred by one number",
+        lambda: answer(filters - filters.mean()),
+        "The mean is a filter, too: one number for every pixel, taken over the d "
+        "filters, not one for all.",
+    )
+    yield (
+        "every pixel divided by its spread",
+        lambda: answer(centred / centred.std(0)),
+        "Subtract the mean, and nothing else: how much a pixel varies is part of what "
+        "the components show.",
+    )
     why = (
         "The columns of weight are the filters, and the samples: start from weight.T. "
         "Components of the rows have d_model entries and are no pictures."
@@ -686,6 +727,12 @@ def rollout_candidates(weights: list[torch.Tensor]) -> Iterator[Candidate]:
     )
     yield "no residual connection", lambda: product(means), why
     yield "no residual connection", lambda: product(means, backwards=True), why
+    why = "Every layer has a residual connection, the first one, too."
+    for bare in (0, -1):
+        part = mixed(means)
+        part[bare] = means[bare]
+        name = "one layer without the residual connection"
+        yield name, lambda part=part: product(part), why
     yield (
         "multiplied in the wrong order",
         lambda: product(mixed(means), backwards=True),
@@ -700,6 +747,13 @@ def rollout_candidates(weights: list[torch.Tensor]) -> Iterator[Candidate]:
     yield name, lambda: product([matrix + identity for matrix in means]), why
     halves = [matrix + 0.5 * identity for matrix in means]
     yield name, lambda: product(halves), why
+    columns = [matrix / matrix.sum(0) for matrix in mixed(means)]
+    yield (
+        "columns made to sum to 1, not rows",
+        lambda: product(columns),
+        "Row i holds the shares of output i, and these sum to 1: divide by "
+        ".sum(-1, keepdim=True), or take halves of A and I.",
+    )
     why = "The heads are averaged; a maximum or a minimum is no longer a mixture."
     name = "the maximum over the heads in place of the mean"
     largest = [layer.amax(0) for layer in weights]
@@ -714,6 +768,13 @@ def rollout_candidates(weights: list[torch.Tensor]) -> Iterator[Candidate]:
     smallest = [layer.amin(0) for layer in weights]
     yield name, lambda: product(mixed(smallest)), why
     yield name, lambda: product(normalised(mixed(smallest))), why
+    by_head = [product(mixed(each)) for each in zip(*weights, strict=False)]
+    yield (
+        "the heads averaged at the end",
+        lambda: torch.stack(by_head).mean(0),
+        "Each layer's heads are averaged before the layers are multiplied: head 1 of "
+        "one layer reads what all heads of the layer below have written.",
+    )
     why = "All heads have a say, each with the same weight."
     first = [layer[0] for layer in weights]
     yield "only the first head", lambda: product(mixed(first)), why
@@ -922,6 +983,16 @@ def cutmix_candidates(
             lambda image=image, partner=partner: (image, mix(area, partner)),
             why,
         )
+        yield (
+            "labels of another partner",
+            lambda partner=partner: (right, mix(area, partner)),
+            "The partners of the targets are those of the images: one permutation.",
+        )
+    moved = images.clone()
+    here = slice(top, top + height), slice(left, left + width)
+    moved[(..., *here)] = images[permutation][..., :height, :width]
+    why = "The box is taken from the same place in the partner, with the same slices."
+    yield "the partner's upper left corner", lambda: (moved, mix(area)), why
     blank = torch.where(right == images, images, torch.zeros(()))
     why = "The box is filled with the partner's pixels from the same place."
     yield "the box is empty", lambda: (blank, mix(area)), why

@@ -316,6 +316,16 @@ def project_qkv(x_q, x_kv, w_q, w_k, w_v):
     return x_q @ w_q, x_kv @ w_k, x_q @ w_v
 
 
+@wrong("project-qkv", "w_k used for the values, too")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    return x_q @ w_q, x_kv @ w_k, x_kv @ w_k
+
+
+@wrong("project-qkv", "w_q used for the keys, too")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    return x_q @ w_q, x_kv @ w_q, x_kv @ w_v
+
+
 @wrong("project-qkv", "x_q and x_kv exchanged")
 def project_qkv(x_q, x_kv, w_q, w_k, w_v):
     return x_kv @ w_q, x_q @ w_k, x_q @ w_v
@@ -466,6 +476,16 @@ def padding_mask(lengths, max_length):
     return real[:, :, None] & real[:, None, :]
 
 
+@wrong("padding-mask", "the new axis stands first")
+def padding_mask(lengths, max_length):
+    return (torch.arange(max_length) < lengths[:, None]).unsqueeze(0)
+
+
+@wrong("padding-mask", "the longest length instead of max_length")
+def padding_mask(lengths, max_length):
+    return torch.arange(int(lengths.max())) < lengths[:, None, None]
+
+
 @wrong("padding-mask", "the axis of the queries is missing")
 def padding_mask(lengths, max_length):
     return keep(lengths, max_length)
@@ -529,6 +549,18 @@ def masked_softmax(scores, mask=None):
 @wrong("masked-softmax", "mask multiplied into the scores")
 def masked_softmax(scores, mask=None):
     return weights_of(scores if mask is None else scores.masked_fill(~mask, 0.0))
+
+
+@wrong("masked-softmax", "0 times −∞")
+def masked_softmax(scores, mask=None):
+    return weights_of(scores if mask is None else scores + ~mask * -INF)
+
+
+@wrong("masked-softmax", "0 times −∞")
+def masked_softmax(scores, mask=None):
+    if mask is None:
+        return weights_of(scores)
+    return weights_of(scores * mask + (1 - mask.float()) * -INF)
 
 
 @wrong("masked-softmax", "mask added as 0 and 1")
@@ -1022,6 +1054,15 @@ class Attention(Layer):
         self.w_v = nn.Parameter(torch.randn(d_model, d_v))
 
 
+@wrong(MODULE, "the weights do not start around 0")
+class Attention(Layer):
+    def __init__(self, d_model, d_k, d_v):
+        nn.Module.__init__(self)
+        self.w_q = nn.Parameter(torch.rand(d_model, d_k) / math.sqrt(d_model))
+        self.w_k = nn.Parameter(torch.rand(d_model, d_k) / math.sqrt(d_model))
+        self.w_v = nn.Parameter(torch.rand(d_model, d_v) / math.sqrt(d_model))
+
+
 @wrong(MODULE, "the weights all start alike")
 class Attention(Layer):
     def __init__(self, d_model, d_k, d_v):
@@ -1296,6 +1337,16 @@ def softmax_jacobian(p):
     return -outer(p)
 
 
+@wrong(JACOBIAN, "the diagonal subtracted twice")
+def softmax_jacobian(p):
+    return torch.diag_embed(p * (1 - p)) - outer(p)
+
+
+@wrong(JACOBIAN, "ones on the diagonal")
+def softmax_jacobian(p):
+    return torch.eye(p.shape[-1]) - outer(p)
+
+
 @wrong(JACOBIAN, "the outer product is missing")
 def softmax_jacobian(p):
     return torch.diag_embed(p)
@@ -1397,6 +1448,21 @@ wrong(ADDITIVE, "ReLU instead of tanh")(
 )
 wrong(ADDITIVE, "the sigmoid instead of tanh")(
     additive_with(lambda m, x, y: torch.sigmoid(m.inside(x, y)) @ m.v)
+)
+wrong(ADDITIVE, "query times key instead of their sum")(
+    additive_with(
+        lambda m, x, y: (
+            torch.tanh((x @ m.w_q)[..., None, :] * (y @ m.w_k)[..., None, :, :]) @ m.v
+        )
+    )
+)
+wrong(ADDITIVE, "tanh of each part instead of their sum")(
+    additive_with(
+        lambda m, x, y: (
+            (torch.tanh(x @ m.w_q) @ m.v)[..., None]
+            + (torch.tanh(y @ m.w_k) @ m.v)[..., None, :]
+        )
+    )
 )
 wrong(ADDITIVE, "a sum instead of the product with v")(
     additive_with(lambda m, x, y: torch.tanh(m.inside(x, y)).sum(-1))
@@ -1576,6 +1642,12 @@ def attention_cost(length, d_model):
     return cost(projections, scores, scores, 2 * scores / projections)
 
 
+@wrong(COST, "the share cut down to a whole number")
+def attention_cost(length, d_model):
+    projections, scores = 4 * length * d_model**2, length**2 * d_model
+    return cost(projections, scores, scores, 2 * scores // (projections + 2 * scores))
+
+
 @wrong(COST, "a percentage instead of a share")
 def attention_cost(length, d_model):
     projections, scores = 4 * length * d_model**2, length**2 * d_model
@@ -1623,6 +1695,9 @@ wrong(COST, "the view starts from nothing")(
     steps(convolution=lambda n, k: math.ceil(n / (k - 1)))
 )
 wrong(COST, "not a whole number")(steps(convolution=lambda n, k: (n - 1) / (k - 1)))
+wrong(COST, "the view is taken to be multiplied")(
+    steps(convolution=lambda n, k: math.ceil(math.log(n, k)))
+)
 wrong(COST, "an unknown kind is accepted")(steps(unknown=lambda kind: 1))
 
 

@@ -206,6 +206,32 @@ class ClassToken(Token):
         return torch.cat((self.expanded(x), x), dim=1)
 
 
+@wrong("class-token", "the mean of the start is not 0")
+class ClassToken(Token):
+    def __init__(self, d_model, count=1):
+        nn.Module.__init__(self)
+        self.token = nn.Parameter(0.02 * torch.rand(count, d_model))
+
+    def forward(self, x):
+        return torch.cat((self.expanded(x), x), dim=1)
+
+
+@wrong("class-token", "the factor 0.02 is applied at every call")
+class ClassToken(Token):
+    def __init__(self, d_model, count=1):
+        nn.Module.__init__(self)
+        self.token = nn.Parameter(torch.randn(count, d_model))
+
+    def forward(self, x):
+        return torch.cat((0.02 * self.expanded(x), x), dim=1)
+
+
+@wrong("class-token", "joined along another axis than the positions")
+class ClassToken(Token):
+    def forward(self, x):
+        return torch.cat((self.expanded(x), x), dim=-1)
+
+
 @wrong("class-token", "the class tokens all start alike")
 class ClassToken(Token):
     def __init__(self, d_model, count=1):
@@ -322,6 +348,34 @@ class ClassHead(Head):
 class ClassHead(Head):
     def forward(self, hidden):
         return self.logits(hidden.mean(1))
+
+
+@wrong("class-head", "the head reads the maximum")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden.amax(1))
+
+
+@wrong("class-head", "the head reads the sum")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden.sum(1))
+
+
+@wrong("class-head", "logarithms of probabilities instead of logits")
+class ClassHead(Head):
+    def forward(self, hidden):
+        return self.logits(hidden[:, 0]).log_softmax(-1)
+
+
+@wrong("class-head", "the bias does not start at 0")
+class ClassHead(Head):
+    def __init__(self, d_model, classes):
+        super().__init__(d_model, classes)
+        self.bias = nn.Parameter(torch.randn(classes))
+
+    def forward(self, hidden):
+        return self.logits(hidden[:, 0])
 
 
 @wrong("class-head", "the head reads the first word")
@@ -759,6 +813,12 @@ def head_parameters(kind, length, d_model, classes):
     return d_model + classes
 
 
+@wrong("head-parameters", "another exception than ValueError")
+def head_parameters(kind, length, d_model, classes):
+    width = {"class": d_model, "mean": d_model, "flatten": length * d_model}
+    return width[kind] * classes
+
+
 @wrong("head-parameters", "an unknown kind is accepted")
 def head_parameters(kind, length, d_model, classes):
     return (
@@ -800,6 +860,11 @@ def readout_behaviour():
 @wrong("readout-behaviour", "neither although the tokens only changed places")
 def readout_behaviour():
     return BEHAVIOUR | {"class_token": "neither"}
+
+
+@wrong("readout-behaviour", "neither although the tokens only changed places")
+def readout_behaviour():
+    return BEHAVIOUR | {"token_head": "neither"}
 
 
 @wrong("readout-behaviour", "invariant although the order matters")
@@ -1140,6 +1205,49 @@ class AttentionPooling(Query):
 class AttentionPooling(Query):
     def forward(self, hidden, mask=None):
         return self.attend(hidden @ self.query / hidden.shape[-1], hidden, mask)
+
+
+@wrong("attention-pooling", "multiplied by √d_model")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = hidden @ self.query * math.sqrt(hidden.shape[-1])
+        return self.attend(scores, hidden, mask)
+
+
+@wrong("attention-pooling", "divided by the root of the number of tokens")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = hidden @ self.query / math.sqrt(hidden.shape[1])
+        return self.attend(scores, hidden, mask)
+
+
+@wrong("attention-pooling", "the query is scaled to length 1")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden) / self.query.norm()
+        return self.attend(scores, hidden, mask)
+
+
+@wrong("attention-pooling", "sigmoid instead of softmax")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        weights = self.scores(hidden).sigmoid() * self.real(hidden, mask)
+        return self.mix(weights, hidden)
+
+
+@wrong("attention-pooling", "the scores are used as weights")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden)
+        weights = self.attend(scores, hidden, mask)[1]
+        return self.mix(scores * self.real(hidden, mask), hidden)[0], weights
+
+
+@wrong("attention-pooling", "divided by T after the weights")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        pooled, weights = self.attend(self.scores(hidden), hidden, mask)
+        return pooled / hidden.shape[1], weights
 
 
 @wrong("attention-pooling", "softmax over the batch")

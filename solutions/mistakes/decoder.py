@@ -264,6 +264,27 @@ class DecoderLayer(LayerBase):
         self.norm_first = False
 
 
+@wrong("decoder-layer", "both orders, one after the other")
+class DecoderLayer(LayerBase):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        if self.norm_first:
+            x = super().forward(x, memory, mask, memory_mask)
+        self.norm_first, order = False, self.norm_first
+        x = super().forward(x, memory, mask, memory_mask)
+        self.norm_first = order
+        return x
+
+
+@wrong("decoder-layer", "keys and values are not normalised")
+class DecoderLayer(LayerBase):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        if not self.norm_first:
+            return super().forward(x, memory, mask, memory_mask)
+        x = x + self.dropout(self.self_attention(self.norm_1(x), x, mask)[0])
+        x = x + self.across(self.norm_2(x), memory, memory_mask)
+        return x + self.dropout(self.feed_forward(self.norm_3(x)))
+
+
 @wrong("decoder-layer", "residual from the normalised x")
 class DecoderLayer(LayerBase):
     def forward(self, x, memory, mask=None, memory_mask=None):
@@ -1089,6 +1110,26 @@ def shift_right(sequences, sos_id, eos_id, pad_id=0):
     rows = [[sos_id, *row, eos_id] for row in sequences]
     whole = torch.tensor([row + [pad_id] * (width - len(row)) for row in rows])
     return shifted(sequences, sos_id, eos_id, pad_id)[0], whole
+
+
+@wrong("shift-right", "the labels are shifted twice")
+def shift_right(sequences, sos_id, eos_id, pad_id=0):
+    inputs, _ = shifted(sequences, sos_id, eos_id, pad_id)
+    rows = [[*row[1:], eos_id] for row in sequences]
+    labels = [[*row, *[pad_id] * (inputs.shape[1] - len(row))] for row in rows]
+    return inputs, torch.tensor(labels)
+
+
+@wrong("shift-right", "an empty sentence is left out")
+def shift_right(sequences, sos_id, eos_id, pad_id=0):
+    some = [row for row in sequences if row]
+    return shifted(some or sequences, sos_id, eos_id, pad_id)
+
+
+@wrong("shift-right", "the axes are exchanged")
+def shift_right(sequences, sos_id, eos_id, pad_id=0):
+    """pad_sequence without batch_first"""
+    return tuple(each.T for each in shifted(sequences, sos_id, eos_id, pad_id))
 
 
 @wrong("shift-right", "too wide by one")

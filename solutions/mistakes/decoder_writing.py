@@ -204,7 +204,7 @@ def repaired_epoch(model, batches, learning_rate):
     return losses
 
 
-@wrong("bug-hunt", "no step is taken")
+@wrong("bug-hunt", "the weights never change")
 def repaired_epoch(model, batches, learning_rate):
     losses = []
     for source, inputs, labels in batches:
@@ -214,7 +214,7 @@ def repaired_epoch(model, batches, learning_rate):
     return losses
 
 
-@wrong("bug-hunt", "no step is taken")
+@wrong("bug-hunt", "the weights never change")
 def repaired_epoch(model, batches, learning_rate):
     """The gradients are cleared between backward and step."""
     descent = torch.optim.SGD(model.parameters(), lr=learning_rate)
@@ -226,6 +226,40 @@ def repaired_epoch(model, batches, learning_rate):
         descent.step()
         losses.append(error.item())
     return losses
+
+
+@wrong("bug-hunt", "labels shifted twice")
+def repaired_epoch(model, batches, learning_rate):
+    batches = [(source, x[:, :-1], y[:, 1:]) for source, x, y in batches]
+    return epoch(model, batches, learning_rate)
+
+
+@wrong("bug-hunt", "the loss is smoothed")
+def repaired_epoch(model, batches, learning_rate):
+    def loss(logits, labels):
+        return sequence_loss(logits, labels, smoothing=0.1)
+
+    return epoch(model, batches, learning_rate, loss)
+
+
+@wrong("bug-hunt", "source and inputs exchanged")
+def repaired_epoch(model, batches, learning_rate):
+    batches = [(inputs, source, labels) for source, inputs, labels in batches]
+    return epoch(model, batches, learning_rate)
+
+
+@wrong("bug-hunt", "classes on the wrong axis")
+def repaired_epoch(model, batches, learning_rate):
+    return epoch(model, batches, learning_rate, F.cross_entropy)
+
+
+@wrong("bug-hunt", "hidden states in place of logits")
+def repaired_epoch(model, batches, learning_rate):
+    descent = torch.optim.SGD(model.parameters(), lr=learning_rate)
+    for source, inputs, labels in batches:
+        hidden = model.decode(inputs, model.encode(source), source)
+        descent.zero_grad()
+        sequence_loss(hidden, labels).backward()
 
 
 @wrong("bug-hunt", "one step for all batches")
@@ -637,6 +671,83 @@ def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
     return logits
 
 
+@wrong("filter-logits", "the sorting is done twice, not undone")
+def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
+    refuse(temperature, top_k, top_p)
+    logits = limited_k(logits / temperature, top_k)
+    if top_p is not None:
+        chances, order = logits.softmax(-1).sort(-1, descending=True)
+        drop = chances.cumsum(-1) - chances >= top_p
+        logits = logits.masked_fill(drop.gather(-1, order), -math.inf)
+    return logits
+
+
+@wrong("filter-logits", "each probability compared with p")
+def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
+    refuse(temperature, top_k, top_p)
+    logits = limited_k(logits / temperature, top_k)
+    if top_p is not None:
+        logits = logits.masked_fill(logits.softmax(-1) < top_p, -math.inf)
+    return logits
+
+
+@wrong("filter-logits", "either top-k or top-p")
+def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
+    refuse(temperature, top_k, top_p)
+    logits = logits / temperature
+    return limited_p(logits, top_p) if top_k is None else limited_k(logits, top_k)
+
+
+@wrong("filter-logits", "either top-k or top-p")
+def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
+    """The other one first."""
+    refuse(temperature, top_k, top_p)
+    logits = logits / temperature
+    return limited_k(logits, top_k) if top_p is None else limited_p(logits, top_p)
+
+
+@wrong("filter-logits", "one limit for all rows")
+def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
+    refuse(temperature, top_k, top_p)
+    logits = logits / temperature
+    if top_k is not None:
+        limit = logits.flatten().topk(min(top_k, logits.shape[-1])).values[-1]
+        logits = logits.masked_fill(logits < limit, -math.inf)
+    return limited_p(logits, top_p)
+
+
+@wrong("filter-logits", "softmax along the wrong axis")
+def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
+    refuse(temperature, top_k, top_p)
+    logits = limited_k(logits / temperature, top_k)
+    if top_p is not None:
+        chances, order = logits.softmax(0).sort(-1, descending=True)
+        drop = chances.cumsum(-1) - chances >= top_p
+        drop = drop.gather(-1, order.argsort(-1))
+        logits = logits.masked_fill(drop, -math.inf)
+    return logits
+
+
+@wrong("filter-logits", "log-probabilities in place of logits")
+def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
+    return reference.filter_logits(logits, temperature, top_k, top_p).log_softmax(-1)
+
+
+@wrong("filter-logits", "good settings are refused")
+def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
+    if top_p == 1:
+        raise ValueError("top_p must be below 1")
+    return reference.filter_logits(logits, temperature, top_k, top_p)
+
+
+@wrong("filter-logits", "good settings are refused")
+def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
+    """A large k."""
+    if top_k is not None and top_k > logits.shape[-1]:
+        raise ValueError("top_k is too large")
+    return reference.filter_logits(logits, temperature, top_k, top_p)
+
+
 @wrong("filter-logits", "top-p before top-k")
 def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
     refuse(temperature, top_k, top_p)
@@ -853,14 +964,14 @@ def search(
     see=lambda ids: ids,
     gains=lambda row: row.log_softmax(-1),
     keep=None,
-    first=False,
+    first=0,
     go_on=False,
     rate=lambda total, new, alpha: total / new**alpha,
     pool=lambda finished, alive: finished + alive,
 ):
     """The reference with places to break it."""
     alive, finished = [(0.0, list(prefix))], []
-    while alive and len(alive[0][1]) < max_length and not (first and finished):
+    while alive and len(alive[0][1]) < max_length and not 0 < first <= len(finished):
         families = [
             [
                 (total + gain, [*ids, token])
@@ -939,7 +1050,7 @@ def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
 @wrong("beam-search", "stops at the first that ends")
 def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
     given = model, prefix, eos_id, beam_width, max_length, alpha
-    return search(*given, first=True)
+    return search(*given, first=1)
 
 
 @wrong("beam-search", "finished ones are forgotten")
@@ -957,6 +1068,43 @@ def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
 @wrong("beam-search", "alpha is not used")
 def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
     return search(model, prefix, eos_id, beam_width, max_length, 0.0)
+
+
+@wrong("beam-search", "stops when beam_width have ended")
+def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
+    given = model, prefix, eos_id, beam_width, max_length, alpha
+    return search(*given, first=beam_width)
+
+
+@wrong("beam-search", "max_length counts the new tokens alone")
+def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
+    limit = max_length + len(prefix)
+    return search(model, prefix, eos_id, beam_width, limit, alpha)
+
+
+@wrong("beam-search", "chosen by the sum, divided too late")
+def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
+    ids, total = search(model, prefix, eos_id, beam_width, max_length, 0.0)
+    return ids, total / (len(ids) - len(prefix)) ** alpha
+
+
+@wrong("beam-search", "the length leaves out <eos>")
+def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
+    def score(total, ids):
+        new = len([token for token in ids[len(prefix) :] if token != eos_id])
+        return total / max(new, 1) ** alpha
+
+    alive, finished = [(0.0, list(prefix))], []
+    while alive and len(alive[0][1]) < max_length:
+        grown = []
+        for total, ids in alive:
+            row = model(torch.tensor([ids]))[0, -1].log_softmax(-1).tolist()
+            grown += [(total + gain, [*ids, i]) for i, gain in enumerate(row)]
+        kept = heapq.nlargest(beam_width, grown)
+        finished += [each for each in kept if each[1][-1] == eos_id]
+        alive = [each for each in kept if each[1][-1] != eos_id]
+    total, ids = max(finished + alive, key=lambda each: score(*each))
+    return ids, score(total, ids)
 
 
 @wrong("beam-search", "the mean at every alpha")
@@ -1139,6 +1287,45 @@ def attend_cached(q, k_new, v_new, cache):
     v = torch.cat((cache["v"], v_new), dim=-2)
     mask = causal_mask(k.shape[-2])[-q.shape[-2] :]
     return scaled_dot_product_attention(q, k, v, mask)[0], {"k": k, "v": v}
+
+
+@wrong("attend-cached", "True hides")
+def attend_cached(q, k_new, v_new, cache):
+    k, v = appended(k_new, v_new, cache)
+    mask = ~causal_mask(k.shape[-2])[-q.shape[-2] :]
+    return scaled_dot_product_attention(q, k, v, mask)[0], {"k": k, "v": v}
+
+
+@wrong("attend-cached", "a row for each position")
+def attend_cached(q, k_new, v_new, cache):
+    k, v = appended(k_new, v_new, cache)
+    mask = causal_mask(k.shape[-2])
+    return scaled_dot_product_attention(q, k, v, mask)[0], {"k": k, "v": v}
+
+
+@wrong("attend-cached", "the values are not appended")
+def attend_cached(q, k_new, v_new, cache):
+    k, _ = appended(k_new, v_new, cache)
+    v = v_new if cache is None else cache["v"]
+    mask = causal_mask(k.shape[-2])[-q.shape[-2] :]
+    return scaled_dot_product_attention(q, k, v, mask)[0], {"k": k, "v": v}
+
+
+@wrong("attend-cached", "joined along the wrong axis")
+def attend_cached(q, k_new, v_new, cache):
+    """The axis of the heads."""
+    k, v = k_new, v_new
+    if cache is not None:
+        k, v = torch.cat((cache["k"], k), dim=1), torch.cat((cache["v"], v), dim=1)
+    mask = causal_mask(k.shape[-2])[-q.shape[-2] :]
+    return scaled_dot_product_attention(q, k, v, mask)[0], {"k": k, "v": v}
+
+
+@wrong("attend-cached", "the pair of attention is used whole")
+def attend_cached(q, k_new, v_new, cache):
+    k, v = appended(k_new, v_new, cache)
+    mask = causal_mask(k.shape[-2])[-q.shape[-2] :]
+    return scaled_dot_product_attention(q, k, v, mask), {"k": k, "v": v}
 
 
 @wrong("attend-cached", "output and cache exchanged")

@@ -71,6 +71,22 @@ def build_vocabulary(tokens, special_tokens=SPECIAL):
     return {token: i for i, token in enumerate([*special_tokens, *tokens])}
 
 
+@wrong("vocabulary", "a repeated token takes a new id")
+def build_vocabulary(tokens, special_tokens=SPECIAL):
+    vocabulary = {}
+    for token in [*special_tokens, *tokens]:
+        vocabulary[token] = len(vocabulary)
+    return vocabulary
+
+
+@wrong("vocabulary", "a special token in the text takes a new id")
+def build_vocabulary(tokens, special_tokens=SPECIAL):
+    vocabulary = {token: i for i, token in enumerate(special_tokens)}
+    for token in dict.fromkeys(tokens):
+        vocabulary[token] = len(vocabulary)
+    return vocabulary
+
+
 @wrong("vocabulary", "gaps between the ids")
 def build_vocabulary(tokens, special_tokens=SPECIAL):
     vocabulary = {}
@@ -145,6 +161,19 @@ def encode(tokens, vocabulary):
 def encode(tokens, vocabulary):
     names = list(vocabulary)
     return [names.index(t if t in vocabulary else "<unk>") for t in tokens]
+
+
+@wrong("encode-decode", "the id 0 is taken for none")
+def encode(tokens, vocabulary):
+    return [vocabulary.get(token) or vocabulary["<unk>"] for token in tokens]
+
+
+@wrong("encode-decode", "the exception is returned, not raised")
+def decode(ids, vocabulary):
+    back = {number: token for token, number in vocabulary.items()}
+    if any(number not in back for number in ids):
+        return ValueError("no such id")
+    return [back[number] for number in ids]
 
 
 @wrong("encode-decode", "the token <unk> instead of its id")
@@ -1527,6 +1556,33 @@ def skip_gram_pairs(ids, window):
 @wrong("skip-gram-pairs", "right pairs in another order")
 def skip_gram_pairs(ids, window):
     return sorted(near(ids, lambda i, j: 1 <= abs(i - j) <= window))
+
+
+@wrong("skip-gram-pairs", "right pairs in another order")
+def skip_gram_pairs(ids, window):
+    pairs = []
+    for i, center in enumerate(ids):
+        around = ids[i + 1 : i + 1 + window] + ids[max(0, i - window) : i]
+        pairs += [(center, context) for context in around]
+    return pairs
+
+
+@wrong("skip-gram-pairs", "a slice that begins before the text")
+def skip_gram_pairs(ids, window):
+    pairs = []
+    for i, center in enumerate(ids):
+        around = ids[i - window : i] + ids[i + 1 : i + 1 + window]
+        pairs += [(center, context) for context in around]
+    return pairs
+
+
+@wrong("skip-gram-pairs", "a set instead of a list")
+def skip_gram_pairs(ids, window):
+    pairs = []
+    for i, center in enumerate(ids):
+        around = ids[max(0, i - window) : i] + ids[i + 1 : i + 1 + window]
+        pairs += [(center, context) for context in set(around)]
+    return pairs
 
 
 @wrong("skip-gram-pairs", "contexts as a list")

@@ -130,6 +130,21 @@ class LayerNorm(LayerNormBase):
         return self.gamma * x / torch.sqrt(variance + self.epsilon) + self.beta
 
 
+@wrong("layer-norm", "brackets are missing around x − mean")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        root = torch.sqrt(x.var(-1, correction=0, keepdim=True) + self.epsilon)
+        return self.gamma * x - x.mean(-1, keepdim=True) / root + self.beta
+
+
+@wrong("layer-norm", "the variance of what is not centred")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        variance = x.square().mean(-1, keepdim=True)
+        centred = x - x.mean(-1, keepdim=True)
+        return self.gamma * centred / torch.sqrt(variance + self.epsilon) + self.beta
+
+
 @wrong("layer-norm", "no epsilon")
 class LayerNorm(LayerNormBase):
     def forward(self, x):
@@ -325,6 +340,12 @@ class RMSNorm(RMSNormBase):
         return self.gamma * x / (square + self.epsilon).sqrt()
 
 
+@wrong("rms-norm", "the square of the mean")
+class RMSNorm(RMSNormBase):
+    def forward(self, x):
+        return self.gamma * x / (x.mean(-1, keepdim=True) ** 2 + self.epsilon).sqrt()
+
+
 @wrong("rms-norm", "divided by the mean square")
 class RMSNorm(RMSNormBase):
     def forward(self, x):
@@ -402,6 +423,16 @@ def gelu(x):
 @wrong("gelu", "erf of x instead of x/√2")
 def gelu(x):
     return x * 0.5 * (1 + torch.erf(x))
+
+
+@wrong("gelu", "divided by √2 after erf")
+def gelu(x):
+    return 0.5 * x * (1 + torch.erf(x) / math.sqrt(2))
+
+
+@wrong("gelu", "brackets are missing around the gate")
+def gelu(x):
+    return x * 0.5 * 1 + torch.erf(x / math.sqrt(2))
 
 
 @wrong("gelu", "the factor one half is missing")
@@ -489,6 +520,21 @@ class FeedForward(Network):
 
     def __init__(self, d_model, d_ff, activation="relu"):
         super().__init__(d_model, d_model, activation)
+
+
+@wrong("feed-forward", "one axis too many")
+class FeedForward(Network):
+    def __init__(self, d_model, d_ff, activation="relu"):
+        super().__init__(d_model, d_ff, activation)
+        self.b_1 = nn.Parameter(torch.zeros(1, d_ff))
+        self.b_2 = nn.Parameter(torch.zeros(1, d_model))
+
+
+@wrong("feed-forward", "one axis too many")
+class FeedForward(Network):
+    def __init__(self, d_model, d_ff, activation="relu"):
+        super().__init__(d_model, d_ff, activation)
+        self.b_1 = nn.Parameter(torch.zeros(d_ff, 1))
 
 
 @wrong("feed-forward", "the activation is always ReLU")
@@ -582,6 +628,12 @@ class SwiGLU(Gated):
 class SwiGLU(Gated):
     def mix(self, gate, up):
         return torch.sigmoid(gate) * up
+
+
+@wrong("swiglu", "the sign in the exponent")
+class SwiGLU(Gated):
+    def mix(self, gate, up):
+        return gate / (1 + torch.exp(gate)) * up
 
 
 @wrong("swiglu", "GELU in place of SiLU")
@@ -782,6 +834,24 @@ class EncoderLayer(LayerBase):
             return y + self.second(self.norm_2(x))
         y = self.norm_1(x + self.first(x, mask))
         return self.norm_2(y + self.second(x))
+
+
+@wrong("encoder-layer", "only the queries are normalised")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        if not self.norm_first:
+            return super().forward(x, mask)
+        x = x + self.dropout(self.attention(self.norm_1(x), x, mask)[0])
+        return x + self.second(self.norm_2(x))
+
+
+@wrong("encoder-layer", "feed-forward reads the sum before its norm")
+class EncoderLayer(LayerBase):
+    def forward(self, x, mask=None):
+        if self.norm_first:
+            return super().forward(x, mask)
+        y = x + self.first(x, mask)
+        return self.norm_2(self.norm_1(y) + self.second(y))
 
 
 @wrong("encoder-layer", "norm on the branch's output only")
@@ -1107,6 +1177,13 @@ class Encoder(EncoderBase):
         return self.norm(y)
 
 
+@wrong("encoder", "only the first layer runs")
+class Encoder(EncoderBase):
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            return self.norm(layer(x, mask))
+
+
 @wrong("encoder", "a layer is left out")
 class Encoder(EncoderBase):
     def forward(self, x, mask=None):
@@ -1177,6 +1254,11 @@ class Encoder(nn.Module):
 @wrong("encoder-layer-parameters", "biases and norms left out")
 def encoder_layer_parameters(d_model, d_ff):
     return 4 * d_model**2 + 2 * d_model * d_ff
+
+
+@wrong("encoder-layer-parameters", "b_2 counted with d_ff")
+def encoder_layer_parameters(d_model, d_ff):
+    return 4 * (d_model**2 + d_model) + 2 * (d_model * d_ff + d_ff) + 4 * d_model
 
 
 @wrong("encoder-layer-parameters", "the rule of thumb 12 d²")
@@ -1410,6 +1492,26 @@ def masked_language_model_loss(logits, labels):
     return torch.stack(rows).mean() if rows else logits.sum() * 0
 
 
+@wrong("masked-language-model-loss", "mean of the sentences' means")
+def masked_language_model_loss(logits, labels):
+    each = F.cross_entropy(logits.mT, labels, reduction="none")
+    return (each.sum(-1) / (labels != -100).sum(-1).clamp(min=1)).mean()
+
+
+@wrong("masked-language-model-loss", "label 0 is not scored")
+def masked_language_model_loss(logits, labels):
+    scored = labels > 0
+    each = F.cross_entropy(logits[scored], labels[scored], reduction="sum")
+    return each / scored.sum().clamp(min=1)
+
+
+@wrong("masked-language-model-loss", "every position with every label")
+def masked_language_model_loss(logits, labels):
+    scored = labels != -100
+    logs = torch.log_softmax(logits[scored], -1)[:, labels[scored]]
+    return -logs.sum() / max(1, logs.numel())
+
+
 @wrong("masked-language-model-loss", "divided by the number of sentences")
 def masked_language_model_loss(logits, labels):
     return losses(logits, labels).sum() / len(labels)
@@ -1523,6 +1625,18 @@ class EncoderClassifier(ClassifierBase):
 class EncoderClassifier(ClassifierBase):
     def mask(self, ids, lengths):
         return padding_mask(lengths, ids.shape[1] + 1)
+
+
+@wrong("encoder-classifier", "the padding's words have a say")
+class EncoderClassifier(ClassifierBase):
+    def mask(self, ids, lengths):
+        return mask_with_class_token((ids != 0).unsqueeze(1))
+
+
+@wrong("encoder-classifier", "the mask is as wide as the longest sentence")
+class EncoderClassifier(ClassifierBase):
+    def mask(self, ids, lengths):
+        return mask_with_class_token(padding_mask(lengths, int(lengths.max())))
 
 
 @wrong("encoder-classifier", "no padding mask")

@@ -51,6 +51,12 @@ def split_heads(x, heads):
     return x.unflatten(-1, (heads, -1))
 
 
+@wrong("split-heads", "the heads stand before the batch")
+def split_heads(x, heads):
+    check_heads(x.shape[-1], heads)
+    return torch.stack(x.chunk(heads, -1))
+
+
 @wrong("split-heads", "features before tokens")
 def split_heads(x, heads):
     return split(x, heads).mT
@@ -152,6 +158,22 @@ def merge_heads(x):
     return x.transpose(1, 2).flatten(2)
 
 
+@wrong("merge-heads", "view of exchanged axes")
+def merge_heads(x):
+    *leading, heads, length, width = x.shape
+    return x.transpose(-3, -2).view(*leading, length, heads * width)
+
+
+@wrong("merge-heads", "tokens joined with heads")
+def merge_heads(x):
+    return x.transpose(-3, -2).flatten(-3, -2)
+
+
+@wrong("merge-heads", "tokens and features exchanged")
+def merge_heads(x):
+    return x.transpose(-2, -1).flatten(-2)
+
+
 @wrong("merge-heads", "the last head comes first")
 def merge_heads(x):
     return merge(x.flip(-3))
@@ -250,6 +272,20 @@ def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     return torch.cat(outputs_of(x_q, x_q, w_q, w_k, w_v), -1) @ w_o
 
 
+@wrong(LOOP, "w_q and w_k exchanged")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    return torch.cat(outputs_of(x_q, x_kv, w_k, w_q, w_v, mask), -1) @ w_o
+
+
+@wrong(LOOP, "a tuple where a tensor is wanted")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    outputs = [
+        attend(x_q @ w_q[i], x_kv @ w_k[i], x_kv @ w_v[i], mask)
+        for i in range(len(w_q))
+    ]
+    return torch.cat(outputs, -1) @ w_o
+
+
 @wrong(LOOP, "heads stacked instead of parallel")
 def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     """The other reading of source 1's "stack"."""
@@ -310,6 +346,18 @@ def contributions(z, w_o):
 @wrong(SUM, "the sum is missing")
 def sum_over_heads(z, w_o):
     return contributions(z, w_o)
+
+
+@wrong(SUM, "the sum is missing")
+def sum_over_heads(z, w_o):
+    blocks = w_o.chunk(z.shape[-3])
+    return torch.stack([z[..., i, :, :] @ b for i, b in enumerate(blocks)])
+
+
+@wrong(SUM, "the rows of the heads overlap")
+def sum_over_heads(z, w_o):
+    heads, _, d_v = z.shape[-3:]
+    return sum(z[..., i, :, :] @ w_o[i : i + d_v] for i in range(heads))
 
 
 @wrong(SUM, "summed over the tokens")
@@ -544,8 +592,28 @@ named(
     forward=lambda self, *args, **named: Right.forward(self, *args, **named)[::-1],
 )
 named(MHA, "the weights start too large", Right, spread=5.0)
+named(MHA, "the weights start too small", Right, spread=0.1)
 named(MHA, "the weights all start alike", Right, spread=0.0)
 named(MHA, "the biases do not start at zero", Right, bias=1.0)
+
+
+named(
+    MHA,
+    "a tuple where a tensor is wanted",
+    Right,
+    attend=lambda self, q, k, v, mask=None: (
+        self.merge(attend(q, k, v, self.lay(mask))) @ self.w_o,
+        None,
+    ),
+)
+named(
+    MHA,
+    "values made by the keys' matrix",
+    Right,
+    project=lambda self, x_q, x_kv: (
+        lambda q, k, _: (q, k, split(x_kv @ self.w_k + self.b_v, self.heads))
+    )(*Right.project(self, x_q, x_kv)),
+)
 
 
 def without_w_o(self, q, k, v, mask=None):
@@ -751,6 +819,11 @@ def attention_from_torch(state):
     d = state["in_proj_weight"].shape[1]
     parts = state["in_proj_weight"].T.reshape(3, d, d)
     return translate(state, turn="o", chunks=list(parts))
+
+
+@wrong(TORCH, "cut into columns")
+def attention_from_torch(state):
+    return translate(state, chunks=state["in_proj_weight"].chunk(3, 1))
 
 
 @wrong(TORCH, "the biases are missing")
@@ -1029,6 +1102,19 @@ def two_lookups():
 @wrong(LOOK, "the heads are added up")
 def two_lookups():
     return lookups(slots=(0, 0))
+
+
+@wrong(LOOK, "one head looks at nothing")
+def two_lookups():
+    return lookups(marks=(0, 5))
+
+
+@wrong(LOOK, "both marks in head 0")
+def two_lookups():
+    w = lookups()
+    for name, row in (("w_q", 5), ("w_k", 1)):
+        w[name][row, 1], w[name][row, 3] = w[name][row, 3].clone(), 0.0
+    return w
 
 
 @wrong(LOOK, "all tokens get the same weight")

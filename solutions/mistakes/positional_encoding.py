@@ -108,6 +108,15 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     return {"equivariant": not same, "invariant": same}
 
 
+@wrong("order-behaviour", "None is no verdict")
+def order_behaviour(outputs, outputs_of_permuted, permutation):
+    def same(rows):
+        return torch.allclose(outputs_of_permuted, rows, atol=1e-5)
+
+    equivariant = same(outputs[permutation]) if outputs.ndim == 2 else None
+    return {"equivariant": equivariant, "invariant": same(outputs)}
+
+
 @wrong("order-behaviour", "tensors instead of Python bools")
 def order_behaviour(outputs, outputs_of_permuted, permutation):
     same = ((outputs_of_permuted - outputs).abs() < 1e-5).all()
@@ -201,6 +210,23 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     positions, _ = _pairs(length, d_model, base)
     angle = positions / base ** (2 * torch.arange(0, d_model, 2) / d_model)
+    return _interleave(angle.sin(), angle.cos())
+
+
+@wrong("sinusoidal-positional-encoding", "i counts columns instead of pairs")
+def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
+    table = torch.zeros(length, d_model)
+    for p in range(length):
+        for i in range(d_model):
+            angle = p / base ** (2 * i / d_model)
+            table[p, i] = math.cos(angle) if i % 2 else math.sin(angle)
+    return table
+
+
+@wrong("sinusoidal-positional-encoding", "log10 instead of the natural logarithm")
+def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
+    rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log10(base) / d_model))
+    angle = torch.arange(length)[:, None] * rate
     return _interleave(angle.sin(), angle.cos())
 
 
@@ -376,6 +402,16 @@ def wavelengths(d_model, base=10_000.0):
 @wrong("wavelengths", "2π forgotten")
 def wavelengths(d_model, base=10_000.0):
     return base ** _exponents(d_model)
+
+
+@wrong("wavelengths", "degrees instead of radians")
+def wavelengths(d_model, base=10_000.0):
+    return 360 * base ** _exponents(d_model)
+
+
+@wrong("wavelengths", "2π raised to the power, too")
+def wavelengths(d_model, base=10_000.0):
+    return (2 * math.pi * base) ** _exponents(d_model)
 
 
 @wrong("wavelengths", "divided by the power of the base")
@@ -890,6 +926,15 @@ class AddedTwice(_Sinusoidal):
         return self.dropout(x + self.rows(x))
 
 
+@wrong("sinusoidal-module", "refused, although the table has a row for each token")
+@sinusoidal
+class RefusesAFullTable(_Sinusoidal):
+    def rows(self, x):
+        if x.shape[-2] >= len(self.table):
+            raise ValueError("too long")
+        return self.table[: x.shape[-2]]
+
+
 @wrong("sinusoidal-module", "longer than the table, not refused")
 @sinusoidal
 class SliceOnly(_Sinusoidal):
@@ -1121,6 +1166,24 @@ class LearnedAxisOne(_Learned):
         return self.table[: x.shape[1]]
 
 
+@wrong("learned-module", "refused, although the table has a row for each token")
+@learned
+class RefusesTheLastRow(_Learned):
+    def rows(self, x):
+        if x.shape[-2] >= len(self.table):
+            raise ValueError("too long")
+        return self.table[: x.shape[-2]]
+
+
+@wrong("learned-module", "refused, although the table has a row for each token")
+@learned
+class ComparesWithTheWidth(_Learned):
+    def rows(self, x):
+        if x.shape[-2] > x.shape[-1]:
+            raise ValueError("too long")
+        return self.table[: x.shape[-2]]
+
+
 @wrong("learned-module", "longer than the table, not refused")
 @learned
 class WrapsRound(_Learned):
@@ -1247,6 +1310,27 @@ def apply_rotary(x, base=10_000.0):
     angle = _angles(x, base)
     a, b, c, s = x[..., 0::2], x[..., 1::2], angle.cos(), angle.sin()
     return _interleave(a * c + b * s, a * s + b * c).to(x.dtype)
+
+
+@wrong("rotary-encoding", "sine and cosine exchanged")
+def apply_rotary(x, base=10_000.0):
+    angle = _angles(x, base)
+    a, b, c, s = x[..., 0::2], x[..., 1::2], angle.cos(), angle.sin()
+    return _interleave(a * c - b * s, b * s + a * c).to(x.dtype)
+
+
+@wrong("rotary-encoding", "sine and cosine exchanged")
+def apply_rotary(x, base=10_000.0):
+    angle = _angles(x, base)
+    a, b, s, c = x[..., 0::2], x[..., 1::2], angle.cos(), angle.sin()
+    return _interleave(a * c - b * s, a * s + b * c).to(x.dtype)
+
+
+@wrong("rotary-encoding", "angles laid out in halves")
+def apply_rotary(x, base=10_000.0):
+    angle = _angles(x, base).repeat(1, 2)
+    turned = _interleave(-x[..., 1::2], x[..., 0::2])
+    return (x * angle.cos() + turned * angle.sin()).to(x.dtype)
 
 
 @wrong("rotary-encoding", "the second of a pair computed from the new first")

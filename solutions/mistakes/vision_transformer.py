@@ -49,6 +49,12 @@ def patchify(images, patch_size):
     return F.unfold(images, patch_size, stride=patch_size).mT
 
 
+@wrong("patchify", "the channel between row and column of a patch")
+def patchify(images, patch_size):
+    x = six_axes(images, patch_size).permute(0, 2, 4, 3, 1, 5)
+    return joined(x, images, patch_size)
+
+
 @wrong("patchify", "a reshape without a permutation")
 def patchify(images, patch_size):
     return joined(images, images, patch_size)
@@ -831,6 +837,20 @@ def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
     return with_special(table, class_tokens, image.mT)
 
 
+@wrong("interpolate-positions", "one scale for rows and columns")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    scale = new_grid[0] / old_grid[0]
+    image = resized(table[class_tokens:], old_grid, None, scale_factor=scale)
+    return with_special(table, class_tokens, image)
+
+
+@wrong("interpolate-positions", "the last rows taken for class tokens")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    n = math.prod(old_grid)
+    rows = resized(table[:n], old_grid, new_grid).flatten(1).T
+    return torch.cat((table[n:], rows))
+
+
 @wrong("interpolate-positions", "features and places mixed up")
 def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
     image = table[class_tokens:].reshape(1, -1, *old_grid)
@@ -966,6 +986,34 @@ def shift_weights(height, width, row_offset, column_offset):
     return weights
 
 
+@wrong("shift-weights", "height and width exchanged")
+def shift_weights(height, width, row_offset, column_offset):
+    """the place of a token read with the height"""
+    weights = torch.zeros(height * width, height * width)
+    for n in range(height * width):
+        row, column = n // height + row_offset, n % height + column_offset
+        if 0 <= row < height and 0 <= column < width:
+            weights[n, row * width + column] = 1.0
+    return weights
+
+
+@wrong("shift-weights", "row 0 and column 0 are left out")
+def shift_weights(height, width, row_offset, column_offset):
+    weights = torch.zeros(height * width, height * width)
+    for n in range(height * width):
+        row, column = n // width + row_offset, n % width + column_offset
+        if 0 < row < height and 0 < column < width:
+            weights[n, row * width + column] = 1.0
+    return weights
+
+
+@wrong("shift-weights", "a softmax over a row with nothing left")
+def shift_weights(height, width, row_offset, column_offset):
+    """scores of 0 and -inf, as a mask makes them"""
+    weights = shift(height, width, row_offset, column_offset)
+    return torch.where(weights > 0, 0.0, -torch.inf).softmax(-1)
+
+
 @wrong("shift-weights", "wraps around the border")
 def shift_weights(height, width, row_offset, column_offset):
     r, c = rows_and_columns(height, width)
@@ -1091,6 +1139,12 @@ def convolution_by_heads(tokens, kernel, height, width):
 def convolution_by_heads(tokens, kernel, height, width):
     middle = kernel.shape[-1] // 2 + 1
     return sum(heads_of(tokens, kernel, height, width, middle=middle))
+
+
+@wrong("convolution-by-heads", "the middle of a 3 × 3 kernel")
+def convolution_by_heads(tokens, kernel, height, width):
+    """steps of i - 1 and j - 1, whatever the kernel"""
+    return sum(heads_of(tokens, kernel, height, width, middle=1))
 
 
 @wrong("convolution-by-heads", "the kernel's matrix is not transposed")
@@ -1286,6 +1340,21 @@ def principal_filters(weight, count, patch_size, channels):
     return found[:count].reshape(shape), share[:count]
 
 
+@wrong("principal-filters", "centred by one number")
+def principal_filters(weight, count, patch_size, channels):
+    found, share, _ = analysed(weight.T - weight.mean())
+    shape = count, patch_size, patch_size, channels
+    return found[:count].reshape(shape), share[:count]
+
+
+@wrong("principal-filters", "every pixel divided by its spread")
+def principal_filters(weight, count, patch_size, channels):
+    filters = centred_filters(weight)
+    found, share, _ = analysed(filters / filters.std(dim=0))
+    shape = count, patch_size, patch_size, channels
+    return found[:count].reshape(shape), share[:count]
+
+
 @wrong("principal-filters", "rows in place of columns")
 def principal_filters(weight, count, patch_size, channels):
     found, share, _ = analysed(weight - weight.mean(dim=0))
@@ -1427,6 +1496,14 @@ def attention_rollout(weights):
     return product([layer.mean(0) for layer in weights])
 
 
+@wrong("attention-rollout", "one layer without the residual connection")
+def attention_rollout(weights):
+    rollout = weights[0].mean(0)
+    for mixed in mixtures(weights)[1:]:
+        rollout = mixed @ rollout
+    return rollout
+
+
 @wrong("attention-rollout", "multiplied in the wrong order")
 def attention_rollout(weights):
     rollout = eye_of(weights)
@@ -1439,6 +1516,18 @@ def attention_rollout(weights):
 def attention_rollout(weights):
     identity = eye_of(weights)
     return product([layer.mean(0) + identity for layer in weights])
+
+
+@wrong("attention-rollout", "columns made to sum to 1, not rows")
+def attention_rollout(weights):
+    matrices = [layer.mean(0) + eye_of(weights) for layer in weights]
+    return product([matrix / matrix.sum(0) for matrix in matrices])
+
+
+@wrong("attention-rollout", "the heads averaged at the end")
+def attention_rollout(weights):
+    identity = eye_of(weights)
+    return product([0.5 * layer + 0.5 * identity for layer in weights]).mean(0)
 
 
 @wrong("attention-rollout", "heads added, not averaged")
@@ -1749,6 +1838,21 @@ def cutmix(images, targets, box, permutation):
 @wrong("cutmix", "another partner")
 def cutmix(images, targets, box, permutation):
     return reference.cutmix(images, targets, box, permutation.argsort())
+
+
+@wrong("cutmix", "labels of another partner")
+def cutmix(images, targets, box, permutation):
+    mixed = with_box(images, images[permutation], *box)
+    return mixed, by_area(images, targets, box, permutation.argsort())
+
+
+@wrong("cutmix", "the partner's upper left corner")
+def cutmix(images, targets, box, permutation):
+    top, left, height, width = box
+    mixed, partners = images.clone(), images[permutation]
+    rows, columns = slice(top, top + height), slice(left, left + width)
+    mixed[..., rows, columns] = partners[..., :height, :width]
+    return mixed, by_area(images, targets, box, permutation)
 
 
 @wrong("cutmix", "the box is empty")

@@ -200,10 +200,10 @@ def one_hot(ids: torch.Tensor, vocab_size: int) -> torch.Tensor:
 
     Args:
         ids: (..., T), integers from 0 to vocab_size - 1.
-        vocab_size: V.
+        vocab_size: N.
 
     Returns:
-        (..., T, V), float32.
+        (..., T, N), float32.
 
     Raises:
         ValueError: an id is negative or too large.
@@ -214,7 +214,7 @@ def one_hot(ids: torch.Tensor, vocab_size: int) -> torch.Tensor:
     if ((ids < 0) | (ids >= vocab_size)).any():
         raise ValueError(f"ids must lie between 0 and {vocab_size - 1}")
     columns = torch.arange(vocab_size, device=ids.device)
-    return (ids[..., None] == columns).float()  # (..., T, V)
+    return (ids[..., None] == columns).float()  # (..., T, N)
 
 
 class Embedding(nn.Module):
@@ -265,10 +265,10 @@ def tf_idf(documents: list[list[str]]) -> tuple[torch.Tensor, list[str]]:
     """Weigh the words of documents by how often and how special they are.
 
     Args:
-        documents: N lists of tokens.
+        documents: a list of tokens for each.
 
     Returns:
-        Matrix (N, terms), float32, and the terms in order of first appearance.
+        Matrix (documents, terms), float32, and the terms in order of first appearance.
 
     Defined in Exercise 1.10 · Counting instead of learning.
     """
