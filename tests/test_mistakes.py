@@ -39,6 +39,7 @@ def test_a_mistake_is_rejected_by_its_name(chapter: str, entry, capsys) -> None:
 
 @pytest.mark.parametrize(("chapter", "entry"), RIGHT)
 def test_a_correct_variant_passes(chapter: str, entry, capsys) -> None:
+    chapters.solved(chapter)  # what its figures warn of is not the variant's
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         chapters.run_checks(chapter, entry, hidden=True)
