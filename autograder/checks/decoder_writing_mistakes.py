@@ -299,6 +299,14 @@ GREEDY_CANDIDATES: list[Candidate] = [
         ONLY_LAST,
     ),
     (
+        "the model reads the prefix again and again",
+        lambda lm, prefix, *given: _greedy(
+            lm, prefix, *given, see=lambda ids: ids[: len(prefix)]
+        ),
+        "The model was given the prefix in every turn, so it says the same each time. "
+        "Give it everything written so far.",
+    ),
+    (
         "goes on after the end",
         lambda *given: _greedy(*given, stop=False),
         "With eos_id the text is complete. Stop the loop as soon as it was appended.",
@@ -893,6 +901,24 @@ CHANCE_CANDIDATES: list[Candidate] = [
         lambda p, u: _passed(p, u, scaled=False),
         "In float32 the last running sum may be a little below 1, and a number above "
         "it finds no id. Multiply the number by the last sum first.",
+    ),
+    (
+        "a number that no sum exceeds",
+        lambda p, u: (p.cumsum(-1) > u.unsqueeze(-1)).int().argmax(-1),
+        "In float32 the last running sum may be a little below 1. Above it nothing is "
+        "True, and argmax of that is 0. Multiply the number by the last sum first.",
+    ),
+    (
+        "no running sums",
+        lambda p, u: (p <= u.unsqueeze(-1)).sum(-1),
+        "The number was compared with each probability. The tokens lie end to end: "
+        "compare it with the running sums, cumsum.",
+    ),
+    (
+        "no running sums",
+        lambda p, u: (p > u.unsqueeze(-1)).int().argmax(-1),
+        "The number was compared with each probability. The tokens lie end to end: "
+        "compare it with the running sums, cumsum.",
     ),
     (
         "clamped to the last id",

@@ -504,6 +504,16 @@ def greedy_decode(model, prefix, eos_id, max_length):
     return ids
 
 
+@wrong("greedy-decode", "the model reads the prefix again and again")
+def greedy_decode(model, prefix, eos_id, max_length):
+    ids = list(prefix)
+    while len(ids) < max_length:
+        ids.append(int(model(torch.tensor([prefix]))[0, -1].argmax()))
+        if ids[-1] == eos_id:
+            break
+    return ids
+
+
 @wrong("greedy-decode", "the least probable token")
 def greedy_decode(model, prefix, eos_id, max_length):
     ids = list(prefix)
@@ -887,6 +897,22 @@ def sample_next(probabilities, uniform):
 @wrong("sample-next", "a number that no sum exceeds")
 def sample_next(probabilities, uniform):
     return (probabilities.cumsum(-1) <= uniform.unsqueeze(-1)).sum(-1)
+
+
+@wrong("sample-next", "a number that no sum exceeds")
+def sample_next(probabilities, uniform):
+    """argmax of nothing"""
+    return (probabilities.cumsum(-1) > uniform.unsqueeze(-1)).int().argmax(-1)
+
+
+@wrong("sample-next", "no running sums")
+def sample_next(probabilities, uniform):
+    return (probabilities <= uniform.unsqueeze(-1)).sum(-1)
+
+
+@wrong("sample-next", "no running sums")
+def sample_next(probabilities, uniform):
+    return (probabilities > uniform.unsqueeze(-1)).int().argmax(-1)
 
 
 @wrong("sample-next", "clamped to the last id")
