@@ -649,7 +649,7 @@ def _expect_head_start(student: StudentModule, name: str) -> None:
     if state["bias"].abs().max() > 0.5:
         _refuse(
             "the bias does not start at 0",
-            "Large random numbers would prefer some classes before anything is learned.",
+            "Large random numbers prefer some classes before anything is learned.",
             on=f"{name}(d_model={d_model}, classes=48), freshly built",
             got=f"bias with entries up to {state['bias'].abs().max().item():.3f}",
             expected="zeros",
