@@ -18,6 +18,8 @@ HISTORY = {
     "validation_step": [20, 40],
     "validation_loss": [1.1, 0.6],
     "validation_accuracy": [0.5, 0.984],
+    "train_seconds": [4.0],
+    "examples": [2560],
 }
 
 
@@ -89,6 +91,13 @@ def test_readings_without_places_are_spread_over_the_run(tmp_path, figures) -> N
     assert bleu.get_xlabel() == "epoch"
     curves.draw({"loss": [3.0, 2.0]}, tmp_path / "curves.png")
     assert figures[1].axes[0].get_xlabel() == "reading"
+
+
+def test_many_readings_are_a_line_alone(tmp_path, figures) -> None:
+    values = [float(number) for number in range(300)]
+    curves.draw({"step": values, "loss": values}, tmp_path / "curves.png")
+    (line,) = figures[0].axes[0].get_lines()
+    assert (line.get_marker(), len(line.get_xdata())) == ("", 300)
 
 
 def test_a_single_reading_is_seen(tmp_path, figures) -> None:

@@ -17,7 +17,7 @@ History = dict[str, list]
 # Lists that say where the others' values belong: a name that begins with the prefix
 # goes with the list that is called prefix + one of these, e.g. validation_step.
 PLACES = ("step", "epoch")
-ASIDE = {"seconds", *PLACES}  # measured, but no curve
+ASIDE = {"seconds", "examples", *PLACES}  # measured, but no curve
 SCORES_OF_SHARES = ("accuracy", "exact_match")
 WIDTH, HEIGHT = 6.0, 2.6  # inches, for one panel
 
@@ -40,7 +40,7 @@ def draw(history: History, path: Path) -> None:
     with mpl.rc_context(plots.STYLE):
         figure = Figure(figsize=(WIDTH, HEIGHT * len(panels)))
         FigureCanvasAgg(figure)  # no window, whatever the machine
-        axes = figure.subplots(len(panels), squeeze=False)[:, 0]
+        axes = figure.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
         for each, (title, names) in zip(axes, panels.items(), strict=True):
             draw_panel(each, title, names, history)
         axes[-1].set_xlabel(unit(history))
@@ -105,10 +105,10 @@ def draw_panel(ax: Axes, title: str, names: list[str], history: History) -> None
     for name in names:
         values = [v if is_number(v) else math.nan for v in history[name]]
         places = places_of(name, history)
-        few = "o" if len(values) < 30 else None  # a single reading is seen, too
-        label = name.partition("_")[0] if "_" in name else "training"
-        ax.plot(places, values, few and f"-{few}", ms=3, color=colours[name])
-        ax.lines[-1].set_label(label)
+        marker = "o" if len(values) < 30 else ""  # a single reading is seen, too
+        label = "validation" if name.startswith("validation_") else "training"
+        style = {"marker": marker, "markersize": 3, "color": colours[name]}
+        ax.plot(places, values, label=label, **style)
     ax.set_title(titled(title, names, history))
     if len(names) > 1:
         ax.legend()
