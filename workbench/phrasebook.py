@@ -18,7 +18,7 @@ import random
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 Pair = tuple[str, str]  # English, German
@@ -345,14 +345,12 @@ class Phrase:
 
     english: str
     english_object: str
-    nominative: str
-    accusative: str
-    dative: str
+    german: dict[str, str]  # by case
     row: int  # of the verb's forms: 0 ich, 1 du, 2 er, 3 wir
     lemma: str
     pronoun: bool = False
     adjective: str = ""
-    denied: "Phrase | None" = None  # the same with kein, where "not" turns into it
+    denied: dict[str, str] | None = None  # with kein, where "not" turns into it
 
     def pairs(self) -> list[tuple[str, str]]:
         """Name the pair of adjective and noun, if there is one."""
@@ -402,10 +400,10 @@ class Clause:
     # --- German
 
     def german_parts(self) -> tuple[str, str, str, str]:
-        """Return the finite verb, the middle, and what closes a main clause: two ways.
+        """Return the finite verb, the middle, and the end: of a main clause, with dass.
 
-        The third part closes a main clause (prefix, infinitive or adjective), the
-        fourth one closes a clause with "dass", where the finite verb is in it.
+        A main clause ends in the prefix, the infinitive or the adjective; after "dass"
+        the finite verb follows it.
         """
         row = self.subject.row
         if self.verb is None:
@@ -421,19 +419,18 @@ class Clause:
 
     def german_middle(self) -> str:
         """Order the objects, the negation and the place."""
-        *others, (final, case) = self.objects or [(None, "")]
-        words = [getattr(phrase, case) for phrase, case in others]
-        kein = self.negated and final is not None and final.denied is not None
-        if final is not None:
-            words.append(getattr(final.denied if kein else final, case))
-        if self.negated and not kein:
+        words = [phrase.german[case] for phrase, case in self.objects]
+        final, case = self.objects[-1] if self.objects else (None, "")
+        if self.negated and final is not None and final.denied is not None:
+            words[-1] = final.denied[case]
+        elif self.negated:
             words.append("nicht")
         return " ".join(filter(None, [*words, self.place[1]]))
 
     def in_german(self, order: str = "second", front: str = "") -> str:
         """Put the clause in order: the finite verb first, second, or last."""
         finite, middle, end, last = self.german_parts()
-        subject = self.subject.nominative
+        subject = self.subject.german["nominative"]
         words = {
             "first": [finite, subject, middle, end],
             "second": [subject, finite, middle, end],
@@ -584,30 +581,36 @@ def noun_phrase(
     else:
         english = f"{determiner} {words}".strip()
         german = {"the": "der", "": "", **POSSESSIVES}[determiner]
-    cases = [decline(noun, german, adjective, case, plural) for case in DEFINITE]
-    phrase = Phrase(english, english, *cases, 3 if plural else 2, noun.english)
-    phrase = replace(phrase, adjective=adjective.english if adjective else "")
-    if german not in ("", "ein"):
-        return phrase
-    none = [decline(noun, "kein", adjective, case, plural) for case in DEFINITE]
-    denied = replace(
-        phrase, nominative=none[0], accusative=none[1], dative=none[2], denied=None
+
+    def forms(determiner: str) -> dict[str, str]:
+        return {
+            case: decline(noun, determiner, adjective, case, plural)
+            for case in DEFINITE
+        }
+
+    return Phrase(
+        english,
+        english,
+        forms(german),
+        row=3 if plural else 2,
+        lemma=noun.english,
+        adjective=adjective.english if adjective else "",
+        denied=forms("kein") if german in ("", "ein") else None,
     )
-    return replace(phrase, denied=denied)
 
 
 def name_phrase(*names: str) -> Phrase:
     """Make a phrase of one name, or of two joined by and."""
     english, german = " and ".join(names), " und ".join(names)
     row = 2 if len(names) == 1 else 3
-    return Phrase(english, english, german, german, german, row, english)
+    return Phrase(english, english, dict.fromkeys(DEFINITE, german), row, english)
 
 
 def pronoun_phrase(number: int) -> Phrase:
     """Make a phrase of a row of PRONOUNS."""
     subject, nominative, other, accusative, dative, row = PRONOUNS[number]
-    cases = (nominative, accusative, dative)
-    return Phrase(subject, other, *cases, row, subject, pronoun=True)
+    german = dict(zip(DEFINITE, (nominative, accusative, dative), strict=True))
+    return Phrase(subject, other, german, row, subject, pronoun=True)
 
 
 class Writer:
@@ -696,7 +699,7 @@ class Writer:
         noun = self.random.choice(nouns_of((preposition,)))
         phrase = noun_phrase(noun, "the", self.describe(noun, 0.25))
         english, german = PREPOSITIONS[preposition]
-        where = re.sub(r"^in dem ", "im ", f"{german} {phrase.dative}")
+        where = re.sub(r"^in dem ", "im ", f"{german} {phrase.german['dative']}")
         pairs = ((verb.english, noun.english), *phrase.pairs())
         return (f"{english} {phrase.english}", where), pairs
 
