@@ -420,9 +420,11 @@ def decode(file: Path | BinaryIO, where: Path | str) -> np.ndarray:
         with Image.open(file, formats=("PNG", "JPEG")) as image:
             if image.mode not in ("1", "L", "P", "RGB", "RGBA", "LA", "CMYK"):
                 raise ValueError(f"its mode {image.mode} is not 8 bits a channel")
-            upright = ImageOps.exif_transpose(image)
-            grey = upright.mode in ("1", "L", "LA")
-            return np.array(upright.convert("L" if grey else "RGB"))
+            image.load()
+            if "exif" in image.info:  # the camera may have been turned
+                image = ImageOps.exif_transpose(image)
+            grey = image.mode in ("1", "L", "LA")
+            return np.array(image.convert("L" if grey else "RGB"))
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise WorkbenchError(
             f"{where} is no image that can be read ({error}); replace or remove it"
