@@ -72,8 +72,17 @@ def test_batches_have_few_shapes_and_no_more_tokens_than_allowed():
 
 def test_a_pair_is_as_wide_as_its_longer_side_needs():
     sources, targets = [[5] * 8, [5] * 3, [5] * 9], [[6], [6] * 8, [6] * 7]
-    batches = PairBatches(sources, targets, 99, "cpu", lengths=(16, 8))
-    assert batches.shapes() == [(1, 8), (2, 16)]
+    batches = PairBatches(sources, targets, 16, "cpu", lengths=(16, 8))
+    assert batches.shapes() == [(1, 8), (1, 16)] and len(batches) == 3
+
+
+def test_a_few_long_pairs_are_joined_by_the_longest_of_the_others():
+    sources = [[5] * 20] * 3 + [[6] * 7] * 2 + [[7] * 4] * 95
+    batches = PairBatches(sources, [[8]] * 100, 160, "cpu", lengths=(8, 32))
+    assert batches.shapes() == [(19, 8), (5, 32)] and len(batches) == 6
+    wide = [batch[0] for batch in batches.epoch(0) if batch[0].shape[1] == 32]
+    assert sorted(wide[0][:, 0].tolist()) == [5, 5, 5, 6, 6]
+    assert sum(pairs_of(batches.epoch(0)).values()) == 100
 
 
 def test_no_batch_is_mostly_empty():

@@ -1,6 +1,6 @@
 """Batches of sentence pairs, all of them on the device before training begins.
 
-A pair is put in the narrowest of a few fixed widths that holds it, and every batch of a
+A pair is put in a narrow one of a few fixed widths that hold it, and every batch of a
 width has the same shape, so that what is compiled for a shape is used again and again.
 """
 
@@ -64,12 +64,7 @@ class PairBatches:
         """
         self.device, self.seed = torch.device(device), seed
         self.buckets = []
-        for width, rows in by_width(sources, targets, lengths).items():
-            if tokens < width:
-                raise WorkbenchError(
-                    f"a batch of {tokens} tokens cannot hold a pair of width {width}: "
-                    f"allow at least {width} tokens a batch"
-                )
+        for width, rows in by_width(sources, targets, lengths, tokens).items():
             pairs = [(sources[row], targets[row]) for row in rows]
             size, number = divide(len(rows), tokens // width, drop_last)
             self.buckets.append(make_bucket(pairs, width, size, number, self.device))
@@ -126,24 +121,48 @@ def order(bucket: Bucket, generator: torch.Generator) -> torch.Tensor:
 
 
 def by_width(
-    sources: list[list[int]], targets: list[list[int]], lengths: Sequence[int]
+    sources: list[list[int]],
+    targets: list[list[int]],
+    lengths: Sequence[int],
+    tokens: int,
 ) -> dict[int, list[int]]:
-    """Sort the pairs into the widths that hold them: width -> numbers of pairs."""
+    """Sort the pairs into widths that hold them: width -> numbers of pairs.
+
+    Where there are fewer pairs of a width than a batch holds, the longest ones of the
+    next width join them: a step on three sentences alone would be mostly noise.
+    """
     if len(sources) != len(targets):
         raise WorkbenchError(f"{len(sources)} sources but {len(targets)} targets")
     if not sources:
         raise WorkbenchError("no sentence pairs: the corpus is empty")
-    found = {width: [] for width in sorted(set(lengths))}
-    for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        need = max(len(source), len(target) + 1)
-        width = min((each for each in found if each >= need), default=None)
-        if width is None:
+    both = zip(sources, targets, strict=True)
+    needs = [max(len(source), len(target) + 1) for source, target in both]
+    widths = [fitting(need, row, lengths) for row, need in enumerate(needs)]
+    rows = sorted(range(len(needs)), key=lambda row: -needs[row])
+    found = {}
+    while rows:
+        width = widths[rows[0]]
+        if tokens < width:
             raise WorkbenchError(
-                f"pair {row + 1} needs {need} tokens, more than the {max(found)} that "
-                "a batch may be wide: shorten it, leave it out, or allow a larger width"
+                f"a batch of {tokens} tokens cannot hold a pair of width {width}: "
+                f"allow at least {width} tokens a batch"
             )
-        found[width].append(row)
-    return {width: rows for width, rows in found.items() if rows}
+        # those of this width that have not joined a wider one come first
+        alike = sum(widths[row] == width for row in rows)
+        take = max(alike, tokens // width)
+        found[width], rows = rows[:take], rows[take:]
+    return dict(sorted(found.items()))
+
+
+def fitting(need: int, row: int, lengths: Sequence[int]) -> int:
+    """Return the narrowest width that holds a pair."""
+    width = min((each for each in lengths if each >= need), default=None)
+    if width is None:
+        raise WorkbenchError(
+            f"pair {row + 1} needs {need} tokens, more than the {max(lengths)} that a "
+            "batch may be wide: shorten it, leave it out, or allow a larger width"
+        )
+    return width
 
 
 def make_bucket(
