@@ -79,7 +79,7 @@ def _run(
         logits = writer.next_logits(newest).float()  # (B·beam, V)
         for token in never:
             logits.select(1, token).fill_(-math.inf)
-        newest = search.extend(logits.log_softmax(dim=-1), count)
+        newest = search.extend(logits, count)
         if search.all_done(count):
             break
         if search.beam > 1:
@@ -117,24 +117,28 @@ class Search:
         self.first_row = beam * torch.arange(size, device=device).unsqueeze(1)  # (B, 1)
         self.parents = self.first_row + torch.arange(beam, device=device)  # (B, beam)
 
-    def extend(self, logarithms: torch.Tensor, count: int) -> torch.Tensor:
+    def extend(self, logits: torch.Tensor, count: int) -> torch.Tensor:
         """Append the `count`-th id to the best hypotheses; set aside what has ended.
 
         Args:
-            logarithms: (B·beam, V), log-probabilities of the next id.
+            logits: (B·beam, V), of the next id.
             count: how many ids are written then.
 
         Returns:
             (B·beam,), the new ids; ``parents`` says which row each of them continues.
         """
-        # No more than `beam` of one hypothesis can be among the best of all.
-        width = min(self.beam, logarithms.shape[-1])
-        gains, ids = logarithms.topk(width, dim=-1)  # (B·beam, width)
-        gains = gains.unflatten(0, self.totals.shape).to(self.totals.dtype)
+        if self.beam == 1:  # the largest logit is the most probable id
+            gains, ids = logits.max(dim=-1, keepdim=True)  # (B, 1)
+        else:  # no more than `beam` of one hypothesis can be among the best of all
+            width = min(self.beam, logits.shape[-1])
+            gains, ids = logits.log_softmax(dim=-1).topk(width, dim=-1)
+        gains = gains.unflatten(0, self.totals.shape).to(
+            self.totals.dtype
+        )  # (B, beam, width)
         grown = (self.totals.unsqueeze(-1) + gains).flatten(1)  # (B, beam·width)
         self.totals, places = grown.topk(self.beam, dim=-1)  # (B, beam)
         newest = ids.reshape(grown.shape).gather(1, places)  # (B, beam)
-        slots = places // width  # (B, beam)
+        slots = places // ids.shape[-1]  # (B, beam)
         self.parents = self.first_row + slots
         if self.beam > 1:
             index = slots.unsqueeze(-1).expand_as(self.written)
