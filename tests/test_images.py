@@ -12,6 +12,7 @@ import pytest
 import torch
 from PIL import Image
 from sklearn.datasets import load_digits
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograder.generator import ROOT
 from workbench import augmentation, image_metrics, images
@@ -416,6 +417,36 @@ def test_batches_do_not_disturb_what_is_drawn_elsewhere() -> None:
     torch.manual_seed(1)
     list(ImageBatches(pixels, labels, 4, "cpu", augment=EVERYTHING, **PLAIN).epoch(0))
     assert torch.equal(torch.rand(3), expected)
+
+
+class NothingWaits(TorchDispatchMode):
+    """Refuse what would make the host wait for a device, on any device.
+
+    These are: asking for a value, a size that depends on values, and a tensor made of
+    the host's numbers, which must be sent.
+    """
+
+    waiting = (
+        "_local_scalar_dense",
+        "nonzero",
+        "lift_fresh",
+        "unique",
+        "masked_select",
+    )
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        name = str(function.overloadpacket).removeprefix("aten.")
+        assert not name.startswith(self.waiting), f"{name} makes the host wait"
+        return function(*args, **(kwargs or {}))
+
+
+def test_no_batch_waits_for_the_device() -> None:
+    pixels, labels = noise(16)
+    batches = ImageBatches(pixels, labels, 8, "cpu", augment=EVERYTHING, **PLAIN)
+    with NothingWaits():
+        assert len(list(batches.epoch(0))) == 4
+    with NothingWaits(), pytest.raises(AssertionError, match="wait"):
+        torch.tensor([1.0, 2.0]).sum().item()
 
 
 def test_the_size_of_a_batch_does_not_change_what_happens_to_an_image() -> None:

@@ -683,7 +683,8 @@ class ImageBatches:
             images = self.augment.apply(self.images[chosen], numbers[places], self.mean)
             images, labels = self.normalise(images), self.labels[chosen]
             if self.augment.mixes:
-                labels = torch.nn.functional.one_hot(labels, self.classes).float()
+                every = torch.arange(self.classes, device=self.device)
+                labels = (labels[:, None] == every).float()  # one_hot would wait
                 images, labels = mixes[batch](images, labels)
             yield images, labels
 
