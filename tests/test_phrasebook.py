@@ -1,7 +1,7 @@
 """The phrasebook: German as it is spoken, one translation, unseen combinations."""
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -220,9 +220,21 @@ def test_every_sentence_has_one_translation(pairs, side):
     assert [each for each in found.values() if len(each) > 1] == []
 
 
-def test_held_out_sentences_are_of_known_words(splits):
-    known = phrasebook.words(splits.train)
-    assert phrasebook.words(splits.validation + splits.test) <= known
+def test_held_out_sentences_are_of_well_known_words(splits):
+    seen = Counter(word for pair in splits.train for word in phrasebook.words([pair]))
+    for word in phrasebook.words(splits.validation + splits.test):
+        assert seen[word] >= 5, word
+
+
+def test_the_corpus_is_the_same_on_every_python(splits):
+    assert splits.train[0] == (
+        "Do you show your old uncle the bears?",
+        "Zeigst du deinem alten Onkel die Bären?",
+    )
+    assert splits.test[-1] == (
+        "Your dog sleeps in the forest.",
+        "Dein Hund schläft im Wald.",
+    )
 
 
 def test_the_same_seed_writes_the_same_corpus(splits, monkeypatch):

@@ -10,13 +10,15 @@ phrasebook has made it once: "you" is one friend (du), a blueberry is a Heidelbe
 
 The splits differ in combinations, not in words: the pairs of a verb or an adjective
 with a noun are divided once and for all (`split_of`), so that a sentence of the test
-split always holds a pair that no training sentence has, whatever the seed.
+split always holds a pair that no training sentence has, whatever the seed; none of its
+words is rare in training.
 """
 
 import functools
 import random
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -25,6 +27,7 @@ Pair = tuple[str, str]  # English, German
 
 SIZES = {"train": 8000, "validation": 500, "test": 1000}
 RUNNING_EXAMPLE = ("Bobby likes blackberries.", "Bobby mag Brombeeren.")
+OFTEN = 5  # a held-out sentence is made of words that training has so often
 SHARE = 16  # one pair of words in SHARE is kept for the test, one for validation
 
 # English | German, gender (m f n), plural (- for none) | kinds. A star: the weak
@@ -251,6 +254,7 @@ PRONOUNS = [
     ("we", "wir", "us", "uns", "uns", 3),
     ("they", "sie", "", "", "", 3),  # as an object it could not be told from "her"
 ]
+YOU = 1
 
 # Columns: masculine, feminine, neuter, plural.
 GENDERS = "mfnp"
@@ -633,15 +637,17 @@ class Writer:
         owned = noun.english not in NOT_OWNED and self.chance(0.5)
         return self.random.choice([*POSSESSIVES]) if owned else "the"
 
-    def subject(self, animals: bool = False) -> Phrase:
-        """Choose who does it."""
+    def subject(self, form: str, animals: bool = False) -> Phrase:
+        """Choose who does it; a question is often about you."""
+        if form == "question" and self.chance(0.4):
+            return pronoun_phrase(YOU)
         kind = self.random.random()
         if kind < 0.3:
             return name_phrase(self.random.choice(NAMES))
         if kind < 0.4:
             return name_phrase(*self.random.sample(NAMES, 2))
-        if kind < 0.65:
-            return pronoun_phrase(self.random.randrange(len(PRONOUNS)))
+        if kind < 0.7:
+            return pronoun_phrase(self.random.choice([0, YOU, *range(len(PRONOUNS))]))
         kinds = ("person", "child", "animal") if animals else ("person", "child")
         noun = self.random.choice(nouns_of(kinds))
         adjective = self.describe(noun, 0.3)
@@ -703,10 +709,10 @@ class Writer:
         pairs = ((verb.english, noun.english), *phrase.pairs())
         return (f"{english} {phrase.english}", where), pairs
 
-    def action(self) -> Clause:
+    def action(self, form: str) -> Clause:
         """Write a clause with a verb."""
         verb = self.random.choice(list(VERB.values()))
-        subject = self.subject(animals="animals" in verb.uses)
+        subject = self.subject(form, animals="animals" in verb.uses)
         modal = None
         if "general" not in verb.uses and self.chance(0.2):
             modal = self.random.choice(MODALS)
@@ -722,10 +728,10 @@ class Writer:
         pairs = tuple(pairs)
         return Clause(subject, verb, objects, place, None, modal, negated, pairs)
 
-    def description(self) -> Clause:
+    def description(self, form: str) -> Clause:
         """Write a clause with "to be" and an adjective."""
         if self.chance(0.5):
-            subject = self.subject(animals=True)
+            subject = self.subject(form, animals=True)
             known = NOUN.get(subject.lemma)
             choices = adjectives_of(known.kinds) if known else []
             choices = choices or [ADJECTIVE[each] for each in ("clever", *FEELINGS)]
@@ -782,10 +788,10 @@ class Writer:
 
     def sentence(self, split: str) -> Pair | None:
         """Draw one sentence of a split; None if the draw makes no good one."""
-        clause = self.description() if self.chance(0.12) else self.action()
-        form = self.random.choices(
-            ["statement", "fronted", "question", "reported"], [45, 25, 15, 15]
-        )[0]
+        forms = ["statement", "fronted", "question", "reported"]
+        form = self.random.choices(forms, [45, 25, 15, 15])[0]
+        write = self.description if self.chance(0.12) else self.action
+        clause = write(form)
         if split_of(clause.pairs) != split or not self.allowed(clause, form):
             return None
         return self.finish(clause, form)
@@ -820,7 +826,8 @@ def generate(seed: int = 0) -> Splits:
     """
     generator = random.Random(seed)
     train = draw(generator, "train", SIZES["train"], set())
-    known = words(train)
+    seen = Counter(word for pair in train for word in words([pair]))
+    known = {word for word, times in seen.items() if times >= OFTEN}
     held_out = [
         draw(generator, each, SIZES[each], known) for each in Splits._fields[1:]
     ]
