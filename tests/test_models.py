@@ -160,6 +160,40 @@ def test_somebodys_own_parts_stand_beside_the_reference(tmp_path) -> None:
     assert folder_itself.Transformer is not reference.Transformer
 
 
+def test_somebodys_own_parts_can_be_compiled(tmp_path) -> None:
+    """The compiler finds the globals of their modules, not of the reference's."""
+    folder = copy_of_the_reference(tmp_path)
+    attention = folder / "transformer/attention.py"
+    text = attention.read_text(encoding="utf-8")
+    text = text.replace("math.sqrt(d_k)", "SHARPNESS").replace(
+        "def softmax(", "SHARPNESS = 0.5\n\n\ndef softmax("
+    )
+    attention.write_text(text, encoding="utf-8")
+    model = build(TRANSLATOR, load_parts(folder)).eval()
+    compiled = torch.compile(model, backend="eager")
+    expected = output_of(model, TRANSLATOR)
+    torch.testing.assert_close(output_of(compiled, TRANSLATOR), expected)
+
+
+def test_the_exchange_reaches_a_compiled_model() -> None:
+    """It is compiled anew when the attention is another one."""
+    model = build(TRANSLATOR).eval()
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append({str(node.target) for node in graph.graph.nodes})
+        return graph
+
+    compiled = torch.compile(model, backend=backend)
+    for kind in ("written", "fused", "written"):
+        with use_attention(kind):
+            output_of(compiled, TRANSLATOR)
+    is_fused = [
+        any("scaled_dot_product" in target for target in graph) for graph in graphs
+    ]
+    assert is_fused == [False, True]
+
+
 def test_parts_that_are_missing_are_named_when_they_are_needed(tmp_path) -> None:
     folder = copy_of_the_reference(tmp_path)
     (folder / "transformer/decoder.py").write_text("def broken(:\n")
