@@ -1,5 +1,7 @@
 """The tokenizer: every text comes back, special ids stand for nothing."""
 
+import re
+
 import pytest
 
 from workbench.errors import WorkbenchError
@@ -89,15 +91,20 @@ def swapped(text: str) -> str:
     return text.replace('"<pad>"', '"<x>"').replace('"<unk>"', '"<pad>"')
 
 
+def without_decoder(text: str) -> str:
+    return re.sub(r'"decoder":\{[^}]*\}', '"decoder":null', text)
+
+
 @pytest.mark.parametrize(
     "breaking",
     [
         cut,
         swapped,
+        without_decoder,
         lambda text: "",
         lambda text: "[]",
         lambda text: "{}",
-        lambda t: "3",
+        lambda text: "3",
     ],
 )
 def test_a_broken_file_is_refused_by_name(tokenizer, tmp_path, breaking):

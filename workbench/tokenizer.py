@@ -112,7 +112,7 @@ class Tokenizer:
 
 
 def checked(inner: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """Return the tokenizer if its special ids and bytes are where they must be."""
+    """Return the tokenizer if its ids are in place and it gives a text back."""
     found = [inner.token_to_id(token) for token in SPECIAL]
     if found != list(range(len(SPECIAL))):
         raise ValueError(f"the ids of {', '.join(SPECIAL)} are {found}, not 0 to 3")
@@ -120,4 +120,7 @@ def checked(inner: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     if missing:
         raise ValueError(f"{len(missing)} of 256 bytes have no id")
     inner.encode_special_tokens = True  # "<pad>" in a text is text
+    for text in (" Süße Brombeeren, <pad>!", " 2 × 3\n"):
+        if inner.decode(inner.encode(text).ids) != text:
+            raise ValueError("it does not give every text back unchanged")
     return inner
