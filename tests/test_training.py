@@ -134,6 +134,7 @@ def test_a_run_shorter_than_its_warm_up_still_comes_down():
         ("attention", "flash"),
         ("epochs", 0),
         ("clip", -1.0),
+        ("smoothing", 1.5),
         ("minutes", 0),
         ("peak_rate", 0.0),
     ],

@@ -293,9 +293,8 @@ def finish(
     scores: dict[str, float],
     **more: Any,
 ) -> None:
-    """Write the folder, print the scores, and drop the checkpoint."""
+    """Write the curves and the record, print the scores, drop the checkpoint."""
     out = arguments.out
-    models.save(out, trained.model, trained.config)
     drawn = {k: v for k, v in trained.history.items() if k not in NO_CURVES}
     curves.draw(drawn, out / CURVES_FILE)
     record = records.make_record(
@@ -373,6 +372,7 @@ def train_translator(arguments: argparse.Namespace, device: torch.device) -> Non
         )
     if world()[0] > 0:
         return
+    models.save(out, model, config)  # whatever becomes of the scores
     beam = arguments.beam or preset.beam
     scores, signatures = score_translator(
         model, config, tokenizer, corpus, arguments, device, parts, beam
@@ -627,6 +627,7 @@ def train_vision(arguments: argparse.Namespace, device: torch.device) -> None:
         )
     if world()[0] > 0:
         return
+    models.save(arguments.out, model, config)  # whatever becomes of the scores
     scores = score_vision(model, data, device)
     about = {"name": data.name, "copy": data.copy, "test": "test"}
     trained = Trained(model, config, training, history, device)

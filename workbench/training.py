@@ -105,6 +105,10 @@ class TrainingConfig:
             value = getattr(self, key)
             if value is not None and value <= 0:
                 raise WorkbenchError(f"{key} must be above 0, not {value}")
+        if not 0 <= self.smoothing < 1:
+            raise WorkbenchError(
+                f"smoothing must be from 0 to below 1, not {self.smoothing}"
+            )
         if not self.peak_rate > 0:
             raise WorkbenchError(f"peak_rate must be above 0, not {self.peak_rate}")
         if self.schedule == "noam" and not self.d_model:
