@@ -5,10 +5,11 @@ import sys
 from pathlib import Path
 
 from workbench import assemble
+from workbench.errors import WorkbenchError
 
 
-def parser() -> argparse.ArgumentParser:
-    """Describe the commands."""
+def parser(capstones: bool = True) -> argparse.ArgumentParser:
+    """Describe the commands; without the capstones', torch need not be imported."""
     top = argparse.ArgumentParser(prog="python -m workbench", description=__doc__)
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     text = "make your own transformer/ from completed notebooks"
@@ -41,6 +42,10 @@ def parser() -> argparse.ArgumentParser:
         action="store_false",
         help="do not run the notebooks' checks",
     )
+    if capstones:
+        from workbench.commands import add_commands
+
+        add_commands(commands)
     return top
 
 
@@ -53,12 +58,15 @@ def run_assemble(arguments: argparse.Namespace) -> int:
 
 def main() -> int:
     """Run a command; a bad input is one line and exit code 2."""
-    arguments = parser().parse_args()
+    arguments = parser(capstones=sys.argv[1:2] != ["assemble"]).parse_args()
     try:
         return arguments.run(arguments)
-    except assemble.BadInput as error:
+    except (assemble.BadInput, WorkbenchError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("stopped; a training goes on with --resume", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -1,0 +1,736 @@
+"""Train a translator or a Vision Transformer, score it, and use it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from workbench import curves, image_metrics, metrics, models, presets, records
+from workbench.batches import PairBatches
+from workbench.decoding import translate_batch
+from workbench.errors import WorkbenchError
+from workbench.images import ImageBatches, ImageData, load_images
+from workbench.texts import Corpus, load_corpus
+from workbench.tokenizer import Tokenizer
+from workbench.training import (
+    CHECKPOINT,
+    PRECISIONS,
+    SCHEDULES,
+    TrainingConfig,
+    choose_device,
+    fit,
+    processes,
+    world,
+)
+
+TOKENIZER_FILE, CURVES_FILE = "tokenizer.json", "curves.png"
+SENTENCES = 128  # translated at once
+TEST_IMAGES = 500  # classified at once
+NO_CURVES = ("compile_seconds", "train_seconds", "examples")
+
+
+# --- What is typed --------------------------------------------------------------------
+
+
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    """Describe train, evaluate and translate."""
+    text = "train a translator or a Vision Transformer from the course's parts"
+    train = commands.add_parser("train", help=text, description=TRAIN_HELP)
+    kinds = train.add_subparsers(title="what to train", required=True, metavar="TASK")
+    add_train_translator(kinds)
+    add_train_vision(kinds)
+    text = "score what was trained, on its test data"
+    evaluate = commands.add_parser("evaluate", help=text, description=EVALUATE_HELP)
+    evaluate.set_defaults(run=run_evaluate)
+    evaluate.add_argument("task", choices=list(models.KINDS))
+    add_folder(evaluate)
+    evaluate.add_argument("--data", metavar="NAME", help="default: what it learnt from")
+    evaluate.add_argument("--form", choices=["raw", "lowercased"])
+    add_data_folder(evaluate)
+    add_beam(evaluate)
+    add_place(evaluate)
+    text = "translate sentences with what was trained"
+    translate = commands.add_parser("translate", help=text, description=TRANSLATE_HELP)
+    translate.set_defaults(run=run_translate)
+    add_folder(translate)
+    translate.add_argument("sentences", nargs="*", metavar="SENTENCE")
+    add_beam(translate)
+    add_place(translate)
+
+
+TRAIN_HELP = (
+    "Train, and write into the folder --out: model.safetensors, config.json, "
+    "metrics.json (how it was made, and its scores) and curves.png. A run that was "
+    "stopped goes on with --resume and the same options. Several GPUs: "
+    "torchrun --nproc-per-node 2 -m workbench train …"
+)
+EVALUATE_HELP = "Print the scores of a trained model; nothing is written."
+TRANSLATE_HELP = (
+    "Print the translation of each sentence on a line of its own; without sentences, "
+    "of each line of the standard input."
+)
+
+
+def add_folder(command: argparse.ArgumentParser) -> None:
+    """Describe the folder of a trained model."""
+    command.add_argument(
+        "folder", type=Path, metavar="DIR", help="the folder that train wrote"
+    )
+
+
+def add_data_folder(command: argparse.ArgumentParser) -> None:
+    """Describe where data are."""
+    command.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder with the data set's files; default: download them once",
+    )
+
+
+def add_place(command: argparse.ArgumentParser) -> None:
+    """Describe where to compute, and with whose parts."""
+    command.add_argument(
+        "--device", default="auto", help="auto (CUDA, then MPS, then cpu) or a name"
+    )
+    command.add_argument(
+        "--parts",
+        type=Path,
+        metavar="DIR",
+        help="folder with your own transformer/, as assemble makes it",
+    )
+
+
+def add_beam(command: argparse.ArgumentParser) -> None:
+    """Describe the search for a translation."""
+    command.add_argument(
+        "--beam", type=positive, metavar="N", help="hypotheses kept; 1 is greedy"
+    )
+    command.add_argument(
+        "--alpha", type=float, default=0.6, help="length penalty of the beam (0.6)"
+    )
+
+
+def positive(text: str) -> int:
+    """Read a whole number above 0."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+    return number
+
+
+def add_train_translator(kinds: argparse._SubParsersAction) -> None:
+    """Describe ``train translator``."""
+    command = kinds.add_parser(
+        "translator", help="an encoder-decoder", description=TRAIN_HELP
+    )
+    command.set_defaults(run=run_train_translator)
+    names = "phrasebook (the default), multi30k, text:FILE.tsv or text:FILE,FILE"
+    add_training(command, "phrasebook", names, "tokens, padding included")
+    command.add_argument("--source", default="en", metavar="LANGUAGE", help="(en)")
+    command.add_argument("--target", default="de", metavar="LANGUAGE", help="(de)")
+    command.add_argument(
+        "--form",
+        choices=["raw", "lowercased"],
+        default="raw",
+        help="multi30k's text as it is, or its lowercased and tokenised files",
+    )
+    command.add_argument("--vocab-size", type=positive, metavar="N")
+    command.add_argument(
+        "--norm", choices=["pre", "post"], help="layer norm before or after"
+    )
+    add_beam(command)
+
+
+def add_train_vision(kinds: argparse._SubParsersAction) -> None:
+    """Describe ``train vit``."""
+    command = kinds.add_parser(
+        "vit", help="a Vision Transformer", description=TRAIN_HELP
+    )
+    command.set_defaults(run=run_train_vision)
+    names = "digits (the default), cifar10 or images:FOLDER, a folder in it per class"
+    add_training(command, "digits", names, "images")
+    command.add_argument("--patch-size", type=positive, metavar="PIXELS")
+    command.add_argument("--pooling", choices=["class", "mean"])
+
+
+def add_training(
+    command: argparse.ArgumentParser, default: str, names: str, unit: str
+) -> None:
+    """Describe what both kinds of training have in common."""
+    command.add_argument("--data", default=default, metavar="NAME", help=names)
+    add_data_folder(command)
+    command.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="where to write"
+    )
+    command.add_argument("--resume", action="store_true", help="go on where it stopped")
+    add_place(command)
+    length = command.add_argument_group("how long")
+    length.add_argument("--epochs", type=positive, metavar="N")
+    length.add_argument("--steps", type=positive, metavar="N", help="instead of epochs")
+    length.add_argument(
+        "--minutes",
+        type=float,
+        help="at most about so long; the learning rate's schedule is fitted into it",
+    )
+    fast = command.add_argument_group("how fast")
+    fast.add_argument("--batch", type=positive, metavar="N", help=f"{unit}, in a step")
+    fast.add_argument(
+        "--attention",
+        choices=["written", "fused"],
+        help="as chapter 4 writes it, or by PyTorch's one kernel (the same numbers)",
+    )
+    fast.add_argument("--compile", action="store_true", help="use torch.compile")
+    fast.add_argument(
+        "--precision",
+        choices=["auto", *PRECISIONS],
+        default="auto",
+        help="auto: bfloat16 on CUDA, float32 elsewhere",
+    )
+    how = command.add_argument_group("what to change (default: the data set's preset)")
+    how.add_argument("--seed", type=int, default=0)
+    how.add_argument("--rate", type=float, help="the largest learning rate")
+    how.add_argument("--warmup", type=positive, metavar="STEPS")
+    how.add_argument("--schedule", choices=SCHEDULES)
+    how.add_argument("--smoothing", type=float, help="of the labels, from 0 to 1")
+    how.add_argument("--average", choices=["none", "ema", "last-k"])
+    how.add_argument("--dropout", type=float)
+    for name in ("layers", "heads", "d-model", "d-ff"):
+        how.add_argument(f"--{name}", type=positive, metavar="N")
+
+
+# --- From options to configurations ---------------------------------------------------
+
+
+def changed(preset: Any, arguments: argparse.Namespace, **names: str) -> Any:
+    """Return a preset with the options that were given; names: field=option."""
+    given = {}
+    for field, option in names.items():
+        value = getattr(arguments, option, None)
+        if value is not None:
+            given[field] = value
+    return replace(preset, **given)
+
+
+def shaped(preset: Any, arguments: argparse.Namespace, **names: str) -> Any:
+    """Return a preset with the options about the model's shape."""
+    shape = {name: name for name in ("dropout", "layers", "heads", "d_model", "d_ff")}
+    return changed(preset, arguments, **shape, **names)
+
+
+def training_config(
+    preset: TrainingConfig, arguments: argparse.Namespace, device: torch.device
+) -> TrainingConfig:
+    """Return a preset's training with the options that were given."""
+    names = ("epochs", "steps", "minutes", "warmup", "schedule", "smoothing")
+    names += ("average", "seed", "attention")
+    precision = arguments.precision
+    if precision == "auto":
+        precision = "bfloat16" if device.type == "cuda" else "float32"
+    preset = replace(preset, precision=precision, compile=arguments.compile)
+    if arguments.schedule == "noam":
+        width = arguments.d_model or 128
+        preset = replace(preset, d_model=width)
+    own = {name: name for name in names}
+    return changed(preset, arguments, peak_rate="rate", **own)
+
+
+def preset_for(table: dict[str, Any], data: str) -> Any:
+    """Return the preset of a data set, by the part of its name before a colon.
+
+    Raises:
+        WorkbenchError: there is no such data set.
+    """
+    kind = data.partition(":")[0]
+    if kind not in table:
+        names = ", ".join(table)
+        raise WorkbenchError(f"unknown data {data!r}: use one of {names}, see --help")
+    return table[kind]
+
+
+def prepare_folder(out: Path, resume: bool) -> None:
+    """Make the folder; keep an unfinished run from being overwritten.
+
+    Raises:
+        WorkbenchError: it cannot be made, or holds a checkpoint and resume is not set.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WorkbenchError(f"{out} cannot be made ({error.strerror})") from error
+    path = out / CHECKPOINT
+    if path.exists() and not resume:
+        raise WorkbenchError(
+            f"{path} is of a run that did not end: go on with --resume, or delete it "
+            "to begin anew"
+        )
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model after training, and what is to be known about it."""
+
+    model: nn.Module
+    config: models.Config
+    training: TrainingConfig
+    history: dict[str, list]
+    device: torch.device
+
+
+def finish(
+    task: str,
+    arguments: argparse.Namespace,
+    trained: Trained,
+    data: dict[str, Any],
+    scores: dict[str, float],
+    **more: Any,
+) -> None:
+    """Write the curves and the record, print the scores, drop the checkpoint."""
+    out = arguments.out
+    drawn = {k: v for k, v in trained.history.items() if k not in NO_CURVES}
+    curves.draw(drawn, out / CURVES_FILE)
+    record = records.make_record(
+        task,
+        data,
+        seed=trained.training.seed,
+        device=trained.device,
+        parameters=models.parameters(trained.model),
+        history=trained.history,
+        scores={data["test"]: scores},
+        processes=world()[1],
+        model=asdict(trained.config),
+        training=asdict(trained.training),
+        history_of_training=drawn,
+        **more,
+    )
+    records.write(out / records.FILE, record)
+    (out / CHECKPOINT).unlink(missing_ok=True)
+    print(f"{task} with {record['parameters']:,} parameters in {out}")
+    print(f"trained for {trained.history['train_seconds'][0]:.1f} s on ", end="")
+    print(record["device"])
+    for name, value in scores.items():
+        print(f"{name:28} {value:.2f}")
+
+
+# --- The translator -------------------------------------------------------------------
+
+
+def run_train_translator(arguments: argparse.Namespace) -> int:
+    """Train a translator."""
+    with processes(choose_device(arguments.device)) as device:
+        train_translator(arguments, device)
+    return 0
+
+
+def train_translator(arguments: argparse.Namespace, device: torch.device) -> None:
+    """Train a translator on a device, score it, and write its folder."""
+    preset = preset_for(presets.TRANSLATORS, arguments.data)
+    preset = shaped(preset, arguments, vocab_size="vocab_size", tokens="batch")
+    if arguments.norm:
+        preset = replace(preset, norm_first=arguments.norm == "pre")
+    training = training_config(preset.training, arguments, device)
+    out, languages = arguments.out, (arguments.source, arguments.target)
+    prepare_folder(out, arguments.resume)
+    corpus = load_corpus(arguments.data, arguments.data_dir, *languages, arguments.form)
+    tokenizer = tokenizer_of(corpus, preset.vocab_size, out, arguments.resume)
+    parts = models.load_parts(arguments.parts)
+    config = models.TranslatorConfig(
+        vocab_size=len(tokenizer),
+        d_model=preset.d_model,
+        heads=preset.heads,
+        layers=preset.layers,
+        d_ff=preset.d_ff,
+        dropout=preset.dropout,
+        norm_first=preset.norm_first,
+        source=languages[0],
+        target=languages[1],
+    )
+    torch.manual_seed(training.seed)
+    model = models.build(config, parts)
+    pairs = pair_batches(corpus.train, tokenizer, preset.tokens, device, training.seed)
+    held = pair_batches(corpus.validation, tokenizer, preset.tokens, device, 0)
+    loss_of = translation_loss(parts, training.smoothing)
+    with models.use_attention(training.attention, parts):
+        history = fit(
+            model,
+            loss_of,
+            pairs,
+            lambda model: {"loss": mean_loss(model, held, parts)},
+            training,
+            out,
+            device,
+            resume=arguments.resume,
+            weight_of=count_words,
+        )
+    if world()[0] > 0:
+        return
+    models.save(out, model, config)  # whatever becomes of the scores
+    beam = arguments.beam or preset.beam
+    scores, signatures = score_translator(
+        model, config, tokenizer, corpus, arguments, device, parts, beam
+    )
+    data = {"name": arguments.data, "form": arguments.form}
+    data |= {"source": languages[0], "target": languages[1]}
+    data["test"] = test_name(arguments.data)
+    trained = Trained(model, config, training, history, device)
+    search = {"beam": beam, "alpha": arguments.alpha}
+    finish(
+        "translator",
+        arguments,
+        trained,
+        data,
+        scores,
+        signatures=signatures,
+        decoding=search,
+        batch=preset.tokens,
+    )
+
+
+def test_name(data: str) -> str:
+    """Name the test set for a record."""
+    return "test_2016_flickr" if data == "multi30k" else "test"
+
+
+def tokenizer_of(corpus: Corpus, vocab_size: int, out: Path, resume: bool) -> Tokenizer:
+    """Train the tokenizer on both languages and keep it; to resume, take that one."""
+    path = out / TOKENIZER_FILE
+    if resume:
+        return Tokenizer.load(path)
+    texts = [text for pair in corpus.train for text in pair]
+    tokenizer = Tokenizer.train(texts, vocab_size)
+    if world()[0] == 0:
+        tokenizer.save(path)
+    return tokenizer
+
+
+def pair_batches(
+    pairs: list[tuple[str, str]],
+    tokenizer: Tokenizer,
+    tokens: int,
+    device: torch.device,
+    seed: int,
+) -> PairBatches:
+    """Put a split on the device."""
+    sources = tokenizer.encode_all(source for source, _ in pairs)
+    targets = tokenizer.encode_all(target for _, target in pairs)
+    return PairBatches(sources, targets, tokens, device, seed)
+
+
+def translation_loss(
+    parts: models.Parts, smoothing: float
+) -> Callable[[nn.Module, tuple], torch.Tensor]:
+    """Return chapter 7's loss of a batch."""
+    sequence_loss = parts.sequence_loss
+
+    def loss_of(model: nn.Module, batch: tuple) -> torch.Tensor:
+        source, inputs, labels = batch
+        logits = model(source, inputs)  # (B, T, V)
+        return sequence_loss(logits, labels, Tokenizer.PAD, smoothing)
+
+    return loss_of
+
+
+def count_words(batch: tuple) -> torch.Tensor:
+    """Count the labels that are scored, shape ()."""
+    return (batch[2] != Tokenizer.PAD).sum()
+
+
+def mean_loss(model: nn.Module, batches: PairBatches, parts: models.Parts) -> float:
+    """Return the mean over all words of the loss without smoothing, in nats."""
+    loss_of, total, words = translation_loss(parts, 0.0), 0.0, 0
+    for batch in batches.epoch(0):
+        count = count_words(batch)
+        total, words = total + loss_of(model, batch) * count, words + count
+    return float(total / words)
+
+
+def score_translator(
+    model: nn.Module,
+    config: models.TranslatorConfig,
+    tokenizer: Tokenizer,
+    corpus: Corpus,
+    arguments: argparse.Namespace,
+    device: torch.device,
+    parts: models.Parts,
+    beam: int,
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Translate the test split; return its scores, and how BLEU was counted."""
+    sources, references = (list(side) for side in zip(*corpus.test, strict=True))
+    found = translate_all(
+        model,
+        config,
+        tokenizer,
+        sources,
+        device,
+        parts,
+        beam,
+        arguments.alpha,
+        shorten=True,
+    )
+    scores = metrics.bleu_scores(
+        found, references, config.target, arguments.form or "raw"
+    )
+    signatures = scores.pop("signatures")
+    scores["exact_match"] = metrics.exact_match(found, references)
+    return scores, signatures
+
+
+def translate_all(
+    model: nn.Module,
+    config: models.TranslatorConfig,
+    tokenizer: Tokenizer,
+    sentences: list[str],
+    device: torch.device,
+    parts: models.Parts,
+    beam: int = 1,
+    alpha: float = 0.6,
+    shorten: bool = False,
+) -> list[str]:
+    """Translate sentences, those of a similar length together.
+
+    Args:
+        model: on the device.
+        config: of the model.
+        tokenizer: of the model.
+        sentences: N texts; an empty one has an empty translation.
+        device: where to compute.
+        parts: what the model is made of.
+        beam: hypotheses kept.
+        alpha: length penalty.
+        shorten: cut what is too long for the model, instead of refusing it.
+
+    Returns:
+        N translations, in order.
+
+    Raises:
+        WorkbenchError: a sentence is too long.
+    """
+    ids = tokenizer.encode_all(sentence.strip() for sentence in sentences)
+    most = config.max_length
+    for number, each in enumerate(ids):
+        if len(each) > most and not shorten:
+            raise WorkbenchError(
+                f"sentence {number + 1} has {len(each)} tokens, and this model reads "
+                f"{most}: divide it"
+            )
+    ids = [each[:most] for each in ids]
+    order = sorted(
+        (n for n in range(len(ids)) if sentences[n].strip()), key=lambda n: len(ids[n])
+    )
+    found = [""] * len(ids)
+    for first in range(0, len(order), SENTENCES):
+        chosen = order[first : first + SENTENCES]
+        width = max(len(ids[n]) for n in chosen)
+        rows = [ids[n] + [Tokenizer.PAD] * (width - len(ids[n])) for n in chosen]
+        source = torch.tensor(rows, device=device)
+        longest = min(most, 2 * width + 16)
+        written = translate_batch(
+            model,
+            source,
+            Tokenizer.SOS,
+            Tokenizer.EOS,
+            longest,
+            beam,
+            alpha,
+            parts=parts,
+        )
+        for n, translation in zip(chosen, written, strict=True):
+            found[n] = tokenizer.decode(translation)
+    return found
+
+
+def load_translator(
+    arguments: argparse.Namespace, device: torch.device
+) -> tuple[nn.Module, models.TranslatorConfig, Tokenizer, models.Parts]:
+    """Load a trained translator.
+
+    Raises:
+        WorkbenchError: the folder holds none.
+    """
+    parts = models.load_parts(arguments.parts)
+    model, config = models.load(arguments.folder, parts)
+    if models.kind_of(config) != "translator":
+        raise WorkbenchError(f"{arguments.folder} holds a vit and no translator")
+    tokenizer = Tokenizer.load(arguments.folder / TOKENIZER_FILE)
+    if len(tokenizer) != config.vocab_size:
+        raise WorkbenchError(
+            f"{arguments.folder / TOKENIZER_FILE} has {len(tokenizer)} tokens, but the "
+            f"model {config.vocab_size}: they are of different runs"
+        )
+    return model.to(device), config, tokenizer, parts
+
+
+def run_translate(arguments: argparse.Namespace) -> int:
+    """Translate the sentences of the command line, or of the standard input."""
+    device = choose_device(arguments.device)
+    model, config, tokenizer, parts = load_translator(arguments, device)
+    sentences = arguments.sentences or sys.stdin.read().splitlines()
+    beam = arguments.beam or 5
+    for translation in translate_all(
+        model, config, tokenizer, sentences, device, parts, beam, arguments.alpha
+    ):
+        print(translation)
+    return 0
+
+
+# --- The Vision Transformer -----------------------------------------------------------
+
+
+def run_train_vision(arguments: argparse.Namespace) -> int:
+    """Train a Vision Transformer."""
+    with processes(choose_device(arguments.device)) as device:
+        train_vision(arguments, device)
+    return 0
+
+
+def train_vision(arguments: argparse.Namespace, device: torch.device) -> None:
+    """Train a Vision Transformer on a device, score it, and write its folder."""
+    preset = preset_for(presets.VISION, arguments.data)
+    preset = shaped(
+        preset, arguments, patch_size="patch_size", pooling="pooling", batch="batch"
+    )
+    training = training_config(preset.training, arguments, device)
+    prepare_folder(arguments.out, arguments.resume)
+    data = load_images(arguments.data, arguments.data_dir, preset.held_out)
+    parts = models.load_parts(arguments.parts)
+    config = vision_config(data, preset)
+    torch.manual_seed(training.seed)
+    model = models.build(config, parts)
+    batches = ImageBatches.of(
+        data,
+        "train",
+        preset.batch,
+        device,
+        training.seed,
+        preset.augmentation,
+        parts=parts.vision_transformer,
+    )
+    held = ImageBatches.of(data, "validation", TEST_IMAGES, device)
+    with models.use_attention(training.attention, parts):
+        history = fit(
+            model,
+            image_loss(training.smoothing),
+            batches,
+            lambda model: {"accuracy": accuracy_of(model, held)},
+            training,
+            arguments.out,
+            device,
+            resume=arguments.resume,
+        )
+    if world()[0] > 0:
+        return
+    models.save(arguments.out, model, config)  # whatever becomes of the scores
+    scores = score_vision(model, data, device)
+    about = {"name": data.name, "copy": data.copy, "test": "test"}
+    trained = Trained(model, config, training, history, device)
+    finish(
+        "vit",
+        arguments,
+        trained,
+        about,
+        scores,
+        batch=preset.batch,
+        augmentation=asdict(preset.augmentation),
+        classes=list(data.classes),
+    )
+
+
+def vision_config(data: ImageData, preset: presets.VisionPreset) -> models.VisionConfig:
+    """Shape a model for images."""
+    channels, height, width = data.shape
+    return models.VisionConfig(
+        image_size=height if height == width else (height, width),
+        patch_size=preset.patch_size,
+        channels=channels,
+        classes=len(data.classes),
+        d_model=preset.d_model,
+        heads=preset.heads,
+        layers=preset.layers,
+        d_ff=preset.d_ff,
+        dropout=preset.dropout,
+        pooling=preset.pooling,
+    )
+
+
+def image_loss(smoothing: float) -> Callable[[nn.Module, tuple], torch.Tensor]:
+    """Return the cross-entropy of a batch; labels are classes or shares of them."""
+
+    def loss_of(model: nn.Module, batch: tuple) -> torch.Tensor:
+        images, labels = batch
+        return F.cross_entropy(model(images), labels, label_smoothing=smoothing)
+
+    return loss_of
+
+
+def accuracy_of(model: nn.Module, batches: ImageBatches) -> float:
+    """Return the share of images that are classified rightly, from 0 to 1."""
+    return image_metrics.accuracy(*image_metrics.predict(model, batches.epoch(0)))
+
+
+def score_vision(
+    model: nn.Module, data: ImageData, device: torch.device
+) -> dict[str, float]:
+    """Classify the test images; the accuracy is in percent."""
+    batches = ImageBatches.of(data, "test", TEST_IMAGES, device)
+    return {"accuracy": 100 * accuracy_of(model, batches)}
+
+
+# --- Scores of what was trained -------------------------------------------------------
+
+
+def run_evaluate(arguments: argparse.Namespace) -> int:
+    """Print the scores of a trained model."""
+    device = choose_device(arguments.device)
+    evaluate = {"translator": evaluate_translator, "vit": evaluate_vision}
+    scores = evaluate[arguments.task](arguments, device)
+    for name, value in scores.items():
+        print(f"{name:28} {value:.2f}")
+    return 0
+
+
+def evaluate_translator(
+    arguments: argparse.Namespace, device: torch.device
+) -> dict[str, float]:
+    """Score a translator on the test split of its data, or of other data."""
+    model, config, tokenizer, parts = load_translator(arguments, device)
+    if arguments.data is None:
+        trained_on = records.read(arguments.folder / records.FILE)["data"]
+        arguments.data = trained_on["name"]
+        arguments.form = arguments.form or trained_on["form"]
+    form = arguments.form or "raw"
+    corpus = load_corpus(
+        arguments.data, arguments.data_dir, config.source, config.target, form
+    )
+    scores, _ = score_translator(
+        model, config, tokenizer, corpus, arguments, device, parts, arguments.beam or 5
+    )
+    return scores
+
+
+def evaluate_vision(
+    arguments: argparse.Namespace, device: torch.device
+) -> dict[str, float]:
+    """Score a Vision Transformer on the test images of its data, or of other data."""
+    model, config = models.load(arguments.folder, models.load_parts(arguments.parts))
+    if models.kind_of(config) != "vit":
+        raise WorkbenchError(f"{arguments.folder} holds a translator and no vit")
+    if arguments.data is None:
+        record = records.read(arguments.folder / records.FILE)
+        arguments.data = record["data"]["name"]
+    preset = preset_for(presets.VISION, arguments.data)  # the same mean and spread
+    data = load_images(arguments.data, arguments.data_dir, preset.held_out)
+    sides = (config.channels, *config.sides)
+    if data.shape != sides or len(data.classes) != config.classes:
+        raise WorkbenchError(
+            f"the model is for {config.classes} classes of images {sides}, but "
+            f"{arguments.data} has {len(data.classes)} of {data.shape}"
+        )
+    return score_vision(model.to(device), data, device)

@@ -1,0 +1,162 @@
+"""What is trained, and how, unless an option says otherwise: one preset a data set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.augmentation import Augmentation
+from workbench.training import TrainingConfig
+
+
+@dataclass(frozen=True)
+class TranslatorPreset:
+    """The shape of a translator, its vocabulary, and its training."""
+
+    vocab_size: int
+    layers: int
+    training: TrainingConfig
+    d_model: int = 128
+    heads: int = 4
+    d_ff: int = 256
+    dropout: float = 0.3
+    norm_first: bool = True
+    tokens: int = 4096  # in a batch, of the longer side, padding included
+    beam: int = 5
+
+
+@dataclass(frozen=True)
+class VisionPreset:
+    """The shape of a Vision Transformer, its images' changes, and its training."""
+
+    patch_size: int
+    d_model: int
+    heads: int
+    layers: int
+    d_ff: int
+    batch: int  # images
+    augmentation: Augmentation
+    training: TrainingConfig
+    dropout: float = 0.0
+    pooling: str = "class"
+    held_out: float = 0.1  # share of the training images for the validation curve
+
+
+TRANSLATORS = {
+    # at most three minutes on two CPU cores
+    "phrasebook": TranslatorPreset(
+        vocab_size=1000,
+        layers=2,
+        d_model=64,
+        dropout=0.05,
+        tokens=768,
+        beam=1,
+        training=TrainingConfig(
+            epochs=10,
+            peak_rate=4e-3,
+            warmup=200,
+            schedule="one-cycle",
+            smoothing=0.1,
+            average="ema",
+            ema_decay=0.99,
+        ),
+    ),
+    # the size of Wu et al. 2021, Transformer-Tiny: 10 000 merges, 4 + 4 layers
+    "multi30k": TranslatorPreset(
+        vocab_size=10_000,
+        layers=4,
+        training=TrainingConfig(
+            epochs=60,
+            peak_rate=5e-3,
+            warmup=1000,
+            schedule="inverse-sqrt",
+            smoothing=0.1,
+            average="last-k",
+            last=10,
+        ),
+    ),
+    "text": TranslatorPreset(
+        vocab_size=8000,
+        layers=4,
+        training=TrainingConfig(
+            epochs=30, peak_rate=2e-3, warmup=500, smoothing=0.1, average="ema"
+        ),
+    ),
+}
+
+VISION = {
+    # at most two minutes on two CPU cores
+    "digits": VisionPreset(
+        patch_size=4,
+        d_model=64,
+        heads=4,
+        layers=3,
+        d_ff=256,
+        batch=64,
+        pooling="mean",
+        augmentation=Augmentation(rotate=12, scale=0.1, shear=0.1, shift=0.8),
+        training=TrainingConfig(
+            epochs=60,
+            peak_rate=3e-3,
+            warmup=120,
+            betas=(0.9, 0.98),
+            eps=1e-8,
+            weight_decay=0.05,
+            smoothing=0.1,
+            average="ema",
+            ema_decay=0.99,
+            validate_every=10,
+        ),
+    ),
+    # the size of Lee et al. 2021: 2.7 million parameters
+    "cifar10": VisionPreset(
+        patch_size=4,
+        d_model=192,
+        heads=12,
+        layers=9,
+        d_ff=384,
+        batch=512,
+        held_out=0.02,
+        augmentation=Augmentation(
+            pad=4,
+            flip=0.5,
+            operations=2,
+            magnitude=0.5,
+            erase=0.25,
+            mixup=0.8,
+            cutmix=1.0,
+            mix=0.5,
+        ),
+        training=TrainingConfig(
+            epochs=200,
+            peak_rate=1e-3,
+            warmup=1000,
+            betas=(0.9, 0.99),
+            eps=1e-8,
+            weight_decay=0.05,
+            smoothing=0.1,
+            average="ema",
+            ema_decay=0.999,
+            validate_every=5,
+        ),
+    ),
+    "images": VisionPreset(
+        patch_size=8,
+        d_model=128,
+        heads=4,
+        layers=6,
+        d_ff=256,
+        batch=64,
+        dropout=0.1,
+        augmentation=Augmentation(pad=4, flip=0.5, operations=1),
+        training=TrainingConfig(
+            epochs=50,
+            warmup=200,
+            betas=(0.9, 0.99),
+            eps=1e-8,
+            weight_decay=0.05,
+            smoothing=0.1,
+            average="ema",
+            ema_decay=0.99,
+        ),
+    ),
+}

@@ -1,0 +1,285 @@
+"""Sentence pairs to learn from: the phrasebook, Multi30k, or one's own."""
+
+import gzip
+import hashlib
+import random
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pooch
+
+from workbench import phrasebook
+from workbench.errors import WorkbenchError
+
+Pair = tuple[str, str]  # source, target
+
+LANGUAGES = ("en", "de")
+CACHE = "transformers-by-hand"
+
+# Multi30k (Elliott et al. 2016), CC BY-NC-SA. The sums are those of the text itself, so
+# that a file may be packed or not.
+REPOSITORY = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1"
+SPLITS = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
+FORMS = {"raw": "raw/{}.{}.gz", "lowercased": "tok/{}.lc.norm.tok.{}"}
+SUMS = {
+    "train.en": "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6",
+    "train.de": "2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72",
+    "val.en": "1f2a23d992769b5b3d209b0a10dd0b77c08cceb1f20dfb97ed0aafa49d107227",
+    "val.de": "660e09eb7e1da2f856ea13ee5ad3cf6d36b3d5b0b733c857e94c5747a3dfc660",
+    "test_2016_flickr.en": (
+        "399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182"
+    ),
+    "test_2016_flickr.de": (
+        "4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16"
+    ),
+    "train.lc.norm.tok.en": (
+        "08925f8e0572bcd5a006702fc5fe20e2d77c6917d4eebd576fc20de6693c2119"
+    ),
+    "train.lc.norm.tok.de": (
+        "cb5a23529b65ec2061f1dc446192a9c37382b63cc75f81a0be59d34894b3a505"
+    ),
+    "val.lc.norm.tok.en": (
+        "46573ce391ae227f1c72f873392436a20ef18e0a6d518098cfbd70b77c8572ec"
+    ),
+    "val.lc.norm.tok.de": (
+        "97232bd273eceb7207f689527386a97e4be2616b18ada47576bdaf96c8ae1f00"
+    ),
+    "test_2016_flickr.lc.norm.tok.en": (
+        "5b7f32627cf99eced828311b955dae9800bb52bc8b91cf8b6526829e605b29d2"
+    ),
+    "test_2016_flickr.lc.norm.tok.de": (
+        "c6a33d39d48f9f510de147651316cd9d918e09ad0219df734a2f16b6baccacc4"
+    ),
+}
+# What the raw files, packed, must be for pooch to keep them.
+PACKED_SUMS = {
+    "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
+    "train.de.gz": "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
+    "val.en.gz": "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
+    "val.de.gz": "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
+    "test_2016_flickr.en.gz": (
+        "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9"
+    ),
+    "test_2016_flickr.de.gz": (
+        "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Sentence pairs (source, target) in three splits."""
+
+    name: str
+    train: list[Pair]
+    validation: list[Pair]
+    test: list[Pair]
+
+
+def load_corpus(
+    name: str,
+    data_dir: Path | None = None,
+    source: str = "en",
+    target: str = "de",
+    form: str = "raw",
+) -> Corpus:
+    """Load sentence pairs.
+
+    Args:
+        name: "phrasebook"; "multi30k", whose test split is test_2016_flickr; or
+            "text:PATH", one's own pairs, a tab between source and target on each line,
+            or "text:SOURCE_FILE,TARGET_FILE".
+        data_dir: a folder that holds Multi30k's files; None: they are downloaded once.
+        source: the language to translate from, en or de; one's own pairs are read in
+            the order that they stand in.
+        target: the other one.
+        form: for multi30k, "raw" or "lowercased" (normalised and tokenised, too).
+
+    Raises:
+        WorkbenchError: on an unknown name or language, and on a file that is missing,
+            damaged, empty, or not made of pairs.
+    """
+    if form not in FORMS:
+        raise WorkbenchError(f"form {form!r} is unknown: take {' or '.join(FORMS)}")
+    if form != "raw" and name != "multi30k":
+        raise WorkbenchError(f"only multi30k has the form {form!r}: take raw")
+    if name.startswith("text:"):
+        return Corpus(name, *divide(own_pairs(name.removeprefix("text:"))))
+    if name not in ("phrasebook", "multi30k"):
+        raise WorkbenchError(
+            f"corpus {name!r} is unknown: take phrasebook, multi30k, text:FILE.tsv or "
+            "text:SOURCE_FILE,TARGET_FILE"
+        )
+    if sorted((source, target)) != sorted(LANGUAGES):
+        raise WorkbenchError(
+            f"{name} translates en to de or de to en, not {source} to {target}"
+        )
+    if name == "multi30k":
+        return Corpus(name, *multi30k(data_dir, source, target, form))
+    splits = phrasebook.generate()
+    if source == "de":
+        splits = [[(german, english) for english, german in each] for each in splits]
+    return Corpus(name, *splits)
+
+
+# --- Multi30k
+
+
+def multi30k(
+    data_dir: Path | None, source: str, target: str, form: str
+) -> list[list[Pair]]:
+    """Read the three splits."""
+    splits = []
+    for stem in SPLITS.values():
+        sides = []
+        for language in (source, target):
+            name = Path(FORMS[form].format(stem, language)).name.removesuffix(".gz")
+            sides.append(multi30k_file(name, data_dir, form))
+        splits.append(zip_sides(*sides))
+    return splits
+
+
+def multi30k_file(name: str, data_dir: Path | None, form: str) -> tuple[Path, str]:
+    """Find a file, check it against the published one, and return its text."""
+    path = fetch(name, form) if data_dir is None else find(name, Path(data_dir))
+    content = unpack(path)
+    if hashlib.sha256(content).hexdigest() != SUMS[name]:
+        raise WorkbenchError(
+            f"{path} is not Multi30k's published {name} (its SHA-256 differs): delete "
+            "it and fetch it again; sentences of your own are read with text:PATH"
+        )
+    return path, content.decode("utf-8")
+
+
+def find(name: str, data_dir: Path) -> Path:
+    """Find a file in a folder, packed or not."""
+    for path in (data_dir / f"{name}.gz", data_dir / name):
+        if path.is_file():
+            return path
+    raise WorkbenchError(
+        f"{data_dir} has no {name}.gz: put Multi30k's files there by their own names "
+        "(from the repository multi30k/dataset, folder data/task1), or leave out the "
+        "folder to have them downloaded"
+    )
+
+
+def fetch(name: str, form: str) -> Path:
+    """Download a file into the user's cache, unless a good one is there."""
+    folder = FORMS[form].split("/")[0]
+    remote = f"{name}.gz" if form == "raw" else name
+    url = f"{REPOSITORY}/{folder}/{remote}"
+    known = PACKED_SUMS[remote] if form == "raw" else SUMS[name]
+    try:
+        found = pooch.retrieve(
+            url, f"sha256:{known}", fname=remote, path=pooch.os_cache(CACHE)
+        )
+    # ValueError: a wrong checksum; OSError: no network, no such page, no room
+    except (OSError, ValueError) as error:
+        raise WorkbenchError(
+            f"{url} could not be downloaded ({error}): try again, or fetch Multi30k's "
+            "files by hand and name their folder with --data-dir"
+        ) from error
+    return Path(found)
+
+
+def unpack(path: Path) -> bytes:
+    """Read a file, and unpack it if its name ends in .gz."""
+    try:
+        content = path.read_bytes()
+        return gzip.decompress(content) if path.suffix == ".gz" else content
+    except (OSError, EOFError, zlib.error) as error:
+        raise WorkbenchError(
+            f"{path} cannot be read ({error}): it is damaged or cut short; delete it "
+            "and fetch it again"
+        ) from error
+
+
+# --- One's own sentences
+
+
+def own_pairs(where: str) -> list[Pair]:
+    """Read one file with tabs, or two files separated by a comma."""
+    if Path(where).is_file() or "," not in where:
+        return tabbed_pairs(Path(where))
+    names = where.split(",")
+    if len(names) != 2:
+        raise WorkbenchError(f"{where!r} names {len(names)} files: name one or two")
+    return zip_sides(*((Path(name), read_text(Path(name))) for name in names))
+
+
+def read_text(path: Path) -> str:
+    """Read a text file in UTF-8, packed by gzip or not."""
+    if not path.is_file():
+        raise WorkbenchError(f"{path} is not a file: check the name after text:")
+    try:
+        return unpack(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise WorkbenchError(
+            f"{path} is not UTF-8 ({error}): save it in that encoding"
+        ) from error
+
+
+def lines_of(path: Path, text: str) -> list[str]:
+    """Split a text into its lines, and refuse an empty one."""
+    lines = text.split("\n")  # not splitlines: U+2028 inside a sentence ends no line
+    if lines[-1] == "":
+        lines.pop()
+    if not lines:
+        raise WorkbenchError(f"{path} is empty: write a sentence on each line")
+    lines = [line.removesuffix("\r") for line in lines]
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            raise WorkbenchError(
+                f"{path}, line {number} is empty: write a sentence there, or take the "
+                "line out, in the other language, too"
+            )
+    return lines
+
+
+def zip_sides(source: tuple[Path, str], target: tuple[Path, str]) -> list[Pair]:
+    """Pair the lines of two files, each given as its path and its text."""
+    sources, targets = lines_of(*source), lines_of(*target)
+    if len(sources) != len(targets):
+        raise WorkbenchError(
+            f"{source[0]} has {len(sources)} lines but {target[0]} has {len(targets)}: "
+            "line 1 of one must be the translation of line 1 of the other, and so on"
+        )
+    return list(zip(sources, targets, strict=True))
+
+
+def tabbed_pairs(path: Path) -> list[Pair]:
+    """Read a file with a tab between source and target on each line."""
+    pairs = []
+    for number, line in enumerate(lines_of(path, read_text(path)), start=1):
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) != 2 or not all(cells):
+            raise WorkbenchError(
+                f"{path}, line {number}: expected a sentence, a tab and its "
+                f"translation, found {len([c for c in cells if c])} sentences"
+            )
+        pairs.append(tuple(cells))
+    return pairs
+
+
+def divide(pairs: list[Pair]) -> tuple[list[Pair], list[Pair], list[Pair]]:
+    """Divide one's own pairs: a twentieth to validate, a twentieth to test.
+
+    Pairs with the same source stay together, so that nothing is tested that was
+    trained on; the same pairs are always divided in the same way.
+    """
+    sources = sorted({source for source, _ in pairs})
+    if len(sources) < 3:
+        raise WorkbenchError(
+            f"{len(sources)} different sentences are too few: at least 3 are needed, "
+            "to train, to validate and to test"
+        )
+    random.Random(0).shuffle(sources)
+    share = max(1, len(sources) // 20)
+    validation, test = set(sources[:share]), set(sources[share : 2 * share])
+    held_out = validation | test
+    return (
+        [pair for pair in pairs if pair[0] not in held_out],
+        [pair for pair in pairs if pair[0] in validation],
+        [pair for pair in pairs if pair[0] in test],
+    )
