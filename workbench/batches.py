@@ -4,13 +4,12 @@ A pair is put in a narrow one of a few fixed widths that hold it, and every batc
 width has the same shape, so that what is compiled for a shape is used again and again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch.nn import functional
 
-from transformer.decoder import shift_right
 from workbench.errors import WorkbenchError
 from workbench.tokenizer import Tokenizer
 
@@ -46,6 +45,7 @@ class PairBatches:
         seed: int = 0,
         lengths: Sequence[int] = LENGTHS,
         drop_last: bool = False,
+        shift_right: Callable | None = None,
     ):
         """Put every pair on the device, in the bucket of its width.
 
@@ -57,17 +57,21 @@ class PairBatches:
             seed: of the order.
             lengths: the widths that a batch may have.
             drop_last: leave out what does not fill a batch.
+            shift_right: chapter 7's function; None: the reference.
 
         Raises:
             WorkbenchError: on lists of different length, no pairs, a pair that is
                 longer than every width, or too few tokens for one pair.
         """
+        if shift_right is None:  # not on top: a student may have no reference
+            from transformer.decoder import shift_right
         self.device, self.seed = torch.device(device), seed
         self.buckets = []
         for width, rows in by_width(sources, targets, lengths, tokens).items():
             pairs = [(sources[row], targets[row]) for row in rows]
             size, number = divide(len(rows), tokens // width, drop_last)
-            self.buckets.append(make_bucket(pairs, width, size, number, self.device))
+            tensors = make_rows(pairs, width, self.device, shift_right)
+            self.buckets.append(Bucket(*tensors, size, number))
 
     def __len__(self) -> int:
         """Return the number of batches an epoch."""
@@ -165,14 +169,13 @@ def fitting(need: int, row: int, lengths: Sequence[int]) -> int:
     return width
 
 
-def make_bucket(
+def make_rows(
     pairs: list[tuple[list[int], list[int]]],
     width: int,
-    size: int,
-    number: int,
     device: torch.device,
-) -> Bucket:
-    """Pad the pairs of a width, and put an empty row after them."""
+    shift_right: Callable,
+) -> Batch:
+    """Pad the pairs of a width, and put an empty row after them; (N + 1, width)."""
     sos, eos, pad = Tokenizer.SOS, Tokenizer.EOS, Tokenizer.PAD
     # the empty row still has a token to attend to: no softmax over nothing at all
     sources = [*(source for source, _ in pairs), [eos]]
@@ -180,10 +183,8 @@ def make_bucket(
     inputs, labels = shift_right([*(target for _, target in pairs), []], sos, eos, pad)
     labels[-1] = pad
     wider = (0, width - inputs.shape[1])
-    return Bucket(
+    return (
         torch.tensor(padded, device=device),
         functional.pad(inputs, wider, value=pad).to(device),
         functional.pad(labels, wider, value=pad).to(device),
-        size,
-        number,
     )

@@ -355,8 +355,10 @@ def train_translator(arguments: argparse.Namespace, device: torch.device) -> Non
     )
     torch.manual_seed(training.seed)
     model = models.build(config, parts)
-    pairs = pair_batches(corpus.train, tokenizer, preset.tokens, device, training.seed)
-    held = pair_batches(corpus.validation, tokenizer, preset.tokens, device, 0)
+    pairs = pair_batches(
+        corpus.train, tokenizer, preset.tokens, device, parts, training.seed
+    )
+    held = pair_batches(corpus.validation, tokenizer, preset.tokens, device, parts)
     loss_of = translation_loss(parts, training.smoothing)
     with models.use_attention(training.attention, parts):
         history = fit(
@@ -416,12 +418,15 @@ def pair_batches(
     tokenizer: Tokenizer,
     tokens: int,
     device: torch.device,
-    seed: int,
+    parts: models.Parts,
+    seed: int = 0,
 ) -> PairBatches:
     """Put a split on the device."""
     sources = tokenizer.encode_all(source for source, _ in pairs)
     targets = tokenizer.encode_all(target for _, target in pairs)
-    return PairBatches(sources, targets, tokens, device, seed)
+    return PairBatches(
+        sources, targets, tokens, device, seed, shift_right=parts.shift_right
+    )
 
 
 def translation_loss(

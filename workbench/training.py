@@ -27,6 +27,7 @@ from torch.nn.parallel import DistributedDataParallel
 from tqdm import tqdm
 
 from workbench.errors import WorkbenchError
+from workbench.memory import keep_memory
 
 CHECKPOINT = "checkpoint.safetensors"
 SCHEDULES = ("inverse-sqrt", "cosine", "one-cycle", "noam")
@@ -279,6 +280,8 @@ def fit(
         WorkbenchError: the checkpoint is cut or of another run; out of memory; a loss
             that is not a number.
     """
+    if device.type == "cpu":
+        keep_memory()
     torch.manual_seed(config.seed + world()[0])
     run = start(model.to(device), config, len(batches), device)
     if resume:
