@@ -32,6 +32,14 @@ from autograder.checks.attention_mistakes import (
     torch_attention,
     weights_of,
 )
+from autograder.checks.shared import (
+    draw_mask,
+    draw_sizes,
+    known_mistakes,
+    normal,
+    refuse,
+    seeded,
+)
 from autograder.expect import Chapter, CheckFailure, Mistake, describe_error, show
 from autograder.interface import (
     Data,
@@ -46,37 +54,6 @@ chapter = Chapter(4, "04_attention")
 
 
 # --- shared ---------------------------------------------------------------------------
-
-
-def _random(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def _sizes(generator: torch.Generator, count: int) -> list[int]:
-    """Draw sizes from 2 to 7 that are all different."""
-    return (torch.randperm(6, generator=generator)[:count] + 2).tolist()
-
-
-def _normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
-    return torch.randn(shape, generator=generator)
-
-
-def _mistakes(candidates: Iterable[Candidate]) -> Iterator[Mistake]:
-    """Compute what each mistake gives; leave out those whose shapes do not fit.
-
-    Nothing is computed before it is asked for, so a right answer costs nothing.
-    """
-    for name, answer, why in candidates:
-        try:
-            value = answer()
-        except (RuntimeError, IndexError):
-            continue
-        yield Mistake(name, value, why)
-
-
-def _refuse(name: str, why: str, *, on: str, got: str = "", expected: str = "") -> None:
-    """Reject an answer as the known mistake of this name."""
-    raise CheckFailure(name, on=on, got=got, expected=expected, why=why, mistake=name)
 
 
 @contextlib.contextmanager
@@ -94,10 +71,10 @@ def _shapes_explained(
         if error.kind in ("RuntimeError", "IndexError", "ValueError"):
             with contextlib.suppress(StudentError):
                 got = call(*square)
-                for mistake in _mistakes(candidates(*square)):
+                for mistake in known_mistakes(candidates(*square)):
                     if expect.close(got, mistake.value):
                         said = f"{error.kind}: {describe_error(error)}"
-                        _refuse(mistake.name, mistake.why, on=error.call, got=said)
+                        refuse(mistake.name, mistake.why, on=error.call, got=said)
         raise
 
 
@@ -106,7 +83,7 @@ def _expect_finite(got: Data, *, on: str, mistake: str, why: str) -> None:
     if not isinstance(got, torch.Tensor) or not got.is_floating_point():
         return
     if not got.isfinite().all():
-        _refuse(mistake, why, on=on, got=show(got), expected="finite numbers")
+        refuse(mistake, why, on=on, got=show(got), expected="finite numbers")
 
 
 def _expect_dict(got: Data, keys: Iterable[str]) -> None:
@@ -116,7 +93,7 @@ def _expect_dict(got: Data, keys: Iterable[str]) -> None:
     if any(key not in got for key in keys):
         why = "The dict needs every key below 'expected', spelt exactly so."
         on = "the keys of the result"
-        _refuse("an entry is missing", why, on=on, got=f"{list(got)}", expected=wanted)
+        refuse("an entry is missing", why, on=on, got=f"{list(got)}", expected=wanted)
 
 
 def _expect_numbers(
@@ -143,33 +120,33 @@ def _expect_softmax(
             "Everything needed is in torch: torch.exp, .amax, .sum."
         )
         name = "a NumPy array instead of a tensor"
-        _refuse(name, why, on=on, got="a NumPy array", expected="a torch.Tensor")
+        refuse(name, why, on=on, got="a NumPy array", expected="a torch.Tensor")
     if isinstance(got, torch.Tensor) and got.dtype != scores.dtype:
         why = (
             "The weights keep the dtype of the scores: no .float() or dtype=... on the "
             "way. (In float64, scores are tested for small differences.)"
         )
         say = {"on": on, "got": f"{got.dtype}", "expected": f"{scores.dtype}"}
-        _refuse("computed in another precision", why, **say)
-    mistakes = _mistakes(softmax_candidates(scores))
+        refuse("computed in another precision", why, **say)
+    mistakes = known_mistakes(softmax_candidates(scores))
     expect.equal(got, weights_of(scores), on=on, mistakes=mistakes, tolerance=tolerance)
 
 
 @chapter.check(section="attention-softmax")
 def softmax(student: StudentFunction, seed: int = 0) -> None:
     """Values by hand and PyTorch's, large scores, rows of -inf, the gradient."""
-    generator = _random(seed)
-    a, b, c, n = _sizes(generator, 4)
+    generator = seeded(seed)
+    a, b, c, n = draw_sizes(generator, 4)
     hand = torch.tensor([[0.0, math.log(2), math.log(5)], [0.0, 0.0, 0.0]])
     _expect_softmax(student, hand, "softmax([[0, ln 2, ln 5], [0, 0, 0]])")
     for shape in ((b, n), (a, b, n), (a, b, c, n), (n,)):
-        scores = 2 * _normal(generator, *shape)
+        scores = 2 * normal(generator, *shape)
         _expect_softmax(student, scores, f"random scores of shape {shape}")
-    double = _normal(generator, b, n).double()
+    double = normal(generator, b, n).double()
     _expect_softmax(student, double, f"float64 scores of shape {(b, n)}")
     _expect_stable_softmax(student)
     _expect_softmax_of_infinity(student)
-    _expect_softmax_gradient(student, _normal(generator, b, n), generator)
+    _expect_softmax_gradient(student, normal(generator, b, n), generator)
 
 
 def _expect_stable_softmax(student: StudentFunction) -> None:
@@ -195,7 +172,7 @@ def _expect_stable_softmax(student: StudentFunction) -> None:
             )
             expected = show(weights_of(scores))
             say = {"on": on, "got": show(got), "expected": expected}
-            _refuse("large scores are cut off", why, **say)
+            refuse("large scores are cut off", why, **say)
         _expect_softmax(student, scores, on, tolerance=1e-3)  # the logarithm rounds
     both = torch.cat([large, small])
     on = f"softmax({show(both)})"
@@ -227,14 +204,14 @@ def _expect_softmax_of_infinity(student: StudentFunction) -> None:
             "exponential."
         )
         name, zero = "equal weights for a row of only −∞", "[0.0, 0.0, 0.0] in row 0"
-        _refuse(name, why, on=on, got=show(got), expected=zero)
+        refuse(name, why, on=on, got=show(got), expected=zero)
     _expect_softmax(student, rows, on)
 
 
 def _expect_softmax_gradient(
     student: StudentFunction, scores: torch.Tensor, generator: torch.Generator
 ) -> None:
-    cotangent = _normal(generator, *scores.shape)
+    cotangent = normal(generator, *scores.shape)
     found = student.gradients(scores, cotangent=cotangent).inputs[0]
     on = f"the gradient at random scores of shape {tuple(scores.shape)}"
     _expect_some_gradient(found, on)
@@ -252,7 +229,7 @@ def _expect_some_gradient(found: torch.Tensor | None, on: str) -> None:
         "Stay in PyTorch: no .detach(), .item(), .numpy(), torch.no_grad() and no "
         "torch.tensor(...) of a tensor."
     )
-    _refuse("no gradient comes back", why, on=on, got="None", expected="a tensor")
+    refuse("no gradient comes back", why, on=on, got="None", expected="a tensor")
 
 
 # --- the worked example ---------------------------------------------------------------
@@ -281,7 +258,7 @@ def worked_context(student: StudentFunction, seed: int = 0) -> None:
         what="'context'",
         on="weights (3, 3) and values (3, 4) of 'berries ripen slowly'",
         why="Row i is the sum over j of weights[i, j] times row j of the values.",
-        mistakes=_mistakes(context_candidates(weights, values)),
+        mistakes=known_mistakes(context_candidates(weights, values)),
     )
     from_one = "Positions are counted from 0 in this course, as in Python."
     known = {1: ("counted from 1", from_one)}
@@ -326,7 +303,7 @@ def _expect_answer(
     with contextlib.suppress(TypeError):  # what cannot be a key is no known mistake
         if value in mistakes:
             name, why = mistakes[value]
-            _refuse(name, why, on=on, got=show(value))
+            refuse(name, why, on=on, got=show(value))
     if not expect.close(value, expected, BY_HAND):
         expect.true(False, f"{key!r} is wrong", on=on, got=show(value), why=why)
 
@@ -345,7 +322,7 @@ def _expect_by_hand(
         return
     for mistake in mistakes:
         if expect.close(got, mistake.value, BY_HAND):
-            _refuse(mistake.name, mistake.why, on=on, got=show(got))
+            refuse(mistake.name, mistake.why, on=on, got=show(got))
     wrong = ~torch.isclose(got, expected, rtol=BY_HAND, atol=BY_HAND)
     place = wrong.nonzero()[0].tolist()
     count = f"{what}: {int(wrong.sum())} of {wrong.numel()} numbers are wrong"
@@ -360,7 +337,7 @@ def _expect_by_hand(
 @chapter.check(section="attention-projections")
 def project_qkv(student: StudentFunction, seed: int = 0) -> None:
     """Self- and cross-attention inputs, by hand and at random, any leading axes."""
-    generator = _random(seed)
+    generator = seeded(seed)
     _expect_projections(
         student,
         torch.tensor([[1.0, 2.0], [0.0, 1.0], [3.0, 0.0]]),
@@ -371,14 +348,14 @@ def project_qkv(student: StudentFunction, seed: int = 0) -> None:
         on="the example by hand, with x_kv = [[1, 1], [2, 0]]",
     )
     for leading in ((), (2,), (3, 2)):
-        t_q, t_kv, d_model, d_k, d_v = _sizes(generator, 5)
+        t_q, t_kv, d_model, d_k, d_v = draw_sizes(generator, 5)
         _expect_projections(
             student,
-            _normal(generator, *leading, t_q, d_model),
-            _normal(generator, *leading, t_kv, d_model),
-            _normal(generator, d_model, d_k),
-            _normal(generator, d_model, d_k),
-            _normal(generator, d_model, d_v),
+            normal(generator, *leading, t_q, d_model),
+            normal(generator, *leading, t_kv, d_model),
+            normal(generator, d_model, d_k),
+            normal(generator, d_model, d_k),
+            normal(generator, d_model, d_v),
         )
 
 
@@ -388,14 +365,14 @@ def _expect_projections(student: StudentFunction, *inputs, on: str = "") -> None
         f"x_q {tuple(x_q.shape)}, x_kv {tuple(x_kv.shape)}, "
         f"w_q and w_k {tuple(w_q.shape)}, w_v {tuple(w_v.shape)}"
     )
-    generator = _random(1)
-    square = tuple(_normal(generator, 4, 4) for _ in inputs)
+    generator = seeded(1)
+    square = tuple(normal(generator, 4, 4) for _ in inputs)
     expected = tuple(
         F.linear(x, w.mT) for x, w in ((x_q, w_q), (x_kv, w_k), (x_kv, w_v))
     )
     with _shapes_explained(student, square, project_candidates):
         got = student(*inputs)
-    mistakes = _mistakes(project_candidates(*inputs))
+    mistakes = known_mistakes(project_candidates(*inputs))
     expect.equal(got, expected, on=on, what="(q, k, v)", mistakes=mistakes)
 
 
@@ -418,13 +395,13 @@ def _expect_boolean(got: Data, on: str) -> None:
             "boolean, True where a query may attend; the next functions turn it into "
             "−∞ themselves."
         )
-    _refuse(name, why, on=on, got=f"{got.dtype}", expected="torch.bool")
+    refuse(name, why, on=on, got=f"{got.dtype}", expected="torch.bool")
 
 
 @chapter.check(section="attention-masks")
 def causal_mask(student: StudentFunction, seed: int = 0) -> None:
     """Lower triangular, boolean, for several lengths."""
-    lengths = _sizes(_random(seed), 2)
+    lengths = draw_sizes(seeded(seed), 2)
     for length in (4, *lengths, 1):
         on = f"causal_mask({length})"
         got = student(length)
@@ -436,16 +413,16 @@ def causal_mask(student: StudentFunction, seed: int = 0) -> None:
             position[:, None] >= position[None, :],
             on=on,
             what="mask",
-            mistakes=_mistakes(causal_candidates(length)),
+            mistakes=known_mistakes(causal_candidates(length)),
         )
 
 
 @chapter.check(section="attention-padding")
 def padding_mask(student: StudentFunction, seed: int = 0) -> None:
     """Shape (B, 1, T), boolean, True for real tokens, whatever the lengths."""
-    generator = _random(seed)
+    generator = seeded(seed)
     hand = torch.tensor([2, 4, 1]), 5
-    batch, width = _sizes(generator, 2)
+    batch, width = draw_sizes(generator, 2)
     drawn = torch.randint(0, width, (batch,), generator=generator)
     drawn[0] = width  # one sequence fills its row
     for lengths, max_length in (hand, (drawn, width)):
@@ -455,10 +432,10 @@ def padding_mask(student: StudentFunction, seed: int = 0) -> None:
         rows = [[[j < n for j in range(max_length)]] for n in lengths.tolist()]
         wanted = torch.tensor(rows)
         if isinstance(got, torch.Tensor) and got.dtype == torch.bool:
-            for mistake in _mistakes(padding_candidates(lengths, max_length)):
+            for mistake in known_mistakes(padding_candidates(lengths, max_length)):
                 if expect.close(got, mistake.value):
                     say = {"got": _show_mask(got), "expected": _show_mask(wanted)}
-                    _refuse(mistake.name, mistake.why, on=on, **say)
+                    refuse(mistake.name, mistake.why, on=on, **say)
         expect.tensor(got, shape=shape, finite=False, what="the mask", on=on)
         _expect_boolean(got, on)
         expect.equal(got, wanted, on=on, what="the mask")
@@ -486,17 +463,17 @@ def masked_softmax(
 
 
 def _expect_masked_softmax(student: StudentFunction, seed: int) -> None:
-    generator = _random(seed)
+    generator = seeded(seed)
     hand = torch.tensor([[1.0, -2.0, 0.0], [0.0, 3.0, -1.0]])
     mask = torch.tensor([[True, True, False], [True, False, True]])
     _expect_masked(student, hand, mask, _show_masked(hand, mask))
-    batch, heads, t_q, t_k = _sizes(generator, 4)
+    batch, heads, t_q, t_k = draw_sizes(generator, 4)
     for shape, mask_shape in (
         ((batch, t_q, t_k), (t_q, t_k)),
         ((batch, t_q, t_k), (batch, 1, t_k)),
         ((batch, heads, t_q, t_k), (batch, 1, t_q, t_k)),
     ):
-        scores = 2 * _normal(generator, *shape)
+        scores = 2 * normal(generator, *shape)
         scores[..., 0, :] = 0.0  # a query to which all keys are alike
         mask = torch.rand(mask_shape, generator=generator) < 0.6
         mask[..., 1], mask[..., 0] = True, False  # every row keeps and hides something
@@ -513,9 +490,9 @@ def _expect_masked_softmax(student: StudentFunction, seed: int) -> None:
             "back. Hide the scores before the softmax."
         )
         say = {"got": show(got), "expected": show(weights_of(scores, mask))}
-        _refuse("renormalised after the softmax", why, on=on, **say)
+        refuse("renormalised after the softmax", why, on=on, **say)
     _expect_masked(student, scores, mask, on)
-    plain = _normal(generator, batch, t_q, t_k)
+    plain = normal(generator, batch, t_q, t_k)
     on = "mask=None"
     with _no_mask_handled():
         got = student(plain)
@@ -532,7 +509,7 @@ def _none_handled(name: str, why: str) -> Iterator[None]:
         if "None" not in error.text:
             raise
         got = f"{error.kind}: {describe_error(error)}"
-        _refuse(name, why, on=error.call, got=got)
+        refuse(name, why, on=error.call, got=got)
 
 
 def _no_mask_handled() -> contextlib.AbstractContextManager[None]:
@@ -548,7 +525,7 @@ def _expect_masked(
     student: StudentFunction, scores: torch.Tensor, mask: torch.Tensor, on: str
 ) -> None:
     expected = weights_of(scores, mask)
-    mistakes = _mistakes(masked_candidates(scores, mask))
+    mistakes = known_mistakes(masked_candidates(scores, mask))
     got = student(scores, mask)
     expect.equal(got, expected, on=on, mistakes=mistakes)
 
@@ -560,14 +537,14 @@ NOTHING = (
 
 
 def _expect_empty_rows(student: StudentFunction, generator: torch.Generator) -> None:
-    scores = (4 * _normal(generator, 2, 3)).round() / 4
+    scores = (4 * normal(generator, 2, 3)).round() / 4
     mask = torch.tensor([[False, False, False], [True, False, True]])
     on = _show_masked(scores, mask) + ": the first row has no key"
     got = student(scores, mask)
     expect.tensor(got, shape=(2, 3), finite=False, on=on)
     _expect_rows_without_keys_zero(got[0], on)
     expect.equal(got, weights_of(scores, mask), on=on)
-    cotangent = _normal(generator, 2, 3)
+    cotangent = normal(generator, 2, 3)
     found = student.gradients(scores, mask, cotangent=cotangent).inputs[0]
     on = f"the gradient with respect to the scores, mask {show(mask)}"
     _expect_some_gradient(found, on)
@@ -597,7 +574,7 @@ def _expect_rows_without_keys_zero(row: torch.Tensor, on: str) -> None:
         )
         zero = show(torch.zeros_like(row))
         name = "a large negative number instead of −∞"
-        _refuse(name, why, on=on, got=show(row), expected=zero)
+        refuse(name, why, on=on, got=show(row), expected=zero)
 
 
 # --- scaled dot-product attention -----------------------------------------------------
@@ -618,15 +595,15 @@ def _masked_softmax_alone(student: StudentFunction, seed: int = 0) -> None:
 
 
 def _expect_attention_function(student: StudentFunction, seed: int) -> None:
-    generator = _random(seed)
-    t_q, t_k, d_k, d_v, batch, heads = _sizes(generator, 6)
+    generator = seeded(seed)
+    t_q, t_k, d_k, d_v, batch, heads = draw_sizes(generator, 6)
     plain = (
-        _normal(generator, t_q, d_k),
-        _normal(generator, t_k, d_k),
-        _normal(generator, t_k, d_v),
+        normal(generator, t_q, d_k),
+        normal(generator, t_k, d_k),
+        normal(generator, t_k, d_v),
     )
     _expect_attention(student, *plain)
-    _expect_attention(student, *plain, _draw_mask(generator, t_q, t_k))
+    _expect_attention(student, *plain, draw_mask(generator, t_q, t_k))
     q = torch.tensor([[2.0, 0.0, 0.0, 0.0]])
     k = torch.tensor([[math.log(3), 0.0, 0.0, 0.0], [0.0, 5.0, 0.0, 0.0]])
     v = torch.tensor([[4.0, 0.0, 8.0], [0.0, 4.0, 0.0]])
@@ -638,20 +615,14 @@ def _expect_attention_function(student: StudentFunction, seed: int) -> None:
         ((batch, heads), (batch, 1, t_q, t_k)),
         ((batch, heads), None),
     ):
-        q = _normal(generator, *leading, t_q, d_k)
-        k = _normal(generator, *leading, t_k, d_k)
-        v = _normal(generator, *leading, t_k, d_v)
-        mask = mask_shape and _draw_mask(generator, *mask_shape)
+        q = normal(generator, *leading, t_q, d_k)
+        k = normal(generator, *leading, t_k, d_k)
+        v = normal(generator, *leading, t_k, d_v)
+        mask = mask_shape and draw_mask(generator, *mask_shape)
         with _two_dimensional_named(len(leading) + 2):
             _expect_attention(student, q, k, v, mask)
     _expect_attention_large(student, generator)
     _expect_attention_empty(student, generator)
-
-
-def _draw_mask(generator: torch.Generator, *shape: int) -> torch.Tensor:
-    mask = torch.rand(shape, generator=generator) < 0.6
-    mask[..., 1], mask[..., 0] = True, False
-    return mask
 
 
 @contextlib.contextmanager
@@ -663,7 +634,7 @@ def _more_axes_named(name: str, why: str) -> Iterator[None]:
         if error.kind in ("NotImplementedError", "signature"):
             raise
         got = f"{error.kind}: {describe_error(error)}"
-        _refuse(name, why, on=error.call, got=got)
+        refuse(name, why, on=error.call, got=got)
     except CheckFailure as failure:
         seen = f"\nWhat came out looks like: {failure.what}." if failure.mistake else ""
         failure.what, failure.mistake, failure.why = name, name, why + seen
@@ -686,8 +657,8 @@ def _expect_attention(
 ) -> None:
     shapes = [f"{n} {tuple(x.shape)}" for n, x in (("q", q), ("k", k), ("v", v))]
     shapes += [] if mask is None else [f"mask {tuple(mask.shape)}"]
-    generator = _random(2)
-    square = tuple(_normal(generator, 4, 4) for _ in range(3))
+    generator = seeded(2)
+    square = tuple(normal(generator, 4, 4) for _ in range(3))
     square += () if mask is None else (torch.ones(4, 4, dtype=torch.bool).tril(),)
     inputs = (q, k, v) if mask is None else (q, k, v, mask)
     plain = q.dim() == 2
@@ -698,7 +669,7 @@ def _expect_attention(
         _no_mask_handled() if mask is None else contextlib.nullcontext(),
     ):
         got = student(*inputs)
-    mistakes = _mistakes(attention_candidates(*inputs))
+    mistakes = known_mistakes(attention_candidates(*inputs))
     wanted = expected or torch_attention(q, k, v, mask)
     _expect_pair(got, wanted, on or ", ".join(shapes), mistakes)
 
@@ -711,7 +682,7 @@ def _expect_pair(
         for mistake in mistakes:
             if expect.close(got, mistake.value):
                 say = {"got": _show_pair(got), "expected": _show_pair(expected)}
-                _refuse(mistake.name, mistake.why, on=on, **say)
+                refuse(mistake.name, mistake.why, on=on, **say)
     if not (isinstance(got, tuple) and len(got) == 2):
         why = "The function ends without `return`." if got is None else ""
         what = "the result is not a pair (output, weights)"
@@ -743,8 +714,8 @@ def _first_row(part: Data) -> str:
 def _expect_attention_large(
     student: StudentFunction, generator: torch.Generator
 ) -> None:
-    q, k = 100 * _normal(generator, 3, 4), 100 * _normal(generator, 5, 4)
-    v = _normal(generator, 5, 2)
+    q, k = 100 * normal(generator, 3, 4), 100 * normal(generator, 5, 4)
+    v = normal(generator, 5, 2)
     on = "queries and keys a hundred times as large"
     got = student(q, k, v)
     if isinstance(got, tuple) and got:
@@ -757,8 +728,8 @@ def _expect_attention_large(
 def _expect_attention_empty(
     student: StudentFunction, generator: torch.Generator
 ) -> None:
-    q, k = _normal(generator, 3, 4), _normal(generator, 5, 4)
-    v = _normal(generator, 5, 2)
+    q, k = normal(generator, 3, 4), normal(generator, 5, 4)
+    v = normal(generator, 5, 2)
     mask = torch.ones(3, 5, dtype=torch.bool)
     mask[1], mask[2, :2] = False, False
     on = "q (3, 4), k (5, 4), v (5, 2), a mask whose row 1 is all False"
@@ -766,7 +737,7 @@ def _expect_attention_empty(
     if isinstance(got, tuple) and len(got) == 2 and isinstance(got[1], torch.Tensor):
         _expect_rows_without_keys_zero(got[1][1], on)
     _expect_pair(got, torch_attention(q, k, v, mask), on, ())
-    cotangent = _normal(generator, 3, 2)
+    cotangent = normal(generator, 3, 2)
     found = student.gradients(
         q, k, v, mask, wrt=(0, 1, 2), cotangent=cotangent, output=0
     ).inputs
@@ -807,16 +778,16 @@ def _attention_alone(student: StudentFunction, seed: int = 0) -> None:
 
 
 def _expect_layer(student: StudentModule, seed: int) -> None:
-    generator = _random(seed)
-    t_q, t_kv, d_model, d_k, d_v, batch = _sizes(generator, 6)
+    generator = seeded(seed)
+    t_q, t_kv, d_model, d_k, d_v, batch = draw_sizes(generator, 6)
     build = f"Attention(d_model={d_model}, d_k={d_k}, d_v={d_v})"
     layer = student.build(d_model, d_k, d_v)
     shapes = {"w_q": (d_model, d_k), "w_k": (d_model, d_k), "w_v": (d_model, d_v)}
     _expect_parameters(layer, shapes, build)
-    state = {name: _normal(generator, *shape) for name, shape in shapes.items()}
+    state = {name: normal(generator, *shape) for name, shape in shapes.items()}
     layer.load_state_dict(state)
-    x_q = _normal(generator, batch, t_q, d_model)
-    x_kv = _normal(generator, batch, t_kv, d_model)
+    x_q = normal(generator, batch, t_q, d_model)
+    x_kv = normal(generator, batch, t_kv, d_model)
     weights = tuple(state.values())
     for x, on in ((x_q[0], "one sequence"), (x_q, "a batch"), (x_kv, "a batch")):
         on = f"{build}, self-attention over {on} {tuple(x.shape)}"
@@ -827,7 +798,7 @@ def _expect_layer(student: StudentModule, seed: int) -> None:
         with _none_handled("x_kv=None is not handled", why):
             got = layer(x)
         _expect_layer_pair(got, x, x, weights, None, on)
-    square = tuple(_normal(generator, 4, 4) for _ in range(5))
+    square = tuple(normal(generator, 4, 4) for _ in range(5))
     trial = student.build(4, 4, 4)
 
     def on_square(*inputs: torch.Tensor) -> Data:
@@ -838,7 +809,7 @@ def _expect_layer(student: StudentModule, seed: int) -> None:
     with _shapes_explained(on_square, square, layer_candidates):
         got = layer(x_q, x_kv)
         _expect_layer_pair(got, x_q, x_kv, weights, None, on)
-        mask = _draw_mask(generator, batch, 1, t_kv)
+        mask = draw_mask(generator, batch, 1, t_kv)
         got = layer(x_q, x_kv, mask)
     on += f", mask {tuple(mask.shape)}"
     _expect_layer_pair(got, x_q, x_kv, weights, mask, on)
@@ -850,7 +821,7 @@ def _expect_layer_pair(got, x_q, x_kv, weights, mask, on: str) -> None:
     w_q, w_k, w_v = weights
     expected = torch_attention(x_q @ w_q, x_kv @ w_k, x_kv @ w_v, mask)
     candidates = layer_candidates(x_q, x_kv, *weights, mask)
-    _expect_pair(got, expected, on, _mistakes(candidates))
+    _expect_pair(got, expected, on, known_mistakes(candidates))
 
 
 def _expect_parameters(
@@ -928,7 +899,7 @@ def _expect_parameters(
         ),
     ):
         if condition:
-            _refuse(name, why, **say)
+            refuse(name, why, **say)
 
 
 def _expect_layer_gradients(layer: StudentInstance, x_q, x_kv, on: str) -> None:
@@ -957,13 +928,13 @@ def _expect_layer_start(student: StudentModule) -> None:
                 "√d_model, and the softmax is saturated before the first step. Divide "
                 "by √d_model."
             )
-            _refuse("the weights start too large", why, **say)
+            refuse("the weights start too large", why, **say)
         if not spread > 0.1 * d_model**-0.5:
             why = (
                 "With equal entries, all features get the same gradient; with zeros in "
                 "w_q and w_k, these two get none at all. Start from random numbers."
             )
-            _refuse("the weights all start alike", why, **say)
+            refuse("the weights all start alike", why, **say)
         mean = matrix.mean().item()
         if abs(mean) > 0.5 * spread:
             say["got"] = f"{name} with a mean of {mean:.3f}"
@@ -973,7 +944,7 @@ def _expect_layer_start(student: StudentModule) -> None:
                 "between 0 and 1, and with positive entries only all features of a "
                 "token rise and fall together."
             )
-            _refuse("the weights do not start around 0", why, **say)
+            refuse("the weights do not start around 0", why, **say)
 
 
 # --- the geometric example ------------------------------------------------------------
@@ -993,7 +964,7 @@ def geometric_example(
         }
         on = "geometric_example(-π/4, π/8, 5π/16), the angles of source 0"
         _expect_geometry(student, ANGLES, known, on)
-        drawn = math.pi * (2 * torch.rand(3, 3, generator=_random(seed)) - 1)
+        drawn = math.pi * (2 * torch.rand(3, 3, generator=seeded(seed)) - 1)
         for angles in drawn.tolist():
             angles = [round(angle, 2) for angle in angles]
             on = f"geometric_example({', '.join(map(str, angles))})"
@@ -1032,10 +1003,10 @@ def _expect_geometry(
         for key in right
     }
     if not expect.close(matrices, right, BY_HAND):
-        for mistake in _mistakes(geometric_candidates(angles)):
+        for mistake in known_mistakes(geometric_candidates(angles)):
             if expect.close(matrices, mistake.value, BY_HAND):
                 say = {"got": _show_all(matrices), "expected": _show_all(right)}
-                _refuse(mistake.name, mistake.why, on=on, **say)
+                refuse(mistake.name, mistake.why, on=on, **say)
     for key, why in (
         ("scores", "Q Kᵀ as it is: it is divided in the next entry only."),
         ("scaled", "The scores divided by √d_k, and d_k is 2 here."),
@@ -1069,14 +1040,14 @@ def _expect_no_misreading(got: torch.Tensor, right: torch.Tensor, on: str) -> No
             "Source 0 calls -0.007 the product of the second row of the weights with "
             "the second column of V. It is that of the first row, output[0, 1]."
         )
-        _refuse("−0.007 written for A₂ · V⁽²⁾", why, **say)
+        refuse("−0.007 written for A₂ · V⁽²⁾", why, **say)
     if expect.close(got[:, 0], right[:, 0].flip(0), BY_HAND):
         why = (
             "Source 0 reads a 'slightly smaller contribution' off the angle. But an "
             "entry is a product, not an angle: the second row of the weights is "
             "longer, and output[1, 0] is larger than output[0, 0]."
         )
-        _refuse("the second row's first entry is smaller", why, **say)
+        refuse("the second row's first entry is smaller", why, **say)
 
 
 def _expect_car_to_blue(value: Data, right: dict, on: str) -> None:
@@ -1113,7 +1084,7 @@ def _expect_car_to_blue(value: Data, right: dict, on: str) -> None:
     )
     for known, name, cause in names:
         if expect.close(value, known.item(), BY_HAND):
-            _refuse(name, cause, **say)
+            refuse(name, cause, **say)
     expect.true(False, "'car_to_blue' is wrong", why=why, **say)
 
 
@@ -1139,27 +1110,27 @@ def redirecting_angles(student: StudentFunction, seed: int = 0) -> None:
             "With -π/4 and π/8 the key of 'blue' points away from the query of 'car': "
             "their score is -0.924, the smallest of the four."
         )
-        _refuse("the angles of source 0", why, **say)
+        refuse("the angles of source 0", why, **say)
     if _redirected(turned, *map(math.radians, angles))[1, 0] > 0.6:
         why = "In degrees these angles would do. Give them in radians: 180° is π."
-        _refuse("angles in degrees", why, **say)
+        refuse("angles in degrees", why, **say)
     if weights[0, 1] > 0.6:
         why = (
             "weights[0, 1] is large: there 'blue' is the query. Row 1, 'car', is the "
             "one to be enriched, so it is weights[1, 0] that must grow."
         )
-        _refuse("'blue' attends to 'car' instead", why, **say)
+        refuse("'blue' attends to 'car' instead", why, **say)
     if weights[1, 0] > 0.5:
         why = (
             "The direction is right: 'car' prefers 'blue' by a little. Turn the query "
             "of 'car' further away from its own key; a negative score there helps."
         )
-        _refuse("the weight is not yet above 0.6", why, **say)
+        refuse("the weight is not yet above 0.6", why, **say)
     why = (
         "A score of two unit vectors is the cosine of the angle between them. The "
         "query of 'car' must point towards the key of 'blue'; draw both."
     )
-    _refuse("'car' still attends to itself more than to 'blue'", why, **say)
+    refuse("'car' still attends to itself more than to 'blue'", why, **say)
 
 
 def _redirected(x: torch.Tensor, theta_q: float, theta_k: float) -> torch.Tensor:
@@ -1173,15 +1144,15 @@ def _redirected(x: torch.Tensor, theta_q: float, theta_k: float) -> torch.Tensor
 @chapter.check(section="attention-jacobian")
 def softmax_jacobian(student: StudentFunction, seed: int = 0) -> None:
     """Check by hand, against autograd's Jacobian, for any leading axes, saturated."""
-    generator = _random(seed)
+    generator = seeded(seed)
     hand = torch.tensor([0.5, 0.3, 0.2])
     expected = torch.tensor(
         [[0.25, -0.15, -0.10], [-0.15, 0.21, -0.06], [-0.10, -0.06, 0.16]]
     )
     _expect_jacobian(student, hand, expected, "p = [0.5, 0.3, 0.2]")
-    a, b, n = _sizes(generator, 3)
+    a, b, n = draw_sizes(generator, 3)
     for shape in ((n,), (b, n), (a, b, n)):
-        scores = 2 * _normal(generator, *shape)
+        scores = 2 * normal(generator, *shape)
         rows = [_autograd_jacobian(row) for row in scores.reshape(-1, n)]
         wanted = torch.stack(rows).reshape(*shape, n)
         p = torch.softmax(scores, -1)
@@ -1199,7 +1170,7 @@ def _autograd_jacobian(scores: torch.Tensor) -> torch.Tensor:
 
 
 def _expect_jacobian(student: StudentFunction, p, expected, on: str) -> None:
-    mistakes = _mistakes(jacobian_candidates(p))
+    mistakes = known_mistakes(jacobian_candidates(p))
     got = student(p)
     why = (
         "On the diagonal p_i − p_i p_i, elsewhere −p_i p_j: p = (0.5, 0.3, 0.2) gives "
@@ -1230,20 +1201,20 @@ def additive_attention(
 
 
 def _expect_additive_layer(student: StudentModule, seed: int) -> None:
-    generator = _random(seed)
-    t_q, t_kv, d_q, d_k, d_hidden, batch = _sizes(generator, 6)
+    generator = seeded(seed)
+    t_q, t_kv, d_q, d_k, d_hidden, batch = draw_sizes(generator, 6)
     build = f"AdditiveAttention(d_q={d_q}, d_k={d_k}, d_hidden={d_hidden})"
     layer = student.build(d_q, d_k, d_hidden)
     shapes = {"w_q": (d_q, d_hidden), "w_k": (d_k, d_hidden), "v": (d_hidden,)}
     _expect_parameters(layer, shapes, build)
-    state = {name: _normal(generator, *shape) for name, shape in shapes.items()}
+    state = {name: normal(generator, *shape) for name, shape in shapes.items()}
     layer.load_state_dict(state)
-    x_q = _normal(generator, batch, t_q, d_q)
-    x_kv = _normal(generator, batch, t_kv, d_k)
-    mask = _draw_mask(generator, batch, 1, t_kv)
+    x_q = normal(generator, batch, t_q, d_q)
+    x_kv = normal(generator, batch, t_kv, d_k)
+    mask = draw_mask(generator, batch, 1, t_kv)
     first = x_q[0], x_kv[0]
     cases = [(*first, None), (*first, mask[0]), (x_q, x_kv, None), (x_q, x_kv, mask)]
-    square = [_normal(generator, *shape) for shape in [(4, 4)] * 4 + [(4,)]]
+    square = [normal(generator, *shape) for shape in [(4, 4)] * 4 + [(4,)]]
     trial = student.build(4, 4, 4)
 
     def on_square(*inputs: torch.Tensor) -> Data:
@@ -1260,7 +1231,7 @@ def _expect_additive_layer(student: StudentModule, seed: int) -> None:
             _shapes_explained(on_square, square, additive_candidates),
             _two_dimensional_named(q.dim()),
         ):
-            _expect_pair(layer(*inputs), expected, on, _mistakes(candidates))
+            _expect_pair(layer(*inputs), expected, on, known_mistakes(candidates))
     _expect_layer_gradients(layer, x_q, x_kv, build)
 
 
@@ -1281,10 +1252,10 @@ def _pair_by_pair(x_q, x_kv, w_q, w_k, v, mask=None) -> tuple:
 @chapter.check(section="attention-cost")
 def attention_cost(student: StudentFunction, seed: int = 0) -> None:
     """Multiply-adds of the three parts, counted from the shapes, and the share."""
-    generator = _random(seed)
+    generator = seeded(seed)
     cases = [(4, 8, cost(1024, 128, 128, 0.2))]
     for _ in range(2):
-        t, d = (8 * x for x in _sizes(generator, 2))
+        t, d = (8 * x for x in draw_sizes(generator, 2))
         cases.append((t, d, _counted(t, d)))
     cases.append((512, 256, _counted(512, 256)))
     for t, d, expected in cases:
@@ -1292,10 +1263,10 @@ def attention_cost(student: StudentFunction, seed: int = 0) -> None:
         got = student(t, d)
         _expect_dict(got, expected)
         if not expect.close(got, expected):
-            for mistake in _mistakes(cost_candidates(t, d)):
+            for mistake in known_mistakes(cost_candidates(t, d)):
                 if expect.close(got, mistake.value):
                     say = {"on": on, "got": f"{got}", "expected": f"{expected}"}
-                    _refuse(mistake.name, mistake.why, **say)
+                    refuse(mistake.name, mistake.why, **say)
         for key, value in expected.items():
             why = (
                 "Scores and mixing as a part of the whole, from 0 to 1."
@@ -1320,7 +1291,7 @@ def _counted(t: int, d: int) -> dict:
 @chapter.check(section="attention-cost")
 def path_length(student: StudentFunction, seed: int = 0) -> None:
     """Check steps until one output depends on all tokens, against a simulation."""
-    generator = _random(seed)
+    generator = seeded(seed)
     lengths = [
         12,
         9,
@@ -1377,6 +1348,6 @@ def _expect_steps(
     got = student(kind, n, kernel)
     for value, name, why in wrong[kind]:
         if value != expected and type(got) in (int, float) and got == value:
-            _refuse(name, why, on=on, got=f"{got}", expected=f"{expected}")
+            refuse(name, why, on=on, got=f"{got}", expected=f"{expected}")
     why = "How many tokens can one output know of after one step, after two, …?"
     expect.equal(got, expected, on=on, what="the number of steps", why=why, tolerance=0)

@@ -5,14 +5,12 @@ the inputs of one exercise. The checks compare a wrong answer with them, in this
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
 
-from autograder.interface import Data
-
-Candidate = tuple[str, Callable[[], Data], str]  # a mistake, what it gives, why
+from autograder.checks.shared import Candidate
 
 
 def weights_of(scores: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:

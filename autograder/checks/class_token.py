@@ -12,7 +12,15 @@ import torch
 import torch.nn.functional as F
 
 from autograder import expect
-from autograder.expect import Chapter, CheckFailure, Mistake, describe_error, show
+from autograder.checks.shared import (
+    Candidate,
+    draw_sizes,
+    known_mistakes,
+    normal,
+    refuse,
+    seeded,
+)
+from autograder.expect import Chapter, describe_error, show
 from autograder.interface import (
     Data,
     StudentError,
@@ -23,39 +31,10 @@ from autograder.interface import (
 
 chapter = Chapter(2, "02_class_token")
 
-Candidate = tuple[str, Callable[[], Data], str]  # a mistake, what it gives, why
 GARBAGE = 1e6  # what stands in the padding, to see whether anybody reads it
 
 
 # --- shared ---------------------------------------------------------------------------
-
-
-def _random(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def _sizes(generator: torch.Generator, count: int) -> list[int]:
-    """Draw sizes from 2 to 8 that are all different."""
-    return (torch.randperm(7, generator=generator)[:count] + 2).tolist()
-
-
-def _normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
-    return torch.randn(shape, generator=generator)
-
-
-def _mistakes(candidates: Iterable[Candidate]) -> Iterator[Mistake]:
-    """Compute what each mistake gives; leave out those whose shapes do not fit."""
-    for name, answer, why in candidates:
-        try:
-            value = answer()
-        except (RuntimeError, IndexError):
-            continue
-        yield Mistake(name, value, why)
-
-
-def _refuse(name: str, why: str, *, on: str, got: str = "", expected: str = "") -> None:
-    """Reject an answer as the known mistake of this name."""
-    raise CheckFailure(name, on=on, got=got, expected=expected, why=why, mistake=name)
 
 
 @contextlib.contextmanager
@@ -67,7 +46,7 @@ def _error_named(words: Iterable[str], name: str, why: str) -> Iterator[None]:
         if not any(word in error.text for word in words):
             raise
         got = f"{error.kind}: {describe_error(error)}"
-        _refuse(name, why, on=error.call, got=got)
+        refuse(name, why, on=error.call, got=got)
 
 
 def _no_mask_handled() -> contextlib.AbstractContextManager[None]:
@@ -90,10 +69,10 @@ def _shapes_explained(
         if error.kind in ("RuntimeError", "IndexError", "ValueError"):
             with contextlib.suppress(StudentError):
                 got = call()
-                for mistake in _mistakes(candidates):
+                for mistake in known_mistakes(candidates):
                     if expect.close(got, mistake.value):
                         said = f"{error.kind}: {describe_error(error)}"
-                        _refuse(mistake.name, mistake.why, on=error.call, got=said)
+                        refuse(mistake.name, mistake.why, on=error.call, got=said)
         raise
 
 
@@ -105,7 +84,7 @@ def _expect_some_gradient(found: torch.Tensor | None, on: str) -> None:
         "could learn. Stay in PyTorch: no .detach(), .data, .item(), torch.no_grad() "
         "and no torch.tensor(...) of a tensor."
     )
-    _refuse("no gradient comes back", why, on=on, got="None", expected="a tensor")
+    refuse("no gradient comes back", why, on=on, got="None", expected="a tensor")
 
 
 def _expect_gradient(
@@ -187,7 +166,7 @@ def _expect_parameters(
         (bool(wrong), "parameters of other shapes", f"Look at {', '.join(wrong)}."),
     ):
         if condition:
-            _refuse(name, why, expected=expected, **say)
+            refuse(name, why, expected=expected, **say)
 
 
 def _draw_real(generator: torch.Generator, batch: int, length: int) -> torch.Tensor:
@@ -212,15 +191,15 @@ def _mean_of_real(hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tens
 @chapter.check(section="class-token-prepend")
 def class_token(student: StudentModule, seed: int = 0) -> None:
     """One shared parameter, first in every sequence, trained by every sequence."""
-    generator = _random(seed)
-    batch, length, d_model = _sizes(generator, 3)
+    generator = seeded(seed)
+    batch, length, d_model = draw_sizes(generator, 3, largest=8)
     hand = torch.tensor([[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]])
     _expect_prepended(student, hand, torch.tensor([[0.5, -0.5]]), default=True)
     for count, shape in ((1, (batch, length, d_model)), (3, (length, 5, 4))):
-        token = _normal(generator, count, shape[-1])
-        x = _normal(generator, *shape)
+        token = normal(generator, count, shape[-1])
+        x = normal(generator, *shape)
         _expect_prepended(student, x, token, default=count == 1)
-    _expect_prepended(student, x[:1], _normal(generator, 2, 4))
+    _expect_prepended(student, x[:1], normal(generator, 2, 4))
     _expect_token_gradients(student, generator)
     _expect_token_start(student)
 
@@ -292,7 +271,7 @@ def _expect_prepended(
     ):
         got = layer(x)
     expected = torch.stack([torch.cat((token, sequence)) for sequence in x])
-    mistakes = _mistakes(_token_candidates(x, token))
+    mistakes = known_mistakes(_token_candidates(x, token))
     why = "Every sequence begins with the parameter as it is, and x follows unchanged."
     expect.equal(got, expected, on=on, why=why, mistakes=mistakes)
 
@@ -355,10 +334,10 @@ def _token_candidates(x: torch.Tensor, token: torch.Tensor) -> Iterator[Candidat
 
 
 def _expect_token_gradients(student: StudentModule, generator: torch.Generator) -> None:
-    batch, length, d_model, count = _sizes(generator, 4)
+    batch, length, d_model, count = draw_sizes(generator, 4, largest=8)
     layer, on = _build_token(student, count, d_model)
-    x = _normal(generator, batch, length, d_model)
-    cotangent = _normal(generator, batch, count + length, d_model)
+    x = normal(generator, batch, length, d_model)
+    cotangent = normal(generator, batch, count + length, d_model)
     found = layer.gradients(x, cotangent=cotangent)
     where = f"the gradient with respect to token; {on}, x {tuple(x.shape)}"
     why = "One token serves all sequences, so their gradients add up."
@@ -380,14 +359,14 @@ def _expect_token_start(student: StudentModule) -> None:
             "A vector of norm √d_model that means nothing yet would drown what the "
             "tokens say. Start small: 0.02 times random numbers."
         )
-        _refuse("the class token starts too large", why, **say)
+        refuse("the class token starts too large", why, **say)
     if token.std(0).max() < 1e-6:
         why = (
             "Equal class tokens attend alike, give equal outputs and get equal "
             "gradients from what they share. Random numbers make them different. (A "
             "single class token may start at 0; ViT's does.)"
         )
-        _refuse("the class tokens all start alike", why, **say)
+        refuse("the class tokens all start alike", why, **say)
     if abs(token.mean()) > 0.3 * token.std():
         why = (
             "torch.rand draws from 0 to 1; torch.randn draws from a normal "
@@ -395,7 +374,7 @@ def _expect_token_start(student: StudentModule) -> None:
         )
         say["got"] = f"token with a mean of {token.mean().item():.3f}"
         say["expected"] = "about 0"
-        _refuse("the mean of the start is not 0", why, **say)
+        refuse("the mean of the start is not 0", why, **say)
     small = bool(token.std() > 0.002)
     what = "the class token starts too small"
     expect.true(small, what, why="Draw it with 0.02 * torch.randn(...).", **say)
@@ -407,11 +386,11 @@ def _expect_token_start(student: StudentModule) -> None:
 @chapter.check(section="class-token-mask")
 def mask_with_class_token(student: StudentFunction, seed: int = 0) -> None:
     """(B, 1, T) becomes (B, 1, count + T), the new places True, the old unchanged."""
-    generator = _random(seed)
+    generator = seeded(seed)
     hand = torch.tensor([[[True, True, True]], [[True, False, False]]])
     _expect_longer_mask(student, hand, 1, default=True)
     for count in (1, 2, 3):
-        batch, length = _sizes(generator, 2)
+        batch, length = draw_sizes(generator, 2, largest=8)
         mask = _draw_real(generator, batch, length)
         mask[-1] = False  # a sequence without any real token
         _expect_longer_mask(student, mask, count)
@@ -438,12 +417,12 @@ def _expect_longer_mask(
             "boolean: ~mask and masked_fill need that."
         )
         say = {"got": f"{got.dtype}", "expected": "torch.bool"}
-        _refuse("numbers instead of True and False", why, on=on, **say)
+        refuse("numbers instead of True and False", why, on=on, **say)
     if isinstance(got, torch.Tensor) and not expect.close(got, wanted):
-        for mistake in _mistakes(_longer_mask_candidates(mask, count)):
+        for mistake in known_mistakes(_longer_mask_candidates(mask, count)):
             if expect.close(got, mistake.value):
                 say = {"got": _rows(got), "expected": _rows(wanted)}
-                _refuse(mistake.name, mistake.why, on=on, **say)
+                refuse(mistake.name, mistake.why, on=on, **say)
     shape = tuple(wanted.shape)
     expect.tensor(got, shape=shape, dtype=torch.bool, what="the mask", on=on)
     expect.equal(got, wanted, on=on, what="the mask")
@@ -529,16 +508,16 @@ def class_head(student: StudentModule, seed: int = 0) -> None:
 def token_head(student: StudentModule, seed: int = 0) -> None:
     """Logits for every position, with the same parameters."""
     _expect_head(student, "TokenHead", seed, _everywhere, _token_head_candidates)
-    generator = _random(seed + 1)
-    length, d_model, classes = _sizes(generator, 3)
+    generator = seeded(seed + 1)
+    length, d_model, classes = draw_sizes(generator, 3, largest=8)
     layer = student.build(d_model, classes)
     state = {
-        "weight": _normal(generator, d_model, classes),
+        "weight": normal(generator, d_model, classes),
         "bias": torch.zeros(classes),
     }
     layer.load_state_dict(state)
     order = torch.randperm(length, generator=generator)
-    x = _normal(generator, 2, length, d_model)
+    x = normal(generator, 2, length, d_model)
     on = f"hidden {tuple(x.shape)}, and the same rows in the order {order.tolist()}"
     what = "the logits of the reordered rows"
     why = "Each position is read for itself, so reordered rows give reordered logits."
@@ -560,22 +539,22 @@ def _expect_head(
     read: Callable[[torch.Tensor], torch.Tensor],
     candidates: HeadCandidates,
 ) -> None:
-    generator = _random(seed)
+    generator = seeded(seed)
     hand = torch.tensor([[[1.0, 2.0], [3.0, 0.0], [2.0, 4.0]]])
     weight = torch.tensor([[1.0, 0.0, -1.0], [0.0, 1.0, 1.0]])
     on = "the example by hand, hidden [[[1, 2], [3, 0], [2, 4]]]"
     numbers = (hand, weight, torch.tensor([0.5, 0.0, 0.0]))
     _expect_logits(student, name, read, candidates, *numbers, on=on)
     for _ in range(2):
-        batch, length, d_model, classes = _sizes(generator, 4)
+        batch, length, d_model, classes = draw_sizes(generator, 4, largest=8)
         _expect_logits(
             student,
             name,
             read,
             candidates,
-            _normal(generator, batch, length, d_model),
-            _normal(generator, d_model, classes),
-            _normal(generator, classes),
+            normal(generator, batch, length, d_model),
+            normal(generator, d_model, classes),
+            normal(generator, classes),
         )
     _expect_head_start(student, name)
 
@@ -604,13 +583,13 @@ def _expect_logits(
 ) -> None:
     layer, built = _loaded_head(student, name, weight, bias)
     on = on or f"{built}, hidden {tuple(hidden.shape)}"
-    generator = _random(1)
-    square = _normal(generator, 4, 4, 4), _normal(generator, 4, 4), torch.zeros(4)
+    generator = seeded(1)
+    square = normal(generator, 4, 4, 4), normal(generator, 4, 4), torch.zeros(4)
     trial, _ = _loaded_head(student, name, *square[1:])
     with _shapes_explained(lambda: trial(square[0]), candidates(*square)):
         got = layer(hidden)
     expected = F.linear(read(hidden), weight.mT, bias)
-    mistakes = _mistakes(candidates(hidden, weight, bias))
+    mistakes = known_mistakes(candidates(hidden, weight, bias))
     why = "x W + b and nothing more, for each row x that this head reads."
     what = "the logits"
     expect.equal(got, expected, on=on, what=what, why=why, mistakes=mistakes)
@@ -620,7 +599,7 @@ def _expect_logits(
 def _expect_head_gradients(layer, read, hidden, weight, bias, on: str, *more) -> None:
     inputs = [each.clone().requires_grad_() for each in (hidden, weight, bias)]
     value = F.linear(read(inputs[0]), inputs[1].mT, inputs[2])
-    cotangent = _normal(_random(3), *value.shape)
+    cotangent = normal(seeded(3), *value.shape)
     wanted = torch.autograd.grad((value * cotangent).sum(), inputs)
     found = layer.gradients(hidden, *more, cotangent=cotangent)
     both = {"hidden": found.inputs[0], **found.parameters}
@@ -639,7 +618,7 @@ def _expect_head_start(student: StudentModule, name: str) -> None:
             "untrained head is certain of its guesses, and mostly wrong. Divide by "
             "√d_model."
         )
-        _refuse(
+        refuse(
             "the weights start too large",
             why,
             on=f"{name}(d_model={d_model}, classes=48), freshly built",
@@ -647,7 +626,7 @@ def _expect_head_start(student: StudentModule, name: str) -> None:
             expected=f"about 1/√d_model = {d_model**-0.5:.3f}, or less",
         )
     if state["bias"].abs().max() > 0.5:
-        _refuse(
+        refuse(
             "the bias does not start at 0",
             "Large random numbers prefer some classes before anything is learned.",
             on=f"{name}(d_model={d_model}, classes=48), freshly built",
@@ -783,14 +762,16 @@ def _token_head_candidates(hidden, weight, bias) -> Iterator[Candidate]:
 @chapter.check(section="class-token-padding")
 def masked_mean(student: StudentFunction, seed: int = 0) -> None:
     """The mean of the real tokens, whatever stands in the padding."""
-    generator = _random(seed)
+    generator = seeded(seed)
     hand = torch.tensor([[[2.0, 4.0], [6.0, 0.0], [10.0, 8.0], [10.0, 8.0]]])
     mask = torch.tensor([[[True, True, False, False]]])
     on = f"hidden {hand.tolist()}, mask {mask.tolist()}"
     _expect_mean(student, hand, mask, on)
     for _ in range(2):
-        batch, length, d_model = (size + 1 for size in _sizes(generator, 3))
-        hidden = _normal(generator, batch, length, d_model)
+        batch, length, d_model = (
+            size + 1 for size in draw_sizes(generator, 3, largest=8)
+        )
+        hidden = normal(generator, batch, length, d_model)
         mask = _draw_real(generator, batch, length)
         shapes = f"hidden {tuple(hidden.shape)}, mask {tuple(mask.shape)}"
         everything = torch.ones_like(mask)
@@ -806,7 +787,7 @@ def masked_mean(student: StudentFunction, seed: int = 0) -> None:
 
 def _expect_mean(student: StudentFunction, hidden, mask, on: str) -> None:
     got = student(hidden, mask)
-    mistakes = _mistakes(_mean_candidates(hidden, mask))
+    mistakes = known_mistakes(_mean_candidates(hidden, mask))
     expected = _mean_of_real(hidden, mask)
     why = "Add the rows whose mask is True, and divide by how many they are."
     expect.equal(got, expected, on=on, what="the mean", why=why, mistakes=mistakes)
@@ -901,7 +882,7 @@ def _expect_garbage_ignored(student: StudentFunction, hidden, mask) -> None:
     garbage = hidden.masked_fill(padding, GARBAGE)
     on = f"hidden {tuple(hidden.shape)} with {GARBAGE:g} in the padding"
     got = student(garbage, mask)
-    mistakes = _mistakes(_mean_candidates(garbage, mask))
+    mistakes = known_mistakes(_mean_candidates(garbage, mask))
     expected = _mean_of_real(hidden, mask)
     why = "Whatever stands in the padding, it must not change the answer."
     expect.equal(got, expected, on=on, what="the mean", mistakes=mistakes, why=why)
@@ -919,8 +900,8 @@ def _expect_zeros_of_nothing(student: StudentFunction, hidden, mask) -> None:
             "smallest value of 1, clamp(min=1); the sum is 0 and stays 0."
         )
         name = "NaN for a sequence without real tokens"
-        _refuse(name, why, on=on, got=show(got[1]), expected="zeros")
-    mistakes = _mistakes(_mean_candidates(hidden, mask))
+        refuse(name, why, on=on, got=show(got[1]), expected="zeros")
+    mistakes = known_mistakes(_mean_candidates(hidden, mask))
     expect.equal(got, _mean_of_real(hidden, mask), on=on, mistakes=mistakes)
     found = student.gradients(hidden, mask).inputs[0]
     on = f"the gradient, for {on}"
@@ -932,11 +913,11 @@ def _expect_zeros_of_nothing(student: StudentFunction, hidden, mask) -> None:
             "division from being 0/0."
         )
         name = "NaN gradient for a sequence without real tokens"
-        _refuse(name, why, on=on, got=show(found[1]), expected="finite numbers")
+        refuse(name, why, on=on, got=show(found[1]), expected="finite numbers")
 
 
 def _expect_mean_gradient(student, hidden, mask, generator) -> None:
-    cotangent = _normal(generator, hidden.shape[0], hidden.shape[2])
+    cotangent = normal(generator, hidden.shape[0], hidden.shape[2])
     found = student.gradients(hidden, mask, cotangent=cotangent).inputs[0]
     real = mask.mT.float()
     wanted = cotangent[:, None] * real / real.sum(1, keepdim=True)
@@ -954,7 +935,7 @@ def mean_head(
 
 
 def _expect_mean_head(student: StudentModule, seed: int) -> None:
-    generator = _random(seed)
+    generator = seeded(seed)
     hand = torch.tensor([[[1.0, 2.0], [3.0, 0.0], [9.0, 9.0]]])
     weight = torch.tensor([[1.0, 0.0, -1.0], [0.0, 1.0, 1.0]])
     bias = torch.tensor([0.5, 0.0, 0.0])
@@ -962,10 +943,10 @@ def _expect_mean_head(student: StudentModule, seed: int) -> None:
     on = f"the example by hand, hidden {hand.tolist()}, mask {mask.tolist()}"
     _expect_mean_logits(student, hand, mask, weight, bias, on)
     for _ in range(2):
-        batch, length, d_model, classes = _sizes(generator, 4)
-        hidden = _normal(generator, batch, length, d_model)
+        batch, length, d_model, classes = draw_sizes(generator, 4, largest=8)
+        hidden = normal(generator, batch, length, d_model)
         mask = _draw_real(generator, batch, length)
-        numbers = _normal(generator, d_model, classes), _normal(generator, classes)
+        numbers = normal(generator, d_model, classes), normal(generator, classes)
         on = f"hidden {tuple(hidden.shape)}"
         _expect_mean_logits(student, hidden, None, *numbers, f"{on}, mask=None")
         _expect_mean_logits(student, hidden, mask, *numbers, f"{on}, some padding")
@@ -984,7 +965,7 @@ def _expect_mean_logits(student, hidden, mask, weight, bias, on: str) -> None:
     with _no_mask_handled() if mask is None else contextlib.nullcontext():
         got = layer(hidden, *more)
     expected = F.linear(_mean_of_real(hidden, mask), weight.mT, bias)
-    mistakes = _mistakes(_mean_head_candidates(hidden, mask, weight, bias))
+    mistakes = known_mistakes(_mean_head_candidates(hidden, mask, weight, bias))
     expect.equal(got, expected, on=on, what="the logits", mistakes=mistakes)
     _expect_head_gradients(
         layer, lambda h: _mean_of_real(h, mask), hidden, weight, bias, on, *more
@@ -1047,9 +1028,12 @@ def _mean_head_candidates(hidden, mask, weight, bias) -> Iterator[Candidate]:
 @chapter.check(section="class-token-parameters")
 def head_parameters(student: StudentFunction, seed: int = 0) -> None:
     """ViT's numbers, by hand and at random; other kinds are refused."""
-    generator = _random(seed)
+    generator = seeded(seed)
     sizes = [(197, 768, 1000), (4, 3, 2)]
-    sizes += [tuple(7 * size for size in _sizes(generator, 3)) for _ in range(3)]
+    sizes += [
+        tuple(7 * size for size in draw_sizes(generator, 3, largest=8))
+        for _ in range(3)
+    ]
     for length, d_model, classes in sizes:
         weights = torch.empty(d_model, classes, device="meta")
         flat = torch.empty(length * d_model, classes, device="meta")  # no memory
@@ -1065,7 +1049,7 @@ def head_parameters(student: StudentFunction, seed: int = 0) -> None:
             why = "Say yourself what is wrong: raise ValueError for any other kind."
             got = f"{error.kind}: {describe_error(error)}"
             say = {"got": got, "expected": "ValueError"}
-            _refuse("another exception than ValueError", why, on=on, **say)
+            refuse("another exception than ValueError", why, on=on, **say)
     expect.raises(
         "ValueError",
         lambda: student("flaten", 197, 768, 1000),
@@ -1136,7 +1120,7 @@ def _expect_count(
     for value, name, why in known:
         number = type(got) in (int, float)
         if number and value != expected and expect.close(got, value, 1e-9):
-            _refuse(name, why, on=on, got=f"{got}", expected=f"{expected}")
+            refuse(name, why, on=on, got=f"{got}", expected=f"{expected}")
     why = "The head is a matrix from what it reads to the classes."
     what = "the number of weights"
     expect.equal(got, expected, on=on, what=what, why=why, tolerance=1e-9)
@@ -1158,14 +1142,14 @@ def readout_behaviour(student: StudentFunction, seed: int = 0) -> None:
     if any(key not in got for key in keys):
         why = "The dict needs every key below 'expected', spelt exactly so."
         on = "the keys of the result"
-        _refuse(
+        refuse(
             "an entry is missing", why, on=on, got=f"{list(got)}", expected=f"{keys}"
         )
     for key, (read, positions, why) in READOUTS.items():
         value, on = got[key], f"the entry {key!r}"
         if value not in answers:
             why = "One of three words, as a string: " + ", ".join(answers) + "."
-            _refuse("another word", why, on=on, got=show(value))
+            refuse("another word", why, on=on, got=show(value))
         right = _measured(read, positions, seed)
         if value == right:
             continue
@@ -1178,24 +1162,24 @@ def readout_behaviour(student: StudentFunction, seed: int = 0) -> None:
             name = "equivariant and invariant exchanged"
         if positions:
             name = "positions are forgotten"
-        _refuse(name, why, on=on, got=show(value))
+        refuse(name, why, on=on, got=show(value))
 
 
 def _measured(read: Callable, positions: bool, seed: int) -> str:
     """Say what happens to a readout when the tokens of the sequence change places."""
-    generator = _random(seed)
+    generator = seeded(seed)
     length, d_model = 5, 4
-    table = 2 * _normal(generator, length + 1, d_model) * positions
-    matrices = [_normal(generator, d_model, d_model) for _ in range(3)]
-    token = _normal(generator, 1, d_model)
-    head = _normal(generator, (length + 1) * d_model, 3)
+    table = 2 * normal(generator, length + 1, d_model) * positions
+    matrices = [normal(generator, d_model, d_model) for _ in range(3)]
+    token = normal(generator, 1, d_model)
+    head = normal(generator, (length + 1) * d_model, 3)
 
     def answer(x: torch.Tensor) -> torch.Tensor:
         x = torch.cat((token, x)) + table
         mixed = F.scaled_dot_product_attention(*(x @ matrix for matrix in matrices))
         return read(torch.tanh(x + mixed), head)
 
-    x, order = _normal(generator, length, d_model), torch.tensor([3, 0, 4, 1, 2])
+    x, order = normal(generator, length, d_model), torch.tensor([3, 0, 4, 1, 2])
     before, after = answer(x), answer(x[order])
     if torch.allclose(before, after, atol=1e-5):
         return "invariant"
@@ -1263,7 +1247,7 @@ def task_heads(
 
 
 def _expect_task_heads(student: StudentModule, seed: int) -> None:
-    generator = _random(seed)
+    generator = seeded(seed)
     hand = torch.tensor([[[1.0, 2.0], [3.0, 0.0], [5.0, 5.0], [6.0, 1.0]]])
     pairs = [
         (
@@ -1274,13 +1258,11 @@ def _expect_task_heads(student: StudentModule, seed: int) -> None:
     ]
     _expect_tasks(student, hand, pairs, f"hidden {hand.tolist()}, classes [3, 2]")
     for tasks in (2, 3, 1):
-        batch, d_model, *classes = _sizes(generator, 2 + tasks)
+        batch, d_model, *classes = draw_sizes(generator, 2 + tasks, largest=8)
         if tasks == 3:
             classes[2] = classes[0]  # two tasks with as many classes
-        hidden = _normal(generator, batch, tasks + 4, d_model)
-        pairs = [
-            (_normal(generator, d_model, n), _normal(generator, n)) for n in classes
-        ]
+        hidden = normal(generator, batch, tasks + 4, d_model)
+        pairs = [(normal(generator, d_model, n), normal(generator, n)) for n in classes]
         on = f"TaskHeads({d_model}, {classes}), hidden {tuple(hidden.shape)}"
         _expect_tasks(student, hidden, pairs, on)
 
@@ -1300,17 +1282,17 @@ def _expect_tasks(student: StudentModule, hidden, pairs, on: str) -> None:
     if isinstance(got, torch.Tensor):
         why = "Tasks may differ in their classes: return a list, one entry a task."
         say = {"got": show(got), "expected": f"a list of {len(pairs)} tensors"}
-        _refuse("one tensor for all tasks", why, on=on, **say)
+        refuse("one tensor for all tasks", why, on=on, **say)
     got = list(got) if isinstance(got, tuple) else got
     expected = [
         F.linear(hidden[:, task], weight.mT, bias)
         for task, (weight, bias) in enumerate(pairs)
     ]
-    for mistake in _mistakes(_task_candidates(hidden, pairs)):
+    for mistake in known_mistakes(_task_candidates(hidden, pairs)):
         same = expect.close(got, mistake.value) and not expect.close(got, expected)
         if same:
             say = {"got": show_list(got), "expected": show_list(expected)}
-            _refuse(mistake.name, mistake.why, on=on, **say)
+            refuse(mistake.name, mistake.why, on=on, **say)
     expect.equal(got, expected, on=on, what="the list of logits")
     _expect_task_gradients(layer, hidden, pairs, on)
 
@@ -1411,7 +1393,7 @@ def _task_candidates(hidden, pairs) -> Iterator[Candidate]:
 
 def _expect_task_gradients(layer: StudentInstance, hidden, pairs, on: str) -> None:
     for task, (weight, _) in enumerate(pairs):
-        cotangent = _normal(_random(task), len(hidden), weight.shape[1])
+        cotangent = normal(seeded(task), len(hidden), weight.shape[1])
         found = layer.gradients(hidden, cotangent=cotangent, output=task)
         wanted = torch.zeros_like(hidden)
         wanted[:, task] = cotangent @ weight.mT
@@ -1428,7 +1410,7 @@ def _expect_task_gradients(layer: StudentInstance, hidden, pairs, on: str) -> No
 @chapter.check(section="class-token-attention-pooling")
 def attention_pooling(student: StudentModule, seed: int = 0) -> None:
     """One query over all real tokens, against PyTorch's attention; empty sequences."""
-    generator = _random(seed)
+    generator = seeded(seed)
     hand = torch.tensor([[[1.0986123, 0.0, 0.0, 0.0], [0.0, 4.0, 0.0, 0.0]]])
     query = torch.tensor([2.0, 0.0, 0.0, 0.0])
     wanted = torch.tensor([[0.8239592, 1.0, 0.0, 0.0]]), torch.tensor([[0.75, 0.25]])
@@ -1437,10 +1419,12 @@ def attention_pooling(student: StudentModule, seed: int = 0) -> None:
     _expect_pooled(student, hand, None, 2 * query, on)
     _expect_pooled(student, hand, None, query, "the example by hand", wanted)
     for _ in range(2):
-        batch, length, d_model = (size + 1 for size in _sizes(generator, 3))
-        hidden = _normal(generator, batch, length, d_model)
+        batch, length, d_model = (
+            size + 1 for size in draw_sizes(generator, 3, largest=8)
+        )
+        hidden = normal(generator, batch, length, d_model)
         mask = _draw_real(generator, batch, length)
-        query = 2 * _normal(generator, d_model)
+        query = 2 * normal(generator, d_model)
         on = f"AttentionPooling({d_model}), hidden {tuple(hidden.shape)}"
         _expect_pooled(student, hidden, None, query, f"{on}, mask=None")
         _expect_pooled(student, hidden, mask, query, f"{on}, some padding")
@@ -1504,20 +1488,20 @@ def _expect_pooled(
     layer = _loaded_pooling(student, query)
     with _no_mask_handled() if mask is None else contextlib.nullcontext():
         got = layer(hidden) if mask is None else layer(hidden, mask)
-    mistakes = _mistakes(_pooling_candidates(hidden, mask, query))
+    mistakes = known_mistakes(_pooling_candidates(hidden, mask, query))
     wanted = expected or _torch_pooling(hidden, mask, query)
     tolerance = 1e-4
     if isinstance(got, torch.Tensor) and expect.close(got, wanted[0], tolerance):
         why = "The weights are wanted, too, to be looked at: return pooled, weights."
         say = {"got": "one tensor", "expected": "(pooled, weights)"}
-        _refuse("the weights are not returned", why, on=on, **say)
+        refuse("the weights are not returned", why, on=on, **say)
     tensors = isinstance(got, tuple) and all(map(torch.is_tensor, got))
     if large and tensors and any(each.isnan().any() for each in got):
         why = (
             "exp of a large score is infinite, and ∞/∞ is NaN. torch.softmax takes "
             "the largest score off first."
         )
-        _refuse("not stable for large scores", why, on=on, got=show(got))
+        refuse("not stable for large scores", why, on=on, got=show(got))
     what = "(pooled, weights)"
     why = (
         "The weights are the softmax of hidden · query / √d_model over the real "
@@ -1682,13 +1666,13 @@ def _expect_pooled_nothing(student: StudentModule, hidden, mask, query) -> None:
                 "the weights are 0: put 0 where the mask is False after the softmax, "
                 "as well as −∞ before it."
             )
-            _refuse("NaN for a sequence without real tokens", why, **say)
+            refuse("NaN for a sequence without real tokens", why, **say)
         if (got[1][1] > 0).any():
             why = (
                 "With −1e9 or the like in every place all scores are equal, and the "
                 "softmax shares the weight out among tokens that are all padding."
             )
-            _refuse("a large negative number instead of −∞", why, **say)
+            refuse("a large negative number instead of −∞", why, **say)
     expect.equal(got, wanted, on=on, what="(pooled, weights)", tolerance=1e-4)
     found = layer.gradients(hidden, mask, output=0)
     for name, gradient in {"hidden": found.inputs[0], **found.parameters}.items():
@@ -1703,7 +1687,7 @@ def _expect_pooled_nothing(student: StudentModule, hidden, mask, query) -> None:
             )
             name = "NaN gradient for a sequence without real tokens"
             shown = gradient[1] if gradient.dim() == 3 else gradient
-            _refuse(name, why, on=where, got=show(shown), expected="finite numbers")
+            refuse(name, why, on=where, got=show(shown), expected="finite numbers")
 
 
 def _expect_pooling_gradients(student, hidden, mask, query, on: str) -> None:
@@ -1716,7 +1700,7 @@ def _expect_pooling_gradients(student, hidden, mask, query, on: str) -> None:
             for s, h, real in zip(scores, inputs[0], mask, strict=True)
         ]
     )
-    cotangent = _normal(_random(4), *value.shape)
+    cotangent = normal(seeded(4), *value.shape)
     wanted = torch.autograd.grad((value * cotangent).sum(), inputs)
     found = layer.gradients(hidden, mask, cotangent=cotangent, output=0)
     got = found.inputs[0], found.parameters["query"]
@@ -1733,7 +1717,7 @@ def _expect_query_start(student: StudentModule) -> None:
             "Start small, with 0.02 times random numbers: all scores are then near 0 "
             "and the weights nearly equal, so training starts from the mean."
         )
-        _refuse(
+        refuse(
             "the query starts too large",
             why,
             on="AttentionPooling(400), freshly built",

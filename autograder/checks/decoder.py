@@ -55,17 +55,19 @@ from autograder.checks.encoder import (
     _expect_tensors,
     _layer_shapes,
     _masks,
-    _mistakes,
-    _normal,
     _pair_named,
-    _random,
-    _refuse,
-    _refuse_if,
     _to_torch,
     _torch_encoder,
     _torch_mask,
 )
 from autograder.checks.encoder_mistakes import State, under
+from autograder.checks.shared import (
+    known_mistakes,
+    normal,
+    refuse,
+    refuse_if,
+    seeded,
+)
 from autograder.expect import Chapter, Mistake, describe_error, show
 from autograder.interface import (
     Data,
@@ -124,7 +126,7 @@ def _kinds(generator: torch.Generator, b: int, t: int, s: int) -> list[tuple]:
 @chapter.check(section="decoder-mask")
 def decoder_mask(student: StudentFunction, seed: int = 0) -> None:
     """The example by hand, both rules at several sizes, compared entry by entry."""
-    generator = _random(seed)
+    generator = seeded(seed)
     b, t, *_ = _draw_sizes(generator)
     drawn = torch.randint(1, t, (b,), generator=generator)
     drawn[1] = t
@@ -146,11 +148,11 @@ def decoder_mask(student: StudentFunction, seed: int = 0) -> None:
                 "into -inf on the scores itself."
             )
             name = "a mask to be added in place of a boolean one"
-            _refuse_if(bool(hidden.all()), name, why, **say)
+            refuse_if(bool(hidden.all()), name, why, **say)
             name = "numbers in place of booleans"
             why = "1 and 0 are no booleans, and ~1 is -2. Combine boolean masks with &."
-            _refuse_if(expect.close(got, expected), name, why, **say)
-        found = _mistakes(mask_candidates(lengths, width)) if width > 1 else ()
+            refuse_if(expect.close(got, expected), name, why, **say)
+        found = known_mistakes(mask_candidates(lengths, width)) if width > 1 else ()
         expect.equal(got, expected, on=on, what="the mask", mistakes=found)
 
 
@@ -229,17 +231,17 @@ def _lengths_named(
         except StudentError:
             raise error from None
         said = f"{error.kind}: {describe_error(error)}"
-        found = _mistakes(candidates(square, mask, memory_mask))
+        found = known_mistakes(candidates(square, mask, memory_mask))
         for mistake in found:
             if expect.close(got, mistake.value, DEEPER):
-                _refuse(mistake.name, mistake.why, on=say, got=said)
+                refuse(mistake.name, mistake.why, on=say, got=said)
         why = (
             "With as many source tokens as target tokens the same call succeeds. Both "
             "sentences have their own length: cross-attention gives a row for each "
             "query, so its result always fits the stream it is added to."
         )
         name = "works only if both sentences have one length"
-        _refuse(name, why, on=say, got=said)
+        refuse(name, why, on=say, got=said)
 
 
 @contextlib.contextmanager
@@ -255,7 +257,7 @@ def _masks_named(mask, memory_mask) -> Iterator[None]:
                 "second place of attention, which belongs to x_kv: write mask=mask."
             )
             said = f"{error.kind}: {describe_error(error)}"
-            _refuse("fails as soon as there is a mask", why, on=error.call, got=said)
+            refuse("fails as soon as there is a mask", why, on=error.call, got=said)
         raise
 
 
@@ -284,13 +286,13 @@ def _special_of_layer(missing: set, extra: set) -> Iterator[tuple[bool, str, str
 @chapter.check(section="decoder-layer")
 def decoder_layer(student: StudentModule, seed: int = 0) -> None:
     """PyTorch's values with the same weights, both orders, masks, dropout."""
-    generator = _random(seed)
+    generator = seeded(seed)
     b, t, s, heads, d, d_ff, _ = _draw_sizes(generator)
     shapes = _decoder_layer_shapes(d, d_ff)
     on = f"DecoderLayer(d_model={d}, heads={heads}, d_ff={d_ff})"
     _expect_parameters(student.build(d, heads, d_ff), shapes, on, _special_of_layer)
-    x = _normal(generator, b, t, d) + 0.3
-    memory = 2 * _normal(generator, b, s, d) - 0.2
+    x = normal(generator, b, t, d) + 0.3
+    memory = 2 * normal(generator, b, s, d) - 0.2
     for pre, activation in ((False, "relu"), (True, "relu"), (True, "gelu")):
         where = f"{on}, norm_first={pre}, activation={activation!r}"
         layer = student.build(d, heads, d_ff, 0.0, pre, activation)
@@ -314,7 +316,7 @@ def decoder_layer(student: StudentModule, seed: int = 0) -> None:
             _expect_no_pair(got, say)
             with torch.no_grad():
                 expected = right(x, memory, **_torch_masks(*masks, x, heads))
-            found = _mistakes(known(memory, *masks))
+            found = known_mistakes(known(memory, *masks))
             expect.equal(got, expected, on=say, mistakes=found, tolerance=DEEP)
         one = right(x[0], memory[0]).detach()
         say = f"{where}, x {(t, d)}, memory {(s, d)}"
@@ -380,7 +382,7 @@ def _expect_dropout_in_branches(
     dropped = x
     for i in () if pre else (1, 2, 3):
         dropped = parts.norm(i, dropped)
-    found = _mistakes(dropped_layer_candidates(x, memory, parts, pre))
+    found = known_mistakes(dropped_layer_candidates(x, memory, parts, pre))
     got = layer(x, memory)
     expect.equal(got, dropped, on=where, mistakes=found, tolerance=DEEP)
     layer.train(False)
@@ -399,7 +401,7 @@ def _expect_dropout_in_branches(
 @chapter.check(section="decoder-torch")
 def decoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
     """Twenty-six names, each with the tensor that belongs there."""
-    generator = _random(seed)
+    generator = seeded(seed)
     *_, d, d_ff, _ = _draw_sizes(generator)
     expected = _draw_state(generator, _decoder_layer_shapes(d, d_ff))
     theirs = _layer_to_torch(expected)
@@ -414,7 +416,7 @@ def decoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
                 "without the prefix: 'in_proj_weight', not 'self_attn.in_proj_weight'."
             )
             said = describe_error(error)
-            _refuse("a prefix is not cut off", why, on=on, got=said)
+            refuse("a prefix is not cut off", why, on=on, got=said)
         raise
     expect.true(
         isinstance(got, dict),
@@ -433,25 +435,25 @@ def decoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
     }
     cross = bool(missing) and all(name.startswith("cross_") for name in missing)
     why = "multihead_attn is PyTorch's name of the cross-attention: translate it, too."
-    _refuse_if(cross and not extra, "cross-attention is left out", why, **say)
+    refuse_if(cross and not extra, "cross-attention is left out", why, **say)
     third = bool(missing) and all(name.startswith("norm_3.") for name in missing)
     why = "A decoder layer has three norms: norm1, norm2, norm3."
-    _refuse_if(third and not extra, "norm_3 is left out", why, **say)
+    refuse_if(third and not extra, "norm_3 is left out", why, **say)
     why = "Names of submodules and parameters are joined by a dot: self_attention.w_q."
-    _refuse_if("w_q" in extra, "a new prefix is missing", why, **say)
+    refuse_if("w_q" in extra, "a new prefix is missing", why, **say)
     why = "Copy the biases as well: b_1 and b_2 of the network, beta of the norms."
     biases = bool(missing) and not extra
     biases = biases and all(".b_" in name or "beta" in name for name in missing)
-    _refuse_if(biases, "biases left out", why, **say)
+    refuse_if(biases, "biases left out", why, **say)
     if missing or extra:
         why = "Compare the names with those of DecoderLayer(...).state_dict()."
-        _refuse("the result has other names", why, **say)
+        refuse("the result has other names", why, **say)
     for name in ("w_q", "w_k", "w_v", "w_o"):
         one, other = f"self_attention.{name}", f"cross_attention.{name}"
         why = "self_attn is self_attention, multihead_attn is cross_attention."
         swapped = expect.close(got[one], expected[other])
         say = {"on": on, "got": f"{one} holds what belongs to {other}"}
-        _refuse_if(swapped, "the two attentions are exchanged", why, **say)
+        refuse_if(swapped, "the two attentions are exchanged", why, **say)
     _expect_tensors(got, expected, on)
 
 
@@ -521,7 +523,7 @@ def _expect_stack_parameters(built: StudentInstance, shapes, n, pre, on) -> None
         "DecoderLayer once for each layer instead of copying one."
     )
     say = {"on": f"{on}, freshly built", "got": "equal self_attention.w_q in two"}
-    _refuse_if(torch.equal(first, second), "the layers start as copies", why, **say)
+    refuse_if(torch.equal(first, second), "the layers start as copies", why, **say)
 
 
 @chapter.check(section="decoder-stack")
@@ -539,9 +541,9 @@ def _decoder_alone(student: StudentModule, seed: int = 0) -> None:
 
 
 def _check_decoder(student: StudentModule, seed: int) -> None:
-    generator = _random(seed)
+    generator = seeded(seed)
     b, t, s, heads, d, d_ff, n = _draw_sizes(generator)
-    x, memory = _normal(generator, b, t, d), 2 * _normal(generator, b, s, d)
+    x, memory = normal(generator, b, t, d), 2 * normal(generator, b, s, d)
     for pre, activation in ((False, "relu"), (True, "gelu")):
         sizes = n, d, heads, d_ff
         on = (
@@ -570,7 +572,7 @@ def _check_decoder(student: StudentModule, seed: int) -> None:
                 got = _call(built, x, memory, *masks)
             with torch.no_grad():
                 expected = right(x, memory, **_torch_masks(*masks, x, heads))
-            found = _mistakes(known(memory, *masks))
+            found = known_mistakes(known(memory, *masks))
             expect.equal(got, expected, on=say, mistakes=found, tolerance=DEEPER)
         dropping = student.build(*sizes, 1.0, pre, activation)
         dropping.load_state_dict(state)
@@ -691,7 +693,7 @@ def transformer(
 
 
 def _check_transformer(student: StudentModule, seed: int) -> None:
-    generator = _random(seed)
+    generator = seeded(seed)
     b, t, s, heads, d, d_ff, n = _draw_sizes(generator)
     vocabulary = 11
     for pre, activation, pad in ((False, "relu", 0), (True, "gelu", 3)):
@@ -718,7 +720,7 @@ def _check_transformer(student: StudentModule, seed: int) -> None:
             with _wrong_mask_named(width, length):
                 got = model(source, target)
             expected = right(source, target)
-            found = _mistakes(transformer_candidates(own, source, target))
+            found = known_mistakes(transformer_candidates(own, source, target))
             asked = {"on": say, "what": "the logits", "mistakes": found}
             expect.equal(got, expected, tolerance=DEEPER, **asked)
         _expect_dropout_of_model(student, sizes, own, state, source, target, on,
@@ -743,7 +745,7 @@ def _wrong_mask_named(width: int, length: int) -> Iterator[None]:
             )
             said = f"{error.kind}: {describe_error(error)}"
             name = "the padding masks are exchanged"
-            _refuse(name, why, on=error.call, got=said)
+            refuse(name, why, on=error.call, got=said)
         raise
 
 
@@ -775,7 +777,7 @@ def _expect_dropout_of_model(student, sizes, own, state, source, target, on, kin
 @chapter.check(section="decoder-shift")
 def shift_right(student: StudentFunction, seed: int = 0) -> None:
     """The example by hand, several lengths, an empty sentence, other special ids."""
-    generator = _random(seed)
+    generator = seeded(seed)
     hand = (
         torch.tensor([[2, 5, 6, 7, 8, 9], [2, 6, 0, 0, 0, 0]]),
         torch.tensor([[5, 6, 7, 8, 9, 3], [6, 3, 0, 0, 0, 0]]),
@@ -806,30 +808,30 @@ def shift_right(student: StudentFunction, seed: int = 0) -> None:
             if "expected sequence of length" in error.text:
                 why = "Rows of one tensor have one length: fill up before making it."
                 said = describe_error(error)
-                _refuse("the rows have different lengths", why, on=on, got=said)
+                refuse("the rows have different lengths", why, on=on, got=said)
             raise
         one = isinstance(got, torch.Tensor)
         why = "Two tensors are wanted: return inputs, labels."
         say = {"on": on, "got": show(got), "expected": "two tensors"}
-        _refuse_if(one, "one tensor in place of two", why, **say)
+        refuse_if(one, "one tensor in place of two", why, **say)
         lists = isinstance(got, tuple) and all(isinstance(each, list) for each in got)
         why = "A model reads tensors: torch.tensor(inputs), torch.tensor(labels)."
-        _refuse_if(lists and len(got) == 2, "lists in place of tensors", why, **say)
+        refuse_if(lists and len(got) == 2, "lists in place of tensors", why, **say)
         values = isinstance(got, tuple) and expect.close(got, right)
         floats = values and any(each.is_floating_point() for each in got)
         why = "Ids are integers; an embedding takes nothing else."
-        _refuse_if(floats, "ids that are floats", why, **say)
-        found = _mistakes(shift_candidates(sequences, special[0], special[1], pad))
+        refuse_if(floats, "ids that are floats", why, **say)
+        found = known_mistakes(shift_candidates(sequences, special[0], special[1], pad))
         expect.equal(got, right, on=on, mistakes=found)
 
 
 @chapter.check(section="decoder-loss")
 def sequence_loss(student: StudentFunction, seed: int = 0) -> None:
     """By hand, PyTorch's with padding and smoothing, large logits, gradients."""
-    generator = _random(seed)
+    generator = seeded(seed)
     b, t, v, *_ = _draw_sizes(generator)
     t, v = t + 4, v + 5
-    logits = 2 * _normal(generator, b, t, v)
+    logits = 2 * normal(generator, b, t, v)
     for pad, smoothing in ((0, 0.0), (0, 0.1), (4, 0.0), (4, 0.3)):
         labels = _draw_ids(generator, b, t, v, pad)
         on = f"logits {(b, t, v)}, labels {(b, t)}, pad_id {pad}, smoothing {smoothing}"
@@ -891,11 +893,11 @@ def _expect_loss(student, logits, labels, pad, smoothing, right, on: str) -> Non
     )
     say = {"on": on, "got": show(got), "expected": "a tensor of shape ()"}
     number = isinstance(got, float)
-    _refuse_if(number, "a number in place of a tensor", why, **say)
+    refuse_if(number, "a number in place of a tensor", why, **say)
     each = isinstance(got, torch.Tensor) and got.dim() > 0
     why = "One number for the whole batch, shape ()."
-    _refuse_if(each, "a loss for each position", why, **say)
-    found = _mistakes(sequence_loss_candidates(logits, labels, pad, smoothing))
+    refuse_if(each, "a loss for each position", why, **say)
+    found = known_mistakes(sequence_loss_candidates(logits, labels, pad, smoothing))
     expect.equal(got, right, on=on, what="the loss", mistakes=found)
 
 
@@ -917,7 +919,7 @@ def _expect_nothing_scored(student: StudentFunction, logits: torch.Tensor) -> No
         "and its gradient is 0."
     )
     say = {"on": f"the gradient; {on}", "got": "none", "expected": "zeros"}
-    _refuse_if(gradient is None, "a constant when nothing is real", why, **say)
+    refuse_if(gradient is None, "a constant when nothing is real", why, **say)
     _expect_finite(gradient, on=f"the gradient; {on}", mistake=name, why=why)
     expect.equal(gradient, torch.zeros_like(logits), on=on, what="the gradient")
 
@@ -925,7 +927,7 @@ def _expect_nothing_scored(student: StudentFunction, logits: torch.Tensor) -> No
 @chapter.check(section="decoder-schedule")
 def noam_rate(student: StudentFunction, seed: int = 0) -> None:
     """By hand, the peak, both branches, step 0 refused."""
-    generator = _random(seed)
+    generator = seeded(seed)
     steps, got, right, known = [], [], [], []
     for factor in (9.0, 1.5, 0.7, 0.0):
         d, warmup = torch.randint(50, 900, (2,), generator=generator).tolist()
@@ -973,13 +975,13 @@ def adam_settings(student: StudentFunction, seed: int = 0) -> None:
     if isinstance(got, dict) and set(got) != {"betas", "eps"}:
         say = {"on": on, "got": f"{list(got)}", "expected": "['betas', 'eps']"}
         why = "The keys are the names of torch.optim.Adam's arguments: betas and eps."
-        _refuse("the keys have other names", why, **say)
+        refuse("the keys have other names", why, **say)
     right = {"betas": (0.9, 0.98), "eps": 1e-9}
-    found = _mistakes(adam_candidates())
+    found = known_mistakes(adam_candidates())
     say = {"on": on, "what": "the dict", "mistakes": found}
     expect.equal(got, right, tolerance=1e-12, **say)
-    generator = _random(seed)
-    gradients = 1e-8 * _normal(generator, 3, 5).double()
+    generator = seeded(seed)
+    gradients = 1e-8 * normal(generator, 3, 5).double()
     parameter = nn.Parameter(torch.zeros(5, dtype=torch.float64))
     optimiser = torch.optim.Adam([parameter], lr=1.0, **got)
     expected = torch.zeros(5, dtype=torch.float64)
@@ -1038,7 +1040,7 @@ def _special_of_decoder_only(state: State, sizes: tuple) -> Callable:
 @chapter.check(section="decoder-only")
 def decoder_only(student: StudentModule, seed: int = 0) -> None:
     """Parameters, PyTorch's blocks, the future unseen, dropout."""
-    generator = _random(seed)
+    generator = seeded(seed)
     b, t, _, heads, d, d_ff, n = _draw_sizes(generator)
     longest, vocabulary = d - 1, 13 + 4 * heads
     sizes = vocabulary, d, heads, n, d_ff, longest
@@ -1067,7 +1069,7 @@ def decoder_only(student: StudentModule, seed: int = 0) -> None:
         hidden = torch.ones(width, width).triu(1).bool()
         with torch.no_grad():
             expected = F.linear(right(own.embed(ids), mask=hidden), own.table)
-        found = _mistakes(decoder_only_candidates(own, ids))
+        found = known_mistakes(decoder_only_candidates(own, ids))
         asked = {"on": say, "what": "the logits", "mistakes": found}
         expect.equal(got, expected, tolerance=DEEPER, **asked)
     _expect_dropout_of_writer(student, sizes, own, state, ids, on)
@@ -1100,13 +1102,13 @@ def _expect_dropout_of_writer(student, sizes, own, state, ids, on: str) -> None:
 @chapter.check(section="decoder-only")
 def last_real(student: StudentFunction, seed: int = 0) -> None:
     """By hand, states and logits, gradients to the right rows only."""
-    generator = _random(seed)
+    generator = seeded(seed)
     hand = torch.tensor([[10.0, 11.0, 12.0], [20.0, 21.0, 22.0]])
     b, t, d, _, other, *_ = _draw_sizes(generator)
     lengths = torch.randint(2, t, (b,), generator=generator)
     lengths[1], lengths[-1] = t, 1
     shapes = (b, t, d), (b, t, d + 1, other), (b, t)
-    cases = [(_normal(generator, *shape), lengths) for shape in shapes]
+    cases = [(normal(generator, *shape), lengths) for shape in shapes]
     cases.append((hand, torch.tensor([2, 3])))
     cases.append((torch.arange(20).view(4, 5), torch.tensor([5, 1, 3, 2])))
     for hidden, sizes in cases:
@@ -1119,9 +1121,9 @@ def last_real(student: StudentFunction, seed: int = 0) -> None:
             if error.kind == "IndexError" and "out of bounds" in error.text:
                 why = "Positions are counted from 0: the last of five is 4."
                 said = describe_error(error)
-                _refuse("off by one", why, on=on, got=said)
+                refuse("off by one", why, on=on, got=said)
             raise
-        found = _mistakes(last_candidates(hidden, sizes))
+        found = known_mistakes(last_candidates(hidden, sizes))
         expect.equal(got, right, on=on, mistakes=found)
     hidden = cases[0][0]
     found = student.gradients(hidden, lengths).inputs[0]

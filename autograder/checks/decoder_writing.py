@@ -32,6 +32,13 @@ from autograder.checks.decoder_writing_mistakes import (
     attend_in_pieces,
     beam,
 )
+from autograder.checks.shared import (
+    draw_sizes,
+    normal,
+    refuse,
+    refuse_if,
+    seeded,
+)
 from autograder.expect import Chapter, CheckFailure, describe_error, show
 from autograder.interface import (
     Data,
@@ -50,31 +57,8 @@ DEEP = 3e-5  # tolerance of what has gone through several matrices in float32
 # --- shared ---------------------------------------------------------------------------
 
 
-def _random(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def _sizes(generator: torch.Generator, count: int) -> list[int]:
-    """Draw sizes from 2 to 7 that are all different."""
-    return (torch.randperm(6, generator=generator)[:count] + 2).tolist()
-
-
-def _normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
-    return torch.randn(shape, generator=generator)
-
-
 def _whole(generator: torch.Generator, below: int) -> int:
     return int(torch.randint(below, (), generator=generator))
-
-
-def _refuse(name: str, why: str, *, on: str, got: str = "", expected: str = "") -> None:
-    """Reject an answer as the known mistake of this name."""
-    raise CheckFailure(name, on=on, got=got, expected=expected, why=why, mistake=name)
-
-
-def _refuse_if(condition: bool, name: str, why: str, **say: str) -> None:
-    if condition:
-        _refuse(name, why, **say)
 
 
 def _earlier(name: str) -> Callable:
@@ -161,7 +145,7 @@ def _name(pairs: list, candidates: list[Candidate], tolerance: float) -> None:
             shown = show(got), show(case.expected)
             if isinstance(got, torch.Tensor):
                 shown = expect.show_both(got, case.expected, tolerance)
-            _refuse(name, why, on=case.on, got=shown[0], expected=shown[1])
+            refuse(name, why, on=case.on, got=shown[0], expected=shown[1])
 
 
 # --- the bug hunt ---------------------------------------------------------------------
@@ -247,7 +231,7 @@ def find_bugs(student: StudentFunction, seed: int = 0) -> None:
         )
         say = {"on": on, "got": got, "expected": "a name of the table"}
         known = isinstance(name, str) and name in NAMES
-        _refuse_if(not known, "a name that the table does not have", why, **say)
+        refuse_if(not known, "a name that the table does not have", why, **say)
     _expect_names_once(found, on)
     wrong = [line for line in found if line in BUGS and not _is_bug(line, found[line])]
     _expect_no_exchange(found, wrong, on)
@@ -257,7 +241,7 @@ def find_bugs(student: StudentFunction, seed: int = 0) -> None:
             "would go wrong if it stood in a loop without any other mistake?"
         )
         say = {"on": f"line {line}", "got": show(found[line]), "expected": "no bug"}
-        _refuse_if(line not in BUGS, "a line that is right", why, **say)
+        refuse_if(line not in BUGS, "a line that is right", why, **say)
     for line in sorted(wrong):
         name = found[line]
         fits = any(_is_bug(other, name) for other in BUGS)
@@ -265,12 +249,12 @@ def find_bugs(student: StudentFunction, seed: int = 0) -> None:
         why = QUESTIONS[line]
         if not fits:
             why = f"Two names of the table are not in the listing. {why}"
-        _refuse(title, why, on=f"line {line}", got=show(name), expected="another name")
+        refuse(title, why, on=f"line {line}", got=show(name), expected="another name")
     missing = sorted(BUGS.keys() - found.keys())
     if missing:
         why = f"The {len(found)} that you named are right. {QUESTIONS[missing[0]]}"
         got = f"{len(found)} lines, without line {missing[0]}"
-        _refuse("not all bugs are named", why, on=on, got=got, expected="15 lines")
+        refuse("not all bugs are named", why, on=on, got=got, expected="15 lines")
 
 
 def _expect_lines(found: dict, on: str) -> None:
@@ -279,16 +263,16 @@ def _expect_lines(found: dict, on: str) -> None:
     turned = bool(found) and all(isinstance(line, str) for line in found)
     why = "The keys are the numbers of the lines, and the values are the names."
     got = f"the keys {list(found)[:2]}"
-    _refuse_if(turned, "lines and names exchanged", why, got=got, **say)
+    refuse_if(turned, "lines and names exchanged", why, got=got, **say)
     for line in found:
         good = type(line) is int and 1 <= line <= 19
         if line == 0 or not good:
             why = "The lines are numbered as printed, from 1 to 19."
-            _refuse("a line that is not there", why, got=f"line {show(line)}", **say)
+            refuse("a line that is not there", why, got=f"line {show(line)}", **say)
     shifted = len(found) > 3 and all(_is_bug(k + 1, v) for k, v in found.items())
     why = "Your names are right, each one line too early: the first line printed is 1."
     got = f"lines {min(found, default=0)} to {max(found, default=0)}"
-    _refuse_if(shifted, "lines counted from 0", why, got=got, **say)
+    refuse_if(shifted, "lines counted from 0", why, got=got, **say)
 
 
 def _expect_names_once(found: dict, on: str) -> None:
@@ -300,7 +284,7 @@ def _expect_names_once(found: dict, on: str) -> None:
             )
             got = f"lines {one} and {two}: {show(found[one])}"
             expected = "fifteen different names"
-            _refuse("one name for two lines", why, on=on, got=got, expected=expected)
+            refuse("one name for two lines", why, on=on, got=got, expected=expected)
 
 
 def _expect_no_exchange(found: dict, wrong: list[int], on: str) -> None:
@@ -310,7 +294,7 @@ def _expect_no_exchange(found: dict, wrong: list[int], on: str) -> None:
             got = f"line {one}: {show(found[one])}, line {two}: {show(found[two])}"
             expected = "the other way round"
             name = "two lines have each other's names"
-            _refuse(name, why, on=on, got=got, expected=expected)
+            refuse(name, why, on=on, got=got, expected=expected)
 
 
 @chapter.check(section="decoder-teacher-forcing")
@@ -321,7 +305,7 @@ def repaired_epoch(
     seed: int = 0,
 ) -> None:
     """Check losses and weights after three padded batches against steps done here."""
-    generator = _random(seed)
+    generator = seeded(seed)
     model, twin, state = _small_transformers(transformer, generator)
     batches = [_batch(generator, *size) for size in ((2, 5, 4), (3, 4, 6), (4, 7, 3))]
     rate = 0.3
@@ -344,7 +328,7 @@ def repaired_epoch(
             averaged = expect.close(got, [sum(losses[: i + 1]) for i in range(3)], DEEP)
             why = "Each entry is the loss of its own batch, not the sum so far."
             say = {"on": on, "got": show(got), "expected": show(losses)}
-            _refuse_if(averaged, "the losses are added up", why, **say)
+            refuse_if(averaged, "the losses are added up", why, **say)
         say = {"on": on, "what": "the list of losses", "tolerance": DEEP}
         expect.equal(got, losses, **say)
         say = {"on": on, "what": "the weights after the epoch", "tolerance": 10 * DEEP}
@@ -359,14 +343,14 @@ def _name_stop(error: StudentError, student, model, epoch: Epoch) -> None:
         "sequence_loss takes them as they are."
     )
     axis = "Expected target size" in error.text
-    _refuse_if(axis, "classes on the wrong axis", why, **say)
+    refuse_if(axis, "classes on the wrong axis", why, **say)
     why = (
         "What was scored has fewer columns than the vocabulary has tokens. decode "
         "gives hidden states; the call of the whole model, model(source, inputs), "
         "gives logits."
     )
     few = "out of bounds" in error.text
-    _refuse_if(few, "hidden states in place of logits", why, **say)
+    refuse_if(few, "hidden states in place of logits", why, **say)
     epoch.batches = epoch.batches[:1]  # here source and inputs have one length
     model.load_state_dict(epoch.state)
     try:
@@ -376,7 +360,7 @@ def _name_stop(error: StudentError, student, model, epoch: Epoch) -> None:
     turned, _ = epoch.run(see=lambda batch: (batch[1], batch[0]))
     why = "The model takes the source first, then the inputs of the decoder."
     same = expect.close(got, turned, DEEP)
-    _refuse_if(same, "source and inputs exchanged", why, **say)
+    refuse_if(same, "source and inputs exchanged", why, **say)
 
 
 def _name_epoch(epoch, got, losses, after, weights, on: str) -> None:
@@ -389,13 +373,13 @@ def _name_epoch(epoch, got, losses, after, weights, on: str) -> None:
         except (RuntimeError, ValueError):
             continue
         if expect.close(got, value, DEEP) and expect.close(after, moved, 10 * DEEP):
-            _refuse(name, why, on=on, **say)
+            refuse(name, why, on=on, **say)
     why = (
         "The first step of Adam has the length of the rate in every weight. Here plain "
         "gradient descent is asked for, torch.optim.SGD."
     )
     adam = expect.close(got, epoch.adam(), 1e-3)
-    _refuse_if(adam, "Adam in place of gradient descent", why, on=on, **say)
+    refuse_if(adam, "Adam in place of gradient descent", why, on=on, **say)
 
 
 def _small_transformers(
@@ -405,7 +389,7 @@ def _small_transformers(
     sizes = (11, 8, 2, 1, 12, 16)
     model, twin = transformer.build(*sizes), transformer.build(*sizes)
     state = {
-        name: tensor if tensor.ndim < 2 else 0.4 * _normal(generator, *tensor.shape)
+        name: tensor if tensor.ndim < 2 else 0.4 * normal(generator, *tensor.shape)
         for name, tensor in sorted(model.state_dict().items())
     }
     for each in (model, twin):
@@ -435,17 +419,17 @@ def _expect_losses(got: Data, on: str) -> None:
             "A tensor keeps its whole graph alive, batch for batch. `.item()` gives "
             "the number."
         )
-        _refuse("tensors in place of numbers", why, on=on, got=show(got[0]))
+        refuse("tensors in place of numbers", why, on=on, got=show(got[0]))
     if isinstance(got, (float, torch.Tensor)):
         why = "Remember the loss of each batch; the caller may average them."
         name = "one number for the epoch"
-        _refuse(name, why, on=on, got=show(got), expected=expected)
+        refuse(name, why, on=on, got=show(got), expected=expected)
     if not isinstance(got, list):
         expect.equal(got, [0.0] * 3, on=on, what="the list of losses")
     if len(got) == 1:
         why = "Is `return` indented too far? It belongs after the loop."
         name = "returns after the first batch"
-        _refuse(name, why, on=on, got=show(got), expected=expected)
+        refuse(name, why, on=on, got=show(got), expected=expected)
     good = len(got) == 3 and all(type(x) is float for x in got)
     expect.true(
         good, "the list of losses is wrong", on=on, got=show(got), expected=expected
@@ -464,7 +448,7 @@ def _expect_all_learn(before: dict, after: dict, on: str) -> None:
                 "all its parameters to the optimiser."
             )
             say = {"on": on, "got": f"{part}.* as before", "expected": "changed"}
-            _refuse(f"the {part} never learns", why, **say)
+            refuse(f"the {part} never learns", why, **say)
 
 
 def _differing(got, losses, after, weights) -> dict[str, str]:
@@ -491,8 +475,8 @@ def _language(
     generator: torch.Generator, size: int, end: float = 0.0, spread: float = 1.0
 ) -> Language:
     """Draw tables; ``end`` is added to the logits of the last token."""
-    table = spread * _normal(generator, size, size)
-    start = spread * _normal(generator, size, size)
+    table = spread * normal(generator, size, size)
+    start = spread * normal(generator, size, size)
     table[:, size - 1] += end
     return Language(table, start)
 
@@ -518,7 +502,7 @@ def _expect_ids(got: Data, case: Case, what: str = "the result") -> None:
     if isinstance(got, torch.Tensor):
         why = "A list is asked for. tolist() makes one of a tensor."
         expected = "a list of ids"
-        _refuse("a tensor", why, on=case.on, got=show(got), expected=expected)
+        refuse("a tensor", why, on=case.on, got=show(got), expected=expected)
     if not isinstance(got, list):
         why = "The function ends without `return`." if got is None else ""
         say = {"on": case.on, "got": show(got), "expected": "a list of ids"}
@@ -526,7 +510,7 @@ def _expect_ids(got: Data, case: Case, what: str = "the result") -> None:
     if any(isinstance(token, torch.Tensor) for token in got):
         why = "int(...) or .item() makes a number of a tensor with one entry."
         got = f"a list with {show(next(x for x in got if type(x) is torch.Tensor))}"
-        _refuse("tensors in the list", why, on=case.on, got=got, expected="ids, ints")
+        refuse("tensors in the list", why, on=case.on, got=got, expected="ids, ints")
     good = all(type(token) is int for token in got)
     say = {"on": case.on, "got": show(got), "expected": "a list of ids, ints"}
     expect.true(good, f"{what} holds something that is no id", **say)
@@ -537,7 +521,7 @@ def greedy_decode(
     student: StudentFunction, table: StudentModule, seed: int = 0
 ) -> None:
     """Check the example by hand, both ways to stop, and random tables."""
-    generator = _random(seed)
+    generator = seeded(seed)
     hand = _hand()
     given = [0], 3, 10
     case = Case(
@@ -575,7 +559,7 @@ def greedy_decode(
                 "the last row first, logits[0, -1]."
             )
             got = describe_error(error)
-            _refuse("the largest of all positions", why, on=error.call, got=got)
+            refuse("the largest of all positions", why, on=error.call, got=got)
         _name_conversion(error)
         raise
 
@@ -589,7 +573,7 @@ def _name_conversion(error: StudentError) -> None:
             "along an axis, over all positions. Take the last row first, logits[0, -1]."
         )
         got = describe_error(error)
-        _refuse("several numbers in place of one id", why, on=error.call, got=got)
+        refuse("several numbers in place of one id", why, on=error.call, got=got)
 
 
 def _expect_no_chance(student, table, generator) -> None:
@@ -604,7 +588,7 @@ def _expect_no_chance(student, table, generator) -> None:
     )
     same = all(expect.close(text, texts[0]) for text in texts)
     say = {"on": on, "got": f"{show(texts[0])}, then another text"}
-    _refuse_if(not same, "drawn by chance", why, expected="the same text", **say)
+    refuse_if(not same, "drawn by chance", why, expected="the same text", **say)
 
 
 def _texts(size: int, prefix: list[int], eos_id: int, limit: int) -> list[list[int]]:
@@ -643,11 +627,11 @@ def _expect_hypothesis(got: Data, case: Case) -> None:
     ids, score = got
     turned = isinstance(ids, (float, torch.Tensor)) and isinstance(score, list)
     why = "First the ids, then the score."
-    _refuse_if(turned, "ids and score exchanged", why, **say)
+    refuse_if(turned, "ids and score exchanged", why, **say)
     _expect_ids(ids, case, "the first of the pair")
     if isinstance(score, torch.Tensor):
         why = "The score is a number: .item() or .tolist() makes one of a tensor."
-        _refuse("a tensor as the score", why, **say)
+        refuse("a tensor as the score", why, **say)
     if type(score) is int:
         why = "The score is a float, also when it is 0."
         expect.true(False, "the score is not a float", why=why, **say)
@@ -710,7 +694,7 @@ def _telling_cases(table: StudentModule, generator: torch.Generator) -> list[Cas
 @chapter.check(section="decoder-beam")
 def beam_search(student: StudentFunction, table: StudentModule, seed: int = 0) -> None:
     """Check by hand, against all texts by brute force, against greedy, and between."""
-    generator = _random(seed)
+    generator = seeded(seed)
     hand, given = _hand(), ([0], 3, 2, 10, 0.0)
     expected = [0, 2, 3], math.log(0.36)
     cases = [_beam_case(table, hand, given, "the table by hand", expected)]
@@ -796,7 +780,7 @@ def _filter_case(on: str, logits: torch.Tensor, **settings) -> Case:
 @chapter.check(section="decoder-sampling")
 def filter_logits(student: StudentFunction, seed: int = 0) -> None:
     """Check the table by hand, sorted rows, ties, all three together, refusals."""
-    generator = _random(seed)
+    generator = seeded(seed)
     hand = torch.tensor([0.5, 0.25, 0.15, 0.1]).log()
     on = "ln (.5, .25, .15, .1)"
     cases = [
@@ -807,7 +791,7 @@ def filter_logits(student: StudentFunction, seed: int = 0) -> None:
         _filter_case(on, hand, top_k=2, top_p=0.95),
         _filter_case(on, hand, temperature=0.5),
     ]
-    b, t = _sizes(generator, 2)
+    b, t = draw_sizes(generator, 2)
     settings = [
         {},
         {"temperature": 2.5},
@@ -821,9 +805,9 @@ def filter_logits(student: StudentFunction, seed: int = 0) -> None:
     ]
     for number, each in enumerate(settings):
         shape = [(11,), (b, 9), (b, t, 10)][number % 3]
-        logits = 2 * _normal(generator, *shape)
+        logits = 2 * normal(generator, *shape)
         while not _clear(logits, each):
-            logits = 2 * _normal(generator, *shape)
+            logits = 2 * normal(generator, *shape)
         cases.append(_filter_case(f"logits {shape}", logits, **each))
     ties = torch.tensor([[1.0, 3, 2, 2, 0, 2], [5.0, 5, 5, -1, 4, 4]])
     cases.append(_filter_case("rows with ties", ties, top_k=2))
@@ -837,7 +821,7 @@ def filter_logits(student: StudentFunction, seed: int = 0) -> None:
         why = "Settings that are allowed: p may be 1, and k may be larger than V."
         say = {"on": error.call, "got": describe_error(error)}
         strict = error.kind == "ValueError"
-        _refuse_if(strict, "good settings are refused", why, **say)
+        refuse_if(strict, "good settings are refused", why, **say)
         raise
     _expect_refusals(student, hand)
 
@@ -862,7 +846,7 @@ def _expect_large_k(student: StudentFunction, logits: torch.Tensor) -> None:
         if error.kind in ("RuntimeError", "IndexError") and "range" in error.text:
             why = "There is no 9th largest of 4. Take the smaller of k and V."
             got = describe_error(error)
-            _refuse("k is larger than the vocabulary", why, on=on, got=got)
+            refuse("k is larger than the vocabulary", why, on=on, got=got)
         raise
     expect.equal(got, logits, on=on)
 
@@ -897,15 +881,15 @@ def _searched(probabilities: torch.Tensor, uniform: torch.Tensor) -> torch.Tenso
 @chapter.check(section="decoder-sampling")
 def sample_next(student: StudentFunction, seed: int = 0) -> None:
     """Check by hand, rows of several shapes, edges, rounding, and frequencies."""
-    generator = _random(seed)
+    generator = seeded(seed)
     hand = torch.tensor([0.2, 0.5, 0.3])
     uniform = torch.tensor([0.1, 0.2001, 0.69, 0.7001, 0.0])
     on = "probabilities (.2, .5, .3), numbers .1, .2001, .69, .7001, 0"
     given = hand.expand(5, 3).clone(), uniform
     cases = [Case(on, given, torch.tensor([0, 1, 1, 2, 0]))]
-    b, t, v = _sizes(generator, 3)
+    b, t, v = draw_sizes(generator, 3)
     for shape in ((v + 4,), (b, v), (b, t, v + 1)):
-        probabilities = (1.5 * _normal(generator, *shape)).softmax(-1)
+        probabilities = (1.5 * normal(generator, *shape)).softmax(-1)
         uniform = torch.rand(shape[:-1], generator=generator)
         on = f"probabilities {shape}, uniform {shape[:-1]}"
         given = probabilities, uniform
@@ -919,7 +903,7 @@ def sample_next(student: StudentFunction, seed: int = 0) -> None:
     uniform = torch.tensor([1 - 2**-24, 1 - 2**-24])
     on = "(.25, .7499998, 0) and (.6, .3999998, 0), with a number just below 1"
     cases.append(Case(on, (short, uniform), torch.tensor([1, 1])))
-    many = (_normal(generator, v)).softmax(-1)
+    many = (normal(generator, v)).softmax(-1)
     even = (torch.arange(4000) + 0.5) / 4000
     on = f"probabilities of {v} tokens, 4000 numbers evenly from 0 to 1"
     given = many.expand(4000, v).clone(), even
@@ -939,7 +923,7 @@ def _expect_number_used(student, probabilities, uniform) -> None:
     )
     say = {"on": "4000 numbers, the same call twice", "got": "different ids"}
     same = expect.close(one, two) or not isinstance(one, torch.Tensor)
-    _refuse_if(not same, "the number is not used", why, expected="the same", **say)
+    refuse_if(not same, "the number is not used", why, expected="the same", **say)
 
 
 def _expect_tokens(got: Data, case: Case) -> None:
@@ -947,13 +931,13 @@ def _expect_tokens(got: Data, case: Case) -> None:
     if isinstance(got, torch.Tensor) and got.shape == probabilities.shape:
         why = "One id for each number: sum, or search, along the last axis."
         say = {"got": f"{tuple(got.shape)}", "expected": f"{tuple(uniform.shape)}"}
-        _refuse("a value for each token", why, on=case.on, **say)
+        refuse("a value for each token", why, on=case.on, **say)
     what = "the result"
     expect.tensor(got, shape=tuple(uniform.shape), on=case.on, what=what)
     whole = not (got.is_floating_point() or got.is_complex() or got.dtype == torch.bool)
     why = "An id is a place in the vocabulary, a whole number."
     say = {"on": case.on, "got": show(got), "expected": "integers"}
-    _refuse_if(not whole, "no integers", why, **say)
+    refuse_if(not whole, "no integers", why, **say)
 
 
 # --- the cache ------------------------------------------------------------------------
@@ -975,7 +959,7 @@ def _uncached(q, k, v, pieces: list[int]) -> list:
 @chapter.check(section="decoder-cache")
 def attend_cached(student: StudentFunction, seed: int = 0) -> None:
     """Check by hand, and against one attention, fed in pieces of several sizes."""
-    generator = _random(seed)
+    generator = seeded(seed)
     zeros = torch.zeros(1, 1, 3, 1)
     values = torch.tensor([4.0, 8.0, 3.0]).reshape(1, 1, 3, 1)
     cases = []
@@ -988,7 +972,7 @@ def attend_cached(student: StudentFunction, seed: int = 0) -> None:
     b, h, d = (torch.randperm(3, generator=generator) + 2).tolist()
     for pieces in ([6], [1] * 5, [4, 1, 1], [2, 3, 2]):
         shape = b, h, sum(pieces), d
-        q, k, v = (1.5 * _normal(generator, *shape) for _ in range(3))
+        q, k, v = (1.5 * normal(generator, *shape) for _ in range(3))
         on = f"a text of q, k, v {shape}, fed in pieces of {pieces}"
         expected = _uncached(q, k, v, pieces)
         cases.append(Case(on, (q, k, v, pieces), expected))
@@ -1047,18 +1031,18 @@ def _step(student: StudentFunction, given: tuple) -> Data:
         if cache is None and error.kind in ("TypeError", "AttributeError"):
             why = "At the beginning there is no cache: test `cache is not None` first."
             if "NoneType" in error.text:
-                _refuse("the first call has no cache", why, **say)
+                refuse("the first call has no cache", why, **say)
         if cache is not None and error.kind == "RuntimeError":
             sizes = re.search(r"batch2.*\[\d+, (\d+)\].*\[\d+, (\d+)\]", error.text)
             short = bool(sizes) and int(sizes[1]) > int(sizes[2])
             why = "There are more keys than values. Append to both, and cache both."
-            _refuse_if(short, "the values are not appended", why, **say)
+            refuse_if(short, "the values are not appended", why, **say)
             fits = "except in dimension" in error.text or "batch2" in error.text
             why = (
                 "Keys of different lengths can only be joined along the axis of the "
                 "positions, the last but one: dim=-2."
             )
-            _refuse_if(fits, "joined along the wrong axis", why, **say)
+            refuse_if(fits, "joined along the wrong axis", why, **say)
             sizes = "must match the size" in error.text or "shape" in error.text
             why = (
                 "The mask has a row for each new token and a column for each token, "
@@ -1066,7 +1050,7 @@ def _step(student: StudentFunction, given: tuple) -> Data:
                 "mask of the new tokens alone knows nothing of the past: take the last "
                 "rows of that of the whole length."
             )
-            _refuse_if(sizes, "the mask knows nothing of the past", why, **say)
+            refuse_if(sizes, "the mask knows nothing of the past", why, **say)
         raise
 
 
@@ -1081,16 +1065,16 @@ def _expect_output_and_cache(answer: Data, given: tuple, pieces: list[int]) -> N
     output, new = answer
     turned = isinstance(output, dict) and isinstance(new, torch.Tensor)
     why = "First the output, then the cache."
-    _refuse_if(turned, "output and cache exchanged", why, **say)
+    refuse_if(turned, "output and cache exchanged", why, **say)
     weights = isinstance(new, torch.Tensor) and new.ndim == q.ndim
     why = (
         "The second result of scaled_dot_product_attention are the weights. Return the "
         "new cache in their place, a dict."
     )
-    _refuse_if(weights, "the weights in place of the cache", why, **say)
+    refuse_if(weights, "the weights in place of the cache", why, **say)
     why = "Attention returns output and weights. Take the first of the two."
     whole = isinstance(output, tuple)
-    _refuse_if(whole, "the pair of attention is used whole", why, **say)
+    refuse_if(whole, "the pair of attention is used whole", why, **say)
     if isinstance(output, torch.Tensor) and output.ndim == v_new.ndim and old:
         say = {
             "on": on,
@@ -1102,10 +1086,10 @@ def _expect_output_and_cache(answer: Data, given: tuple, pieces: list[int]) -> N
             "ask. Take the last T_new rows."
         )
         rows = output.shape[-2] == old + q.shape[-2]
-        _refuse_if(rows, "a row for each position", why, **say)
+        refuse_if(rows, "a row for each position", why, **say)
         why = "The positions are the last axis but one: dim=-2. Axis 1 has the heads."
         heads = output.shape[-3] > q.shape[-3]
-        _refuse_if(heads, "joined along the wrong axis", why, **say)
+        refuse_if(heads, "joined along the wrong axis", why, **say)
     expect.tensor(output, shape=tuple(v_new.shape), on=on, what="the output")
     if not isinstance(new, dict) or isinstance(new, Opaque):
         expect.equal(new, {}, on=on, what="the cache")
@@ -1122,8 +1106,8 @@ def _expect_output_and_cache(answer: Data, given: tuple, pieces: list[int]) -> N
 @chapter.check(section="decoder-perplexity")
 def perplexity(student: StudentFunction, loss: StudentFunction, seed: int = 0) -> None:
     """Check by hand, V of a model that knows nothing, padding, PyTorch's loss."""
-    generator = _random(seed)
-    b, t, v = _sizes(generator, 3)
+    generator = seeded(seed)
+    b, t, v = draw_sizes(generator, 3)
     b, t, v = b + 1, t + 3, v + 4
     hand = torch.tensor([[[0.25, 0.5, 0.25], [0.5, 0.25, 0.25], [0.9, 0.05, 0.05]]])
     labels = torch.tensor([[1, 2, 0]])
@@ -1143,7 +1127,7 @@ def perplexity(student: StudentFunction, loss: StudentFunction, seed: int = 0) -
             labels[row, 1 + _whole(generator, t - 1) :] = pad_id
         if pad_id:
             labels[-1, 0] = 0  # an id like others
-        logits = 1.5 * _normal(generator, b, t, v)
+        logits = 1.5 * normal(generator, b, t, v)
         options = {"ignore_index": pad_id}
         right = F.cross_entropy(logits.transpose(1, 2), labels, **options).exp()
         on = f"logits {(b, t, v)}, {int((labels != pad_id).sum())} real labels"
@@ -1158,7 +1142,7 @@ def perplexity(student: StudentFunction, loss: StudentFunction, seed: int = 0) -
         say = {"on": case.on, "got": show(got), "expected": "a tensor of shape ()"}
         number = isinstance(got, float)
         if not (number and math.isnan(got)):
-            _refuse_if(number, "a number in place of a tensor", why, **say)
+            refuse_if(number, "a number in place of a tensor", why, **say)
         expect.tensor(got, on=case.on, finite=False)
         expect.true(not bool(got.isnan().any()), "the result is nan", **say)
 
@@ -1204,7 +1188,7 @@ def _corpus(generator, sentences: int, words: int, shorter: int) -> tuple:
 @chapter.check(section="decoder-bleu")
 def bleu(student: StudentFunction, seed: int = 0) -> None:
     """Check by hand, sacrebleu's score of random corpora, both lengths, and zeros."""
-    generator = _random(seed)
+    generator = seeded(seed)
     reference = [["Bobby", "mag", "süße", "Beeren", "."]]
     cases = []
     for text, right in (
@@ -1247,13 +1231,13 @@ def bleu(student: StudentFunction, seed: int = 0) -> None:
         logarithm = error.kind == "ValueError" and (
             "math domain" in error.text or "positive input" in error.text
         )
-        _refuse_if(logarithm, "the logarithm of 0", why, **say)
+        refuse_if(logarithm, "the logarithm of 0", why, **say)
         why = (
             "Hypotheses shorter than n have no n-grams, and nothing is divided by 0. "
             "The result is 0 if there are none in the whole corpus."
         )
         divided = error.kind == "ZeroDivisionError"
-        _refuse_if(divided, "no n-grams of this length", why, **say)
+        refuse_if(divided, "no n-grams of this length", why, **say)
         raise
 
 
@@ -1261,7 +1245,7 @@ def _expect_score(got: Data, case: Case) -> None:
     say = {"on": case.on, "got": show(got), "expected": "a float from 0 to 100"}
     if isinstance(got, torch.Tensor):
         why = "No tensor is needed here: math.exp gives a float."
-        _refuse("a tensor in place of a number", why, **say)
+        refuse("a tensor in place of a number", why, **say)
     why = "The function ends without `return`." if got is None else ""
     number = type(got) in (int, float)
     expect.true(number, "the result is not a number", why=why, **say)

@@ -33,7 +33,14 @@ from autograder.checks.embeddings_mistakes import (
     tf_idf_candidates,
     vocabulary_candidates,
 )
-from autograder.expect import Chapter, CheckFailure, Mistake, describe_error, show
+from autograder.checks.shared import (
+    draw_sizes,
+    known_mistakes,
+    normal,
+    refuse,
+    seeded,
+)
+from autograder.expect import Chapter, describe_error, show
 from autograder.interface import (
     Data,
     StudentError,
@@ -48,37 +55,9 @@ chapter = Chapter(1, "01_embeddings")
 # --- shared ---------------------------------------------------------------------------
 
 
-def _random(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def _sizes(generator: torch.Generator, count: int) -> list[int]:
-    """Draw sizes from 2 to 7 that are all different."""
-    return (torch.randperm(6, generator=generator)[:count] + 2).tolist()
-
-
 def _whole(generator: torch.Generator, low: int, high: int, count: int) -> list[int]:
     """Draw whole numbers from low to high - 1."""
     return torch.randint(low, high, (count,), generator=generator).tolist()
-
-
-def _normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
-    return torch.randn(shape, generator=generator)
-
-
-def _mistakes(candidates: Iterable[Candidate]) -> Iterator[Mistake]:
-    """Compute what each mistake gives; leave out those that do not fit the input."""
-    for name, answer, why in candidates:
-        try:
-            value = answer()
-        except (RuntimeError, IndexError, ValueError, ZeroDivisionError):
-            continue
-        yield Mistake(name, value, why)
-
-
-def _refuse(name: str, why: str, *, on: str, got: str = "", expected: str = "") -> None:
-    """Reject an answer as the known mistake of this name."""
-    raise CheckFailure(name, on=on, got=got, expected=expected, why=why, mistake=name)
 
 
 def _write(value: Data, limit: int = 320) -> str:
@@ -106,10 +85,10 @@ def _expect_data(
     if expect.close(got, expected) and type(got) is type(expected):
         return
     if not expect.close(got, expected):
-        for mistake in _mistakes(candidates):
+        for mistake in known_mistakes(candidates):
             same = type(got) is type(mistake.value)
             if same and expect.close(got, mistake.value):
-                _refuse(mistake.name, mistake.why, **say)
+                refuse(mistake.name, mistake.why, **say)
     if got is None:
         why = "The function ends without `return`."
     wanted = type(expected).__name__
@@ -144,7 +123,7 @@ def _naming(name: str, why: str, *kinds: str) -> Iterator[None]:
         if error.kind not in kinds:
             raise
         got = f"{error.kind}: {describe_error(error)}"
-        _refuse(name, why, on=error.call, got=got)
+        refuse(name, why, on=error.call, got=got)
 
 
 OTHER_EXCEPTION = "another exception than ValueError"
@@ -166,13 +145,13 @@ def _expect_refusal(
             "ValueError with a sentence that names the bad one."
         )
         got = f"{error.kind}: {describe_error(error)}"
-        _refuse(OTHER_EXCEPTION, why, on=on, got=got, expected="ValueError")
+        refuse(OTHER_EXCEPTION, why, on=on, got=got, expected="ValueError")
     if getattr(value, "type_name", "").endswith("Error"):
         why = "`return` hands an exception over like any value; `raise` stops with it."
         name = "the exception is returned, not raised"
-        _refuse(name, why, on=on, got=_write(value), expected="ValueError")
+        refuse(name, why, on=on, got=_write(value), expected="ValueError")
     name, why = explain(value)
-    _refuse(name, why, on=on, got=_write(value), expected="ValueError")
+    refuse(name, why, on=on, got=_write(value), expected="ValueError")
 
 
 @contextlib.contextmanager
@@ -184,10 +163,10 @@ def _shapes_explained(call: Callable, square: tuple, candidates: Callable) -> It
         if error.kind in ("RuntimeError", "IndexError"):
             with contextlib.suppress(StudentError):
                 got = call(*square)
-                for mistake in _mistakes(candidates(*square)):
+                for mistake in known_mistakes(candidates(*square)):
                     if expect.close(got, mistake.value):
                         said = f"{error.kind}: {describe_error(error)}"
-                        _refuse(mistake.name, mistake.why, on=error.call, got=said)
+                        refuse(mistake.name, mistake.why, on=error.call, got=said)
         raise
 
 
@@ -207,7 +186,7 @@ def _expect_some_gradient(found: torch.Tensor | None, on: str) -> None:
         ".data, .item(), torch.no_grad(), requires_grad=False, and no "
         "torch.tensor(...) of a tensor."
     )
-    _refuse("no gradient comes back", why, on=on, got="None", expected="a tensor")
+    refuse("no gradient comes back", why, on=on, got="None", expected="a tensor")
 
 
 # --- the vocabulary -------------------------------------------------------------------
@@ -227,7 +206,7 @@ def _numbered(tokens: Iterable[str], specials: Iterable[str]) -> dict[str, int]:
 @chapter.check(section="embeddings-vocabulary")
 def vocabulary(student: StudentFunction, seed: int = 0) -> None:
     """By hand, the running example, random tokens, no tokens at all."""
-    generator = _random(seed)
+    generator = seeded(seed)
     english = ["<sos>", "Bobby", " likes", " blackberries", ".", "<eos>"]
     letters = ["dcbafeg"[i] for i in _whole(generator, 0, 7, 20)]
     letters += letters[-1:] * 3
@@ -256,7 +235,7 @@ def encode_decode(
     encode: StudentFunction, decode: StudentFunction, seed: int = 0
 ) -> None:
     """Unknown tokens, vocabularies in any order, ids that no token has."""
-    generator = _random(seed)
+    generator = seeded(seed)
     ordered = {"<pad>": 0, "<unk>": 1, "the": 2, "dog": 3}
     names = ["cat", "dog", "sees", "the", "<pad>", "<unk>", "mice"]
     drawn = torch.randperm(7, generator=generator).tolist()
@@ -364,7 +343,7 @@ def _draw_pieces(
 @chapter.check(section="embeddings-bpe")
 def pair_counts(student: StudentFunction, seed: int = 0) -> None:
     """By hand, words drawn at random, words of one symbol, no words."""
-    generator = _random(seed)
+    generator = seeded(seed)
     drawn = {tuple(piece): 0 for piece in _draw_pieces(generator, 20)}
     drawn = dict(zip(drawn, _whole(generator, 2, 9, len(drawn)), strict=True))
     for words in (
@@ -396,7 +375,7 @@ def pair_counts(student: StudentFunction, seed: int = 0) -> None:
                 "words in order and from left to right; do not sort, and use no set."
             )
             say = {"got": _write(list(got)), "expected": _write(list(expected))}
-            _refuse("the pairs are in another order", why, on=on, **say)
+            refuse("the pairs are in another order", why, on=on, **say)
 
 
 def _joined(symbols: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ...]:
@@ -415,7 +394,7 @@ def _joined(symbols: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ...]:
 @chapter.check(section="embeddings-bpe")
 def merge_pair(student: StudentFunction, seed: int = 0) -> None:
     """Every occurrence, overlaps, borders of symbols, random words."""
-    generator = _random(seed)
+    generator = seeded(seed)
     known = [
         (("a", "b", "c", "a", "b"), ("a", "b")),
         (("b", "a", "b", "c"), ("a", "b")),
@@ -444,7 +423,7 @@ def merge_pair(student: StudentFunction, seed: int = 0) -> None:
         if isinstance(got, list) and tuple(got) == expected:
             why = "Words are keys of a dict, and a list cannot be one: tuple(...)."
             say = {"on": on, "got": _write(got), "expected": _write(expected)}
-            _refuse("a list instead of a tuple", why, **say)
+            refuse("a list instead of a tuple", why, **say)
         _expect_data(
             got,
             expected,
@@ -468,7 +447,7 @@ def train_bpe(
         expect.relying_on(pair_counts, pair_counts_student),
         expect.relying_on(merge_pair, merge_pair_student),
     ):
-        _expect_learner(student, _random(seed))
+        _expect_learner(student, seeded(seed))
 
 
 def _expect_learner(student: StudentFunction, generator: torch.Generator) -> None:
@@ -514,7 +493,7 @@ def _expect_learner(student: StudentFunction, generator: torch.Generator) -> Non
                 "with such a pair finds nothing. Keep the pairs as they are counted."
             )
             say = {"on": on, "got": _write(got), "expected": _write(expected)}
-            _refuse("lists instead of tuples", why, **say)
+            refuse("lists instead of tuples", why, **say)
 
 
 @chapter.check(section="embeddings-bpe-encoding")
@@ -523,7 +502,7 @@ def bpe_encode(
 ) -> None:
     """By hand, learned merges on new text, odd texts, special tokens."""
     with expect.relying_on(merge_pair, merge_pair_student):
-        _expect_encoder(student, _random(seed))
+        _expect_encoder(student, seeded(seed))
 
 
 ODD = (
@@ -577,7 +556,7 @@ def _expect_encoder(student: StudentFunction, generator: torch.Generator) -> Non
                 "the text: take all pieces of split_words, and all their symbols."
             )
             say = {"got": repr("".join(got)), "expected": repr(text)}
-            _refuse("the text does not come back", why, on=on, **say)
+            refuse("the text does not come back", why, on=on, **say)
 
 
 # --- one-hot rows and the table -------------------------------------------------------
@@ -586,8 +565,8 @@ def _expect_encoder(student: StudentFunction, generator: torch.Generator) -> Non
 @chapter.check(section="embeddings-one-hot")
 def one_hot(student: StudentFunction, seed: int = 0) -> None:
     """PyTorch's own, ids with leading axes, ids outside the vocabulary."""
-    generator = _random(seed)
-    a, b, length, width = _sizes(generator, 4)
+    generator = seeded(seed)
+    a, b, length, width = draw_sizes(generator, 4)
     vocab_size = width + 6
     for leading in (None, (), (b,), (a, b)):
         if leading is None:
@@ -610,12 +589,12 @@ def one_hot(student: StudentFunction, seed: int = 0) -> None:
                 "PyTorch does not multiply integers by floats: .float()."
             )
             say = {"got": f"{got.dtype}", "expected": "torch.float32"}
-            _refuse("no floats", why, on=on, **say)
-        mistakes = _mistakes(one_hot_candidates(ids, size))
+            refuse("no floats", why, on=on, **say)
+        mistakes = known_mistakes(one_hot_candidates(ids, size))
         for mistake in mistakes:
             if not expect.close(plain, wanted) and expect.close(plain, mistake.value):
                 say = {"got": show(got), "expected": show(wanted)}
-                _refuse(mistake.name, mistake.why, on=on, **say)
+                refuse(mistake.name, mistake.why, on=on, **say)
         expect.equal(got, wanted.float(), on=on)
     for bad in (-1, 4, 9):
         on = f"one_hot(tensor([2, {bad}]), 4): there is no column {bad}"
@@ -642,13 +621,13 @@ def _hot_nonsense(value: Data) -> tuple[str, str]:
 @chapter.check(section="embeddings-lookup")
 def embedding(student: StudentModule, seed: int = 0) -> None:
     """Parameter, rows times √d_model for ids of any shape, gradient, start."""
-    generator = _random(seed)
-    a, b, length, d_model, more = _sizes(generator, 5)
+    generator = seeded(seed)
+    a, b, length, d_model, more = draw_sizes(generator, 5)
     vocab_size = 8 + more
     build = f"Embedding(vocab_size={vocab_size}, d_model={d_model})"
     layer = student.build(vocab_size, d_model)
     _expect_table(layer, (vocab_size, d_model), build)
-    weight = _normal(generator, vocab_size, d_model)
+    weight = normal(generator, vocab_size, d_model)
     layer.load_state_dict({"weight": weight})
     reference = nn.Embedding(vocab_size, d_model, _weight=weight)
     for shape in ((length,), (b, length), (a, b, length)):
@@ -662,7 +641,7 @@ def embedding(student: StudentModule, seed: int = 0) -> None:
             got = layer(ids)
         with torch.no_grad():
             expected = reference(ids) * d_model**0.5
-        mistakes = _mistakes(embedding_candidates(weight, ids))
+        mistakes = known_mistakes(embedding_candidates(weight, ids))
         expect.equal(got, expected, on=on, mistakes=mistakes)
     ids = torch.tensor([0, vocab_size - 1, 3, 0])
     on = f"{build}, ids {ids.tolist()}"
@@ -674,7 +653,7 @@ def embedding(student: StudentModule, seed: int = 0) -> None:
         got = layer(ids)
     with torch.no_grad():
         expected = reference(ids) * d_model**0.5
-    mistakes = _mistakes(embedding_candidates(weight, ids))
+    mistakes = known_mistakes(embedding_candidates(weight, ids))
     expect.equal(got, expected, on=on, mistakes=mistakes)
     _expect_table_gradient(layer, reference, generator, build)
     _expect_table_start(student)
@@ -692,25 +671,25 @@ def _expect_table(layer: StudentInstance, shape: tuple[int, int], on: str) -> No
             "its table also starts √d_model times too large. The table itself is the "
             "parameter: self.weight = nn.Parameter(...)."
         )
-        _refuse("nn.Embedding inside", why, **say)
+        refuse("nn.Embedding inside", why, **say)
     if not names:
         why = (
             "An optimiser finds only what is an nn.Parameter and an attribute of the "
             "module. An ordinary tensor or a buffer stays as it was drawn."
         )
-        _refuse("the table is no parameter", why, **say)
+        refuse("the table is no parameter", why, **say)
     if "weight" not in names:
         why = "The check loads its own numbers by name: call the parameter weight."
-        _refuse("the parameter has another name", why, **say)
+        refuse("the parameter has another name", why, **say)
     if len(names) > 1:
         why = "One table is all that is trained: no bias, no factor."
-        _refuse("one parameter too many", why, **say)
+        refuse("one parameter too many", why, **say)
     if tuple(state["weight"].shape) == shape[::-1]:
         why = (
             "Vectors are rows, and each token has a row: (vocab_size, d_model). "
             "(One of the sources writes the table the other way round.)"
         )
-        _refuse("the table is transposed", why, **say)
+        refuse("the table is transposed", why, **say)
     expect.tensor(state["weight"], shape=shape, what="weight", on=on, dtype=torch.float)
 
 
@@ -723,14 +702,14 @@ def _expect_table_gradient(
     """Compare the gradient of the table with that of nn.Embedding."""
     ids = torch.tensor([[4, 0, 4], [2, 4, 6]])
     d_model = reference.embedding_dim
-    cotangent = _normal(generator, *ids.shape, d_model)
+    cotangent = normal(generator, *ids.shape, d_model)
     found = layer.gradients(ids, wrt=(), cotangent=cotangent).parameters["weight"]
     on = f"the gradient of weight; {build}, ids {ids.tolist()}"
     _expect_some_gradient(found, on)
     (wanted,) = torch.autograd.grad(
         (reference(ids) * d_model**0.5 * cotangent).sum(), reference.weight
     )
-    mistakes = _mistakes(gradient_candidates(ids, cotangent, wanted))
+    mistakes = known_mistakes(gradient_candidates(ids, cotangent, wanted))
     expect.equal(
         found, wanted, on=on, what="the gradient", mistakes=mistakes, tolerance=1e-4
     )
@@ -786,23 +765,23 @@ def _expect_table_start(student: StudentModule) -> None:
         ),
     ):
         if condition:
-            _refuse(name, why, **say)
+            refuse(name, why, **say)
 
 
 @chapter.check(section="embeddings-tying")
 def weight_tying(student: StudentFunction, seed: int = 0) -> None:
     """PyTorch's linear, leading axes, gradients to hidden states and table."""
-    generator = _random(seed)
-    a, b, length, d_model, more = _sizes(generator, 5)
+    generator = seeded(seed)
+    a, b, length, d_model, more = draw_sizes(generator, 5)
     vocab_size = 7 + more
-    table = _normal(generator, vocab_size, d_model)
-    square = _normal(generator, 4, 4), _normal(generator, 4, 4)
+    table = normal(generator, vocab_size, d_model)
+    square = normal(generator, 4, 4), normal(generator, 4, 4)
     by_hand = (
         torch.tensor([[1.0, 2.0]]),
         torch.tensor([[1.0, 0.0], [0.0, 3.0], [-1.0, 1.0]]),
     )
     for leading in (None, (), (b,), (a, b)):
-        hidden = _normal(generator, *(leading or ()), length, d_model)
+        hidden = normal(generator, *(leading or ()), length, d_model)
         inputs = by_hand if leading is None else (hidden, table)
         on = f"hidden {tuple(inputs[0].shape)}, table {tuple(inputs[1].shape)}"
         why = (
@@ -814,9 +793,9 @@ def weight_tying(student: StudentFunction, seed: int = 0) -> None:
             _shapes_explained(student, square, logits_candidates),
         ):
             got = student(*inputs)
-        mistakes = _mistakes(logits_candidates(*inputs))
+        mistakes = known_mistakes(logits_candidates(*inputs))
         expect.equal(got, F.linear(*inputs), on=on, mistakes=mistakes)
-    cotangent = _normal(generator, a, b, length, vocab_size)
+    cotangent = normal(generator, a, b, length, vocab_size)
     found = student.gradients(hidden, table, wrt=(0, 1), cotangent=cotangent).inputs
     hidden, table = hidden.requires_grad_(), table.requires_grad_()
     value = (F.linear(hidden, table) * cotangent).sum()
@@ -847,8 +826,8 @@ def _by_sklearn(documents: list[list[str]]) -> tuple[torch.Tensor, list[str]]:
 @chapter.check(section="embeddings-count-vectors")
 def tf_idf(student: StudentFunction, seed: int = 0) -> None:
     """scikit-learn's counts and weights, by hand and on random documents."""
-    generator = _random(seed)
-    count, *lengths = _sizes(generator, 5)
+    generator = seeded(seed)
+    count, *lengths = draw_sizes(generator, 5)
     stock = ["zebra", "the", "a", "cat", "dog", "sees", "mice", "tea"]
     drawn = [
         [stock[i] for i in _whole(generator, 0, 8, 4 + length)] for length in lengths
@@ -864,12 +843,12 @@ def tf_idf(student: StudentFunction, seed: int = 0) -> None:
         what = "the result is not a pair of matrix and terms"
         expect.true(pair, what, on=on, got=_write(got), why=why)
         _expect_terms(got[1], terms, on)
-        for mistake in _mistakes(tf_idf_candidates(documents, terms)):
+        for mistake in known_mistakes(tf_idf_candidates(documents, terms)):
             if expect.close(got[0], matrix):
                 break
             if expect.close(got[0], mistake.value):
                 say = {"got": show(got[0]), "expected": show(matrix)}
-                _refuse(mistake.name, mistake.why, on=on, **say)
+                refuse(mistake.name, mistake.why, on=on, **say)
         expect.equal(
             got[0],
             matrix,
@@ -890,20 +869,20 @@ def _expect_terms(got: Data, terms: list[str], on: str) -> None:
             "Right terms, but sorted. In order of first appearance they match the "
             "vocabulary of exercise 1.1: dict.fromkeys keeps that order."
         )
-        _refuse("terms in alphabetical order", why, **say)
+        refuse("terms in alphabetical order", why, **say)
     if len(got) > len(set(got)):
         why = "A term that occurs again gets no second column."
-        _refuse("a term is listed twice", why, **say)
+        refuse("a term is listed twice", why, **say)
     if got != terms and set(got) == set(terms):
         why = "Right terms; wanted in order of first appearance (a set has no order)."
-        _refuse("terms in another order", why, **say)
+        refuse("terms in another order", why, **say)
     expect.true(got == terms, "the terms are wrong", why=why, **say)
 
 
 @chapter.check(section="embeddings-skip-gram")
 def skip_gram_pairs(student: StudentFunction, seed: int = 0) -> None:
     """By hand, repeated ids, windows wider than the text."""
-    generator = _random(seed)
+    generator = seeded(seed)
     length, window = _whole(generator, 8, 12, 1)[0], _whole(generator, 2, 4, 1)[0]
     drawn = _whole(generator, 0, 5, length)
     for ids, width in (
@@ -941,8 +920,8 @@ def skip_gram_pairs(student: StudentFunction, seed: int = 0) -> None:
 @chapter.check(section="embeddings-skip-gram")
 def skip_gram_loss(student: StudentFunction, seed: int = 0) -> None:
     """PyTorch's binary cross-entropy, by hand, large scores, the gradients."""
-    generator = _random(seed)
-    batch, draws, width = _sizes(generator, 3)
+    generator = seeded(seed)
+    batch, draws, width = draw_sizes(generator, 3)
     three = torch.tensor(3.0).log()
     hand = (
         torch.tensor([[1.0, 0.0]]),
@@ -950,15 +929,15 @@ def skip_gram_loss(student: StudentFunction, seed: int = 0) -> None:
         torch.tensor([[[three, -1.0], [0.0, 5.0]]]),
     )
     drawn = (
-        _normal(generator, batch, width),
-        _normal(generator, batch, width),
-        _normal(generator, batch, draws, width),
+        normal(generator, batch, width),
+        normal(generator, batch, width),
+        normal(generator, batch, draws, width),
     )
     for inputs in (hand, drawn):
         centers, contexts, negatives = (tuple(x.shape) for x in inputs)
         on = f"centers {centers}, contexts {contexts}, negatives {negatives}"
         got = student(*inputs)
-        mistakes = _mistakes(loss_candidates(*inputs))
+        mistakes = known_mistakes(loss_candidates(*inputs))
         expected = _by_cross_entropy(*inputs)
         why = (
             "Each score goes through ln σ with its sign; then the sum over the K "
@@ -999,7 +978,7 @@ def _expect_stable_loss(student: StudentFunction) -> None:
                 "-∞. F.logsigmoid takes both steps at once and stays finite."
             )
             say = {"got": show(got), "expected": show(right)}
-            _refuse("not stable for large scores", why, on=on, **say)
+            refuse("not stable for large scores", why, on=on, **say)
         if isinstance(got, torch.Tensor) and bool((got < 0.9 * right).all()):
             why = (
                 "A small number added before the logarithm, or a limit, keeps it "
@@ -1007,7 +986,7 @@ def _expect_stable_loss(student: StudentFunction) -> None:
                 "F.logsigmoid needs neither."
             )
             say = {"got": show(got), "expected": show(right)}
-            _refuse("the loss is cut off", why, on=on, **say)
+            refuse("the loss is cut off", why, on=on, **say)
         expect.equal(got, right, what="the loss", on=on, tolerance=1e-4)
 
 
@@ -1028,13 +1007,13 @@ def _kernel(matrix: torch.Tensor, size: int, channels: int) -> torch.Tensor:
 @chapter.check(section="embeddings-patches")
 def patch_kernel(student: StudentFunction, seed: int = 0) -> None:
     """The weight row by row, the convolution patch by patch, wrong numbers of rows."""
-    generator = _random(seed)
-    size, channels, width = _sizes(generator, 3)
+    generator = seeded(seed)
+    size, channels, width = draw_sizes(generator, 3)
     for p, c, d in ((2, 3, 5), (size, channels, width + 6), (3, 1, 4)):
-        matrix = _normal(generator, p * p * c, d)
+        matrix = normal(generator, p * p * c, d)
         on = f"matrix {tuple(matrix.shape)}, patch_size {p}, channels {c}"
         got = student(matrix, p, c)
-        mistakes = _mistakes(kernel_candidates(matrix, p, c))
+        mistakes = known_mistakes(kernel_candidates(matrix, p, c))
         expect.equal(
             got,
             _kernel(matrix, p, c),
@@ -1053,14 +1032,14 @@ def patch_kernel(student: StudentFunction, seed: int = 0) -> None:
         )
 
     for rows in (19, 36):
-        matrix = _normal(generator, rows, 5)
+        matrix = normal(generator, rows, 5)
         on = f"matrix ({rows}, 5), patch_size 3, channels 2: a patch has 18 numbers"
         _expect_refusal(lambda matrix=matrix: student(matrix, 3, 2), on, explain)
 
 
 def _expect_same_embedding(kernel, matrix, p, c, generator, on) -> None:
     """Expect the convolution to give what patches times matrix give."""
-    image = _normal(generator, 1, c, 2 * p, 3 * p)
+    image = normal(generator, 1, c, 2 * p, 3 * p)
     rows = []
     for top in range(0, 2 * p, p):
         for left in range(0, 3 * p, p):
@@ -1197,7 +1176,7 @@ def find_the_slips(student: StudentFunction, seed: int = 0) -> None:
     if any(key not in got for key in keys):
         why = "The dict needs every key below 'expected', spelt exactly so."
         say = {"got": f"{list(got)}", "expected": f"{keys}"}
-        _refuse("an entry is missing", why, on=on, **say)
+        refuse("an entry is missing", why, on=on, **say)
     for key, (expected, why, slips) in SLIPS.items():
         value, on = got[key], f"the entry {key!r}"
         if isinstance(value, torch.Tensor):
@@ -1207,7 +1186,7 @@ def find_the_slips(student: StudentFunction, seed: int = 0) -> None:
             known = tuple(value) if isinstance(value, list) else value
             if known in slips and type(known) is not bool:
                 name, reason = slips[known]
-                _refuse(name, reason, on=on, got=_write(value))
+                refuse(name, reason, on=on, got=_write(value))
         if isinstance(expected, list) and type(value) is int:
             why = "A list is wanted, also where it has one element only."
         right = type(value) is type(expected) and value == expected
@@ -1225,7 +1204,7 @@ def _expect_repaired(value: Data) -> None:
     ends = value[:1] == ["<sos>"] and value[-1:] == ["<eos>"]
     if not ends:
         why = "The list still begins with <sos> and ends with <eos>."
-        _refuse("the special tokens are gone", why, **say)
+        refuse("the special tokens are gone", why, **say)
     inner = value[1:-1]
     text = "".join(inner)
     if "<EOW>" in text:
@@ -1233,21 +1212,21 @@ def _expect_repaired(value: Data) -> None:
             "In this course's manner the space itself is kept, before the word it "
             "belongs to. A mark for the end of a word is then not needed."
         )
-        _refuse("<EOW> still there", why, **say)
+        refuse("<EOW> still there", why, **say)
     if text == SENTENCE[:-1]:
         why = "The full stop needs a token of its own, or it is lost again."
-        _refuse("the full stop still has no token", why, **say)
+        refuse("the full stop still has no token", why, **say)
     if text == SENTENCE.replace(" ", ""):
         why = "Joined, the words run into each other. Write ' mag', with its space."
-        _refuse("the spaces are lost", why, **say)
+        refuse("the spaces are lost", why, **say)
     expected = f"tokens that, joined, are {SENTENCE!r}"
     what = "'repaired' is wrong"
     expect.true(text == SENTENCE, what, expected=expected, **say)
     if any(token != token.rstrip() for token in inner):
         why = "In this course a space belongs to the word after it, not before it."
-        _refuse("the space stands behind the word", why, **say)
+        refuse("the space stands behind the word", why, **say)
     if " Brom" not in inner or "beeren" not in inner:
         why = (
             "Keep the cut: ' Brom' and 'beeren' are two tokens, the full stop a third."
         )
-        _refuse("another cut", why, **say)
+        refuse("another cut", why, **say)

@@ -13,9 +13,9 @@ from itertools import combinations, pairwise
 import torch
 import torch.nn.functional as F
 
+from autograder.checks.shared import Candidate
 from autograder.interface import Data
 
-Candidate = tuple[str, Callable[[], Data], str]  # a mistake, what it gives, why
 Words = dict[tuple[str, ...], int]
 Pair = tuple[str, str]
 Merges = list[Pair]

@@ -33,7 +33,15 @@ from autograder.checks.encoder_mistakes import (
     swiglu_candidates,
     under,
 )
-from autograder.expect import Chapter, CheckFailure, Mistake, describe_error, show
+from autograder.checks.shared import (
+    draw_sizes,
+    known_mistakes,
+    normal,
+    refuse,
+    refuse_if,
+    seeded,
+)
+from autograder.expect import Chapter, Mistake, describe_error, show
 from autograder.interface import (
     Data,
     StudentError,
@@ -50,45 +58,12 @@ DEEP = 3e-5  # tolerance of what has gone through several matrices in float32
 # --- shared ---------------------------------------------------------------------------
 
 
-def _random(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def _sizes(generator: torch.Generator, count: int) -> list[int]:
-    """Draw sizes from 2 to 7 that are all different."""
-    return (torch.randperm(6, generator=generator)[:count] + 2).tolist()
-
-
-def _normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
-    return torch.randn(shape, generator=generator)
-
-
-def _mistakes(candidates: Iterable[Candidate]) -> Iterator[Mistake]:
-    """Compute what each mistake gives; leave out those whose shapes do not fit."""
-    for name, answer, why in candidates:
-        try:
-            value = answer()
-        except (RuntimeError, IndexError, ValueError):
-            continue
-        yield Mistake(name, value, why)
-
-
-def _refuse(name: str, why: str, *, on: str, got: str = "", expected: str = "") -> None:
-    """Reject an answer as the known mistake of this name."""
-    raise CheckFailure(name, on=on, got=got, expected=expected, why=why, mistake=name)
-
-
-def _refuse_if(condition: bool, name: str, why: str, **say: str) -> None:
-    if condition:
-        _refuse(name, why, **say)
-
-
 def _expect_finite(got: Data, *, on: str, mistake: str, why: str) -> None:
     """Name the mistake that NaN or infinity in a result gives away."""
     if isinstance(got, torch.Tensor) and got.is_floating_point():
         bad = not bool(got.isfinite().all())
         say = {"on": on, "got": show(got), "expected": "finite numbers"}
-        _refuse_if(bad, mistake, why, **say)
+        refuse_if(bad, mistake, why, **say)
 
 
 def _expect_gradients(found: dict[str, torch.Tensor | None], on: str) -> None:
@@ -101,7 +76,7 @@ def _expect_gradients(found: dict[str, torch.Tensor | None], on: str) -> None:
     for name, gradient in found.items():
         where = f"the gradient with respect to {name}; {on}"
         say = {"on": where, "got": "None", "expected": "a tensor"}
-        _refuse_if(gradient is None, "no gradient comes back", why, **say)
+        refuse_if(gradient is None, "no gradient comes back", why, **say)
 
 
 @contextlib.contextmanager
@@ -116,7 +91,7 @@ def _lost_axis_named() -> Iterator[None]:
                 "from, (B, T) against (B, T, d). Ask for keepdim=True."
             )
             got = describe_error(error)
-            _refuse("the axis of the mean is lost", why, on=error.call, got=got)
+            refuse("the axis of the mean is lost", why, on=error.call, got=got)
         raise
 
 
@@ -149,23 +124,23 @@ def _expect_parameters(
         got = f"{len(trained)} parameters, among them {', '.join(shown)}"
     say = {"on": on, "got": got or "no parameters", "expected": expected}
     for condition, name, why in special(missing, extra):
-        _refuse_if(condition, name, why, **say)
+        refuse_if(condition, name, why, **say)
     lost = ", ".join(sorted(missing)[:5])
     why = (
         "nn.Linear would do the same work, but it hides the matrix and stores its "
         "transpose. Here the matrices themselves are the parameters: nn.Parameter."
     )
     linear = bool(missing) and any(name.endswith(".weight") for name in extra)
-    _refuse_if(linear, "PyTorch's module in place of your own", why, **say)
+    refuse_if(linear, "PyTorch's module in place of your own", why, **say)
     why = (
         f"Not among the parameters: {lost}. Only an nn.Parameter, or a module, that "
         "is an attribute of the module is found by an optimiser."
     )
-    _refuse_if(bool(missing) and not extra, "parameters are missing", why, **say)
+    refuse_if(bool(missing) and not extra, "parameters are missing", why, **say)
     why = "The check loads its own numbers by name: keep the names of the docstring."
-    _refuse_if(bool(missing), "the parameters have other names", why, **say)
+    refuse_if(bool(missing), "the parameters have other names", why, **say)
     why = f"Not asked for: {', '.join(sorted(extra)[:5])}."
-    _refuse_if(bool(extra), "one parameter too many", why, **say)
+    refuse_if(bool(extra), "one parameter too many", why, **say)
     wrong = [name for name in shapes if state[name].shape != shapes[name]]
     if wrong:
         say["got"] = _names({name: state[name] for name in wrong})
@@ -175,14 +150,14 @@ def _expect_parameters(
             "Vectors are rows, y = x W, so a matrix is (width in, width out). Only "
             "torch.nn.Linear stores the transpose."
         )
-        _refuse_if(turned, "weights stored transposed", why, **say)
+        refuse_if(turned, "weights stored transposed", why, **say)
         why = "A bias or a gamma is one row of numbers: (d,), not (1, d) or (d, 1)."
         extra_axis = all(
             state[name].dim() == len(shapes[name]) + 1
             and state[name].numel() == math.prod(shapes[name])
             for name in wrong
         )
-        _refuse_if(extra_axis, "one axis too many", why, **say)
+        refuse_if(extra_axis, "one axis too many", why, **say)
         inside = [
             name
             for name in wrong
@@ -193,11 +168,11 @@ def _expect_parameters(
             "The network expands to d_ff and contracts again: w_1 (d_model, d_ff), "
             "w_2 (d_ff, d_model)."
         )
-        _refuse_if(bool(inside), "d_ff = d_model", why, **say)
+        refuse_if(bool(inside), "d_ff = d_model", why, **say)
         why = "One number for each feature: the parameter has the width of the token."
         single = all(state[name].numel() == 1 for name in wrong)
-        _refuse_if(single, "one number for all features", why, **say)
-        _refuse("parameters of other shapes", f"Look at {', '.join(wrong)}.", **say)
+        refuse_if(single, "one number for all features", why, **say)
+        refuse("parameters of other shapes", f"Look at {', '.join(wrong)}.", **say)
 
 
 def _expect_start(state: State, name: str, value: float, on: str) -> None:
@@ -208,7 +183,7 @@ def _expect_start(state: State, name: str, value: float, on: str) -> None:
         mistake = "gamma and beta start with other numbers"
         why = "gamma starts at 1 and beta at 0: at first the layer only normalises."
     wrong = not bool((state[name] == value).all())
-    _refuse_if(wrong, mistake, why, expected=f"{value:g} everywhere", **say)
+    refuse_if(wrong, mistake, why, expected=f"{value:g} everywhere", **say)
 
 
 def _expect_spread(state: State, name: str, on: str) -> None:
@@ -224,8 +199,8 @@ def _expect_spread(state: State, name: str, on: str) -> None:
         f"Each sum of x @ {name} has {matrix.shape[0]} terms. Divide the random "
         "numbers by the root of that, and the sums have a spread of about 1."
     )
-    _refuse_if(found > 2 * wanted, "the weights start too large", why, **say)
-    _refuse_if(not found > wanted / 2, "the weights start too small", why, **say)
+    refuse_if(found > 2 * wanted, "the weights start too large", why, **say)
+    refuse_if(not found > wanted / 2, "the weights start too small", why, **say)
 
 
 # --- norms ----------------------------------------------------------------------------
@@ -233,14 +208,14 @@ def _expect_spread(state: State, name: str, on: str) -> None:
 
 def _inputs_of_norm(generator: torch.Generator) -> Iterator[tuple[torch.Tensor, str]]:
     """Draw tokens of several shapes and scales, all of one width, the last first."""
-    a, b, t, d = _sizes(generator, 4)
+    a, b, t, d = draw_sizes(generator, 4)
     d += 2
-    yield _normal(generator, t, d), "tokens of spread 1"
-    yield 3 * _normal(generator, b, t, d) + 1, "tokens of spread 3 and mean 1"
-    small = 1e-3 * _normal(generator, b, t, d)
+    yield normal(generator, t, d), "tokens of spread 1"
+    yield 3 * normal(generator, b, t, d) + 1, "tokens of spread 3 and mean 1"
+    small = 1e-3 * normal(generator, b, t, d)
     yield small, "tokens of spread 0.001"
-    yield 0.1 * _normal(generator, a, b, t, d), "four axes, spread 0.1"
-    yield _normal(generator, d), "a single token"
+    yield 0.1 * normal(generator, a, b, t, d), "four axes, spread 0.1"
+    yield normal(generator, d), "a single token"
 
 
 def _check_norm(
@@ -250,7 +225,7 @@ def _check_norm(
     candidates: Callable,
     seed: int,
 ) -> None:
-    generator = _random(seed)
+    generator = seeded(seed)
     state, x, expected = hand
     module = student.build(x.shape[-1])
     shapes = {name: tuple(value.shape) for name, value in state.items()}
@@ -262,11 +237,11 @@ def _check_norm(
     on = f"the example by hand, x = {show(x)}, {_shown(state)}"
     with _lost_axis_named():
         got = module(x)
-    found = _mistakes(candidates(x, *state.values(), 1e-5))
+    found = known_mistakes(candidates(x, *state.values(), 1e-5))
     expect.equal(got, expected, on=on, mistakes=found, tolerance=2e-4)
     for x, on in _inputs_of_norm(generator):
         d = x.shape[-1]
-        state = {name: 1 + _normal(generator, d) for name in shapes}
+        state = {name: 1 + normal(generator, d) for name in shapes}
         for epsilon in (1e-5, 0.1):
             module = student.build(d) if epsilon < 1e-4 else student.build(d, epsilon)
             module.load_state_dict(state)
@@ -274,7 +249,7 @@ def _check_norm(
             with _lost_axis_named():
                 got = module(x)
             expected = oracle(x, *state.values(), epsilon)
-            found = _mistakes(candidates(x, *state.values(), epsilon))
+            found = known_mistakes(candidates(x, *state.values(), epsilon))
             expect.equal(got, expected, on=say, mistakes=found)
 
 
@@ -294,7 +269,7 @@ def _expect_flat_token(
     d = 5 + seed % 3
     module = student.build(d)
     x = torch.full((2, 3, d), value)
-    x[1] = _normal(_random(seed), 3, d)
+    x[1] = normal(seeded(seed), 3, d)
     on = f"x {tuple(x.shape)} in which every feature of x[0] is {value:g}"
     why = (
         "Such a token has the spread 0, and 0/0 is NaN. Epsilon, added before the root "
@@ -304,7 +279,7 @@ def _expect_flat_token(
     _expect_finite(got, on=on, mistake="NaN for a constant token", why=why)
     expected = torch.full((3, d), start)
     expect.equal(got[0], expected, on=on, what="the result for x[0]")
-    found = module.gradients(x, cotangent=_normal(_random(seed + 1), *x.shape))
+    found = module.gradients(x, cotangent=normal(seeded(seed + 1), *x.shape))
     _expect_gradients({"x": found.inputs[0], **found.parameters}, on)
     why = (
         "The values are right, but somewhere the root of the variance is taken without "
@@ -317,11 +292,11 @@ def _expect_flat_token(
 
 def _expect_gradient_of(student: StudentModule, oracle: Callable, seed: int) -> None:
     """Compare the gradient with respect to x and to the parameters."""
-    generator = _random(seed)
+    generator = seeded(seed)
     d = 7
-    x, cotangent = _normal(generator, 2, 3, d), _normal(generator, 2, 3, d)
+    x, cotangent = normal(generator, 2, 3, d), normal(generator, 2, 3, d)
     module = student.build(d)
-    state = {name: 1 + _normal(generator, d) for name in module.parameter_names()}
+    state = {name: 1 + normal(generator, d) for name in module.parameter_names()}
     module.load_state_dict(state)
     on = f"the gradient at random x {tuple(x.shape)}"
     found = module.gradients(x, cotangent=cotangent)
@@ -388,14 +363,14 @@ HOW_TO_TELL = {
 @chapter.check(section="encoder-epsilon")
 def diagnose_norm(student: StudentFunction, seed: int = 0) -> None:
     """Check that five normalisations are told apart at several sizes."""
-    generator = _random(seed)
+    generator = seeded(seed)
     found = []
     for case in range(4):
-        b, t, d = _sizes(generator, 3)
+        b, t, d = draw_sizes(generator, 3)
         d = (4, d + 2, 16, 3 * d + 4)[case]
         spread = 1e-3 * 10 ** torch.rand(b, t, 1, generator=generator)
-        centred = F.layer_norm(_normal(generator, b, t, d), (d,))
-        x = spread * centred + 0.005 * _normal(generator, b, t, 1)
+        centred = F.layer_norm(normal(generator, b, t, d), (d,))
+        x = spread * centred + 0.005 * normal(generator, b, t, 1)
         for truth, y in norms_by_name(x).items():
             on = f"x and y {tuple(x.shape)}, where y was made by {truth!r}"
             found.append((student(x, y), truth, on))
@@ -404,7 +379,7 @@ def diagnose_norm(student: StudentFunction, seed: int = 0) -> None:
         why = "There are five possible answers, and each of them occurs in this check."
         on = "five y from different norms"
         say = {"on": on, "got": f"{answers[0]!r} each time"}
-        _refuse("always the same answer", why, **say)
+        refuse("always the same answer", why, **say)
     for answer, truth, on in found:
         say = {"on": on, "got": show(answer), "expected": f"{truth!r}"}
         if not isinstance(answer, str) or answer not in HOW_TO_TELL:
@@ -414,9 +389,9 @@ def diagnose_norm(student: StudentFunction, seed: int = 0) -> None:
                     " No `return` was reached: numbers computed in two ways are hardly "
                     "ever equal, so ask which suspect is nearest."
                 )
-            _refuse("another word than the five", why, **say)
+            refuse("another word than the five", why, **say)
         name = f"takes “{truth}” for “{answer}”"
-        _refuse_if(answer != truth, name, HOW_TO_TELL[truth], **say)
+        refuse_if(answer != truth, name, HOW_TO_TELL[truth], **say)
 
 
 # --- activations and feed-forward networks --------------------------------------------
@@ -425,19 +400,19 @@ def diagnose_norm(student: StudentFunction, seed: int = 0) -> None:
 @chapter.check(section="encoder-gelu")
 def gelu(student: StudentFunction, seed: int = 0) -> None:
     """Values by hand and PyTorch's exact ones, any shape, the gradient."""
-    generator = _random(seed)
-    a, b, c = _sizes(generator, 3)
+    generator = seeded(seed)
+    a, b, c = draw_sizes(generator, 3)
     hand = torch.tensor([-1.0, 0.0, 1.0, 2.0])
     expected = torch.tensor([-0.158655, 0.0, 0.841345, 1.954500])
-    found = _mistakes(gelu_candidates(hand))
+    found = known_mistakes(gelu_candidates(hand))
     expect.equal(student(hand), expected, on="gelu([-1, 0, 1, 2])", mistakes=found)
     for shape in ((c,), (b, c), (a, b, c)):
-        x = 2 * _normal(generator, *shape)
-        found = _mistakes(gelu_candidates(x))
+        x = 2 * normal(generator, *shape)
+        found = known_mistakes(gelu_candidates(x))
         expect.equal(student(x), F.gelu(x), on=f"random x {shape}", mistakes=found)
     x = torch.tensor([-30.0, -5.0, 5.0, 30.0, 1000.0, -1000.0])
     expect.equal(student(x), F.gelu(x), on=f"gelu({show(x)})")
-    x = _normal(generator, b, c)
+    x = normal(generator, b, c)
     on = f"the gradient at random x {tuple(x.shape)}"
     gradient = student.gradients(x).inputs[0]
     _expect_gradients({"x": gradient}, on)
@@ -458,8 +433,8 @@ def feed_forward(
 
 
 def _check_feed_forward(student: StudentModule, seed: int) -> None:
-    generator = _random(seed)
-    a, b, t, d, d_ff = _sizes(generator, 5)
+    generator = seeded(seed)
+    a, b, t, d, d_ff = draw_sizes(generator, 5)
     d_ff += 6
     on = f"FeedForward(d_model={d}, d_ff={d_ff})"
     module = student.build(d, d_ff)
@@ -468,14 +443,14 @@ def _check_feed_forward(student: StudentModule, seed: int) -> None:
     _expect_network_by_hand(student)
     for activation, function in ACTIVATIONS.items():
         module = student.build(d, d_ff, activation)
-        state = {name: _normal(generator, *shape) for name, shape in shapes.items()}
+        state = {name: normal(generator, *shape) for name, shape in shapes.items()}
         module.load_state_dict(state)
         for shape in ((t, d), (b, t, d), (a, b, t, d)):
-            x = _normal(generator, *shape)
+            x = normal(generator, *shape)
             where = f"{on}, activation {activation!r}, x {shape}"
             hidden = function(F.linear(x, state["w_1"].T, state["b_1"]))
             expected = F.linear(hidden, state["w_2"].T, state["b_2"])
-            found = _mistakes(feed_forward_candidates(x, state, function))
+            found = known_mistakes(feed_forward_candidates(x, state, function))
             got = module(x)
             expect.equal(got, expected, on=where, mistakes=found, tolerance=DEEP)
         found = module.gradients(x)
@@ -508,7 +483,7 @@ def _expect_network_by_hand(student: StudentModule) -> None:
     module.load_state_dict(state)
     x = torch.tensor([[1.0, -2.0], [-1.0, 0.0]])
     expected = torch.tensor([[1.5, 2.0], [0.5, 0.0]])
-    found = _mistakes(feed_forward_candidates(x, state, torch.relu))
+    found = known_mistakes(feed_forward_candidates(x, state, torch.relu))
     on = "the example by hand, x = (1, −2), and x = (−1, 0)"
     expect.equal(module(x), expected, on=on, mistakes=found)
 
@@ -516,8 +491,8 @@ def _expect_network_by_hand(student: StudentModule) -> None:
 @chapter.check(section="encoder-swiglu")
 def swiglu(student: StudentModule, seed: int = 0) -> None:
     """Parameters, the example by hand, PyTorch's SiLU, gradients."""
-    generator = _random(seed)
-    a, b, t, d, d_ff = _sizes(generator, 5)
+    generator = seeded(seed)
+    a, b, t, d, d_ff = draw_sizes(generator, 5)
     d_ff += 6
     on = f"SwiGLU(d_model={d}, d_ff={d_ff})"
     shapes = {"w_gate": (d, d_ff), "w_up": (d, d_ff), "w_down": (d_ff, d)}
@@ -530,24 +505,24 @@ def swiglu(student: StudentModule, seed: int = 0) -> None:
     }
     module.load_state_dict(state)
     x = torch.tensor([[2.0], [0.0]])
-    found = _mistakes(swiglu_candidates(x, *state.values()))
+    found = known_mistakes(swiglu_candidates(x, *state.values()))
     say = {"on": "the example by hand, x = 2, and x = 0", "mistakes": found}
     expect.equal(module(x), torch.tensor([[2.0928], [0.0]]), tolerance=1e-4, **say)
     module = student.build(d, d_ff)
-    state = {name: _normal(generator, *shape) for name, shape in shapes.items()}
+    state = {name: normal(generator, *shape) for name, shape in shapes.items()}
     module.load_state_dict(state)
     for shape in ((t, d), (b, t, d), (a, b, t, d)):
-        x = _normal(generator, *shape)
+        x = normal(generator, *shape)
         gate = F.silu(F.linear(x, state["w_gate"].T))
         expected = F.linear(gate * F.linear(x, state["w_up"].T), state["w_down"].T)
-        found = _mistakes(swiglu_candidates(x, *state.values()))
+        found = known_mistakes(swiglu_candidates(x, *state.values()))
         say = {"on": f"{on}, x {shape}", "mistakes": found, "tolerance": DEEP}
         expect.equal(module(x), expected, **say)
     x = torch.tensor([[400.0] * d, [-400.0] * d])
     why = "exp(−u) is infinite for u = −1000, and what divides ∞ by ∞ is NaN."
     name = "not stable for large numbers"
     _expect_finite(module(x), on=f"{on}, x = ±400", mistake=name, why=why)
-    found = module.gradients(_normal(generator, t, d))
+    found = module.gradients(normal(generator, t, d))
     _expect_gradients({"x": found.inputs[0], **found.parameters}, on)
     state = student.build(32, 512).state_dict()
     for name in shapes:
@@ -572,7 +547,7 @@ def _draw_state(generator: torch.Generator, shapes: dict) -> State:
     """Draw parameters: matrices with a spread of 1/√rows, gammas around 1."""
     state = {}
     for name, shape in shapes.items():
-        value = _normal(generator, *shape)
+        value = normal(generator, *shape)
         matrix = len(shape) == 2
         value = value / shape[0] ** 0.5 if matrix else 0.5 * value
         state[name] = value + 1 if name.endswith("gamma") else value
@@ -622,7 +597,7 @@ def _masks(generator: torch.Generator, b: int, t: int) -> list[torch.Tensor]:
 
 def _layer_sizes(generator: torch.Generator) -> tuple[int, int, int, int, int]:
     """Draw b, t, heads, d and d_ff."""
-    b, t, heads = _sizes(generator, 3)
+    b, t, heads = draw_sizes(generator, 3)
     heads = 2 + heads % 2
     return b, t + 1, heads, 6 * heads, 6 * heads + 5
 
@@ -640,7 +615,7 @@ def _misplaced_mask_named(mask: torch.Tensor | None) -> Iterator[None]:
                 "mask=mask."
             )
             said = f"{error.kind}: {describe_error(error)}"
-            _refuse("fails as soon as there is a mask", why, on=error.call, got=said)
+            refuse("fails as soon as there is a mask", why, on=error.call, got=said)
         raise
 
 
@@ -656,14 +631,14 @@ def _pair_named() -> Iterator[None]:
                 "Go on with the first: attended, _ = self.attention(...)."
             )
             said = f"{error.kind}: {describe_error(error)}"
-            _refuse("the pair of attention is used whole", why, on=error.call, got=said)
+            refuse("the pair of attention is used whole", why, on=error.call, got=said)
         raise
 
 
 def _expect_no_pair(got: Data, on: str) -> None:
     why = "Only the tokens go on to the next layer: return one tensor."
     say = {"on": on, "got": show(got)[:200], "expected": "one tensor"}
-    _refuse_if(isinstance(got, tuple), "the weights are returned, too", why, **say)
+    refuse_if(isinstance(got, tuple), "the weights are returned, too", why, **say)
 
 
 def _special_of_layer(missing: set, extra: set) -> Iterator[tuple[bool, str, str]]:
@@ -704,12 +679,12 @@ def _layer_alone(student: StudentModule, seed: int = 0) -> None:
 
 
 def _check_layer(student: StudentModule, seed: int) -> None:
-    generator = _random(seed)
+    generator = seeded(seed)
     b, t, heads, d, d_ff = _layer_sizes(generator)
     shapes = _layer_shapes(d, d_ff)
     on = f"EncoderLayer(d_model={d}, heads={heads}, d_ff={d_ff})"
     _expect_parameters(student.build(d, heads, d_ff), shapes, on, _special_of_layer)
-    x = _normal(generator, b, t, d) + 0.3
+    x = normal(generator, b, t, d) + 0.3
     for pre, activation in ((False, "relu"), (True, "relu"), (True, "gelu")):
         where = f"{on}, norm_first={pre}, activation={activation!r}"
         layer = student.build(d, heads, d_ff, 0.0, pre, activation)
@@ -726,7 +701,7 @@ def _check_layer(student: StudentModule, seed: int) -> None:
             _expect_no_pair(got, say)
             with torch.no_grad():
                 expected = right(x, src_mask=_torch_mask(mask, x, heads))
-            found = _mistakes(encoder_layer_candidates(x, parts, mask, pre))
+            found = known_mistakes(encoder_layer_candidates(x, parts, mask, pre))
             expect.equal(got, expected, on=say, mistakes=found, tolerance=DEEP)
         one = right(x[0]).detach()
         expect.equal(layer(x[0]), one, on=f"{where}, x {(t, d)}", tolerance=DEEP)
@@ -753,7 +728,7 @@ def _expect_dropout_in_branches(student, state, parts, x, pre: bool, on: str) ->
     where = f"{on}, dropout=1 in training: both branches give zeros"
     got = layer(x)
     expected = x if pre else parts.norm(2, parts.norm(1, x))
-    found = _mistakes(dropped_candidates(x, parts, pre))
+    found = known_mistakes(dropped_candidates(x, parts, pre))
     expect.equal(got, expected, on=where, mistakes=found, tolerance=DEEP)
     layer.train(False)
     got, where = layer(x), f"{on}, dropout=1 in evaluation: nothing is dropped"
@@ -771,7 +746,7 @@ def _expect_dropout_in_branches(student, state, parts, x, pre: bool, on: str) ->
 @chapter.check(section="encoder-torch")
 def encoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
     """Sixteen names, each with the tensor that belongs there."""
-    generator = _random(seed)
+    generator = seeded(seed)
     _, _, _, d, d_ff = _layer_sizes(generator)
     expected = _draw_state(generator, _layer_shapes(d, d_ff))
     theirs = _to_torch(expected)
@@ -785,7 +760,7 @@ def encoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
                 "without the prefix: 'in_proj_weight', not 'self_attn.in_proj_weight'."
             )
             said = describe_error(error)
-            _refuse("the prefix self_attn. is not cut off", why, on=on, got=said)
+            refuse("the prefix self_attn. is not cut off", why, on=on, got=said)
         raise
     why = "The function ends without `return`." if got is None else ""
     expect.true(
@@ -805,14 +780,14 @@ def encoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
     }
     why = "Names of submodules and parameters are joined by a dot: attention.w_q."
     bare = "attention.w_q" in missing and "w_q" in extra
-    _refuse_if(bare, "the prefix attention. is missing", why, **say)
+    refuse_if(bare, "the prefix attention. is missing", why, **say)
     why = "Copy the biases as well: b_1 and b_2 of the network, beta of the norms."
     biases = bool(missing) and not extra
     biases = biases and all(".b_" in name or "beta" in name for name in missing)
-    _refuse_if(biases, "biases left out", why, **say)
+    refuse_if(biases, "biases left out", why, **say)
     if missing or extra:
         why = "Compare the names with those of EncoderLayer(...).state_dict()."
-        _refuse("the result has other names", why, **say)
+        refuse("the result has other names", why, **say)
     _expect_tensors(got, expected, on)
 
 
@@ -899,7 +874,7 @@ def _expect_stack_parameters(encoder: StudentInstance, shapes, n, pre, on) -> No
         "EncoderLayer(...) once for each layer instead of copying one."
     )
     say = {"on": f"{on}, freshly built", "got": "equal attention.w_q in two layers"}
-    _refuse_if(torch.equal(first, second), "the layers start as copies", why, **say)
+    refuse_if(torch.equal(first, second), "the layers start as copies", why, **say)
 
 
 @chapter.check(section="encoder-stack")
@@ -917,10 +892,10 @@ def _encoder_alone(student: StudentModule, seed: int = 0) -> None:
 
 
 def _check_encoder(student: StudentModule, seed: int) -> None:
-    generator = _random(seed)
+    generator = seeded(seed)
     b, t, heads, d, d_ff = _layer_sizes(generator)
     n = 3
-    x = _normal(generator, b, t, d)
+    x = normal(generator, b, t, d)
     for pre, activation in ((False, "relu"), (True, "gelu")):
         on = (
             f"Encoder(layers={n}, d_model={d}, heads={heads}, d_ff={d_ff}, "
@@ -943,7 +918,7 @@ def _check_encoder(student: StudentModule, seed: int) -> None:
             got = built(x) if mask is None else built(x, mask)
             with torch.no_grad():
                 expected = right(x, mask=_torch_mask(mask, x, heads))
-            found = _mistakes(encoder_candidates(x, layers, norm, mask, pre))
+            found = known_mistakes(encoder_candidates(x, layers, norm, mask, pre))
             expect.equal(got, expected, on=say, mistakes=found, tolerance=1e-4)
         dropping = student.build(n, d, heads, d_ff, 1.0, pre, activation)
         dropping.load_state_dict(state)
@@ -965,10 +940,10 @@ def _check_encoder(student: StudentModule, seed: int) -> None:
 @chapter.check(section="encoder-parameters")
 def encoder_layer_parameters(student: StudentFunction, seed: int = 0) -> None:
     """Compare with the number of parameters of PyTorch's layer."""
-    generator = _random(seed)
+    generator = seeded(seed)
     cases = [(4, 6), (512, 2048)]
     for _ in range(3):
-        d, d_ff = _sizes(generator, 2)
+        d, d_ff = draw_sizes(generator, 2)
         cases.append((8 * d, 8 * d_ff + 3))
     for d, d_ff in cases:
         layer = nn.TransformerEncoderLayer(d, 1, d_ff, device="meta")
@@ -978,8 +953,8 @@ def encoder_layer_parameters(student: StudentFunction, seed: int = 0) -> None:
         if isinstance(got, float) and got == expected:
             why = "A number of parameters is an int: use *, ** and //, not /."
             say = {"on": on, "got": f"{got}", "expected": f"{expected}"}
-            _refuse("not a whole number", why, **say)
-        found = _mistakes(parameters_candidates(d, d_ff))
+            refuse("not a whole number", why, **say)
+        found = known_mistakes(parameters_candidates(d, d_ff))
         say = {"on": on, "what": "the number", "mistakes": found, "tolerance": 0}
         expect.equal(got, expected, **say)
 
@@ -1015,8 +990,8 @@ def mask_tokens(student: StudentFunction, seed: int = 0) -> None:
     )
     on = "the example by hand"
     _expect_masked(student, (*hand, 3, [0, 2]), {}, 0.15, expected, on)
-    generator = _random(seed)
-    b, t = _sizes(generator, 2)
+    generator = seeded(seed)
+    b, t = draw_sizes(generator, 2)
     b, t = 3 * b + 5, 5 * t + 10
     for probability in (0.15, 0.25, 1.0):
         ids = torch.randint(0, 30, (b, t), generator=generator)
@@ -1045,17 +1020,17 @@ def _expect_masked(student, given, options, probability, expected, on: str) -> N
         expected="(inputs, labels)",
         why=why,
     )
-    found = list(_mistakes(masking_candidates(*given, probability)))
+    found = list(known_mistakes(masking_candidates(*given, probability)))
     for mistake in found:
         if expect.close(tuple(got), mistake.value) and not expect.close(
             tuple(got), expected
         ):
             place = _first_difference(got, expected)
-            _refuse(mistake.name, mistake.why, on=on, **place)
+            refuse(mistake.name, mistake.why, on=on, **place)
     exchanged = expect.close(tuple(got), expected[::-1])
     why = "First what the model sees, then the labels."
     say = {"on": on, "got": "(labels, inputs)", "expected": "(inputs, labels)"}
-    _refuse_if(exchanged, "inputs and labels exchanged", why, **say)
+    refuse_if(exchanged, "inputs and labels exchanged", why, **say)
     for name, part, right in zip(("inputs", "labels"), got, expected, strict=True):
         expect.equal(part, right, on=on, what=name)
 
@@ -1076,16 +1051,16 @@ def _first_difference(got: tuple, expected: tuple) -> dict[str, str]:
 @chapter.check(section="encoder-masked-language")
 def masked_language_model_loss(student: StudentFunction, seed: int = 0) -> None:
     """Check the value by hand, PyTorch's, nothing scored, large logits, gradients."""
-    generator = _random(seed)
+    generator = seeded(seed)
     hand = torch.tensor([[[0.0, 0.0], [math.log(3), 0.0], [5.0, -5.0]]])
     hand = hand.expand(3, -1, -1)
     labels = torch.tensor([[1, 0, -100], [-100] * 3, [-100] * 3])
     on = "the example by hand, and two sentences without labels"
     _expect_loss(student, hand, labels, torch.tensor(0.490415), on)
-    b, t, v = _sizes(generator, 3)
+    b, t, v = draw_sizes(generator, 3)
     b, t, v = b + 1, t + 4, v + 5
     for share in (0.2, 0.6, 1.0):
-        logits = 2 * _normal(generator, b, t, v)
+        logits = 2 * normal(generator, b, t, v)
         labels = torch.randint(0, v, (b, t), generator=generator)
         hidden = torch.rand(b, t, generator=generator) > share
         hidden[0, 0], hidden[1, 0] = False, share < 1
@@ -1093,7 +1068,7 @@ def masked_language_model_loss(student: StudentFunction, seed: int = 0) -> None:
         on = f"logits {(b, t, v)}, {int((labels >= 0).sum())} of {b * t} labels scored"
         right = F.cross_entropy(logits.transpose(1, 2), labels)
         _expect_loss(student, logits, labels, right, on)
-    large = 1000 * torch.sign(_normal(generator, b, t, v))
+    large = 1000 * torch.sign(normal(generator, b, t, v))
     on = "logits of ±1000"
     why = (
         "exp(1000) is infinite, and the logarithm of a probability that was rounded to "
@@ -1124,7 +1099,7 @@ def _expect_loss(student, logits, labels, right, on: str) -> None:
                 "first: scored = labels != -100."
             )
             said = describe_error(error)
-            _refuse("−100 is used as an index", why, on=on, got=said)
+            refuse("−100 is used as an index", why, on=on, got=said)
         raise
     if isinstance(got, float):
         why = (
@@ -1132,10 +1107,10 @@ def _expect_loss(student, logits, labels, right, on: str) -> None:
             "tensor, without .item()."
         )
         expected = "a tensor of shape ()"
-        _refuse(
+        refuse(
             "a number in place of a tensor", why, on=on, got=f"{got}", expected=expected
         )
-    mistakes = _mistakes(loss_candidates(logits, labels))
+    mistakes = known_mistakes(loss_candidates(logits, labels))
     expect.equal(got, right, on=on, what="the loss", mistakes=mistakes)
 
 
@@ -1164,7 +1139,7 @@ def _expect_nothing_scored(student: StudentFunction, logits: torch.Tensor) -> No
         "and its gradient is 0."
     )
     say = {"on": f"the gradient; {on}", "got": "none", "expected": "zeros"}
-    _refuse_if(gradient is None, "a constant when nothing is scored", why, **say)
+    refuse_if(gradient is None, "a constant when nothing is scored", why, **say)
     _expect_finite(gradient, on=f"the gradient; {on}", mistake=name, why=why)
     zeros = torch.zeros_like(logits)
     expect.equal(gradient, zeros, on=on, what="the gradient")
@@ -1285,7 +1260,7 @@ def encoder_classifier(
 
 
 def _check_classifier(student: StudentModule, seed: int) -> None:
-    generator = _random(seed)
+    generator = seeded(seed)
     b, t, heads, d, d_ff = _layer_sizes(generator)
     vocabulary, classes, n = 11, 3 if b != 3 else 5, 2
     sizes = vocabulary, classes, d, heads, n, d_ff, t
@@ -1311,7 +1286,7 @@ def _check_classifier(student: StudentModule, seed: int) -> None:
     where = f"{on}, ids {(b, t)}, lengths {lengths.tolist()}"
     got = _classify(model, ids, lengths, where)
     expected = classifier.expected(ids, lengths)
-    found = _mistakes(classifier.candidates(ids, lengths))
+    found = known_mistakes(classifier.candidates(ids, lengths))
     say = {"on": where, "what": "the logits", "tolerance": 1e-4}
     expect.equal(got, expected, mistakes=found, **say)
     other = torch.where(ids == 0, 5, ids)
@@ -1323,7 +1298,7 @@ def _check_classifier(student: StudentModule, seed: int) -> None:
     got = model(other, lengths)
     wrong = isinstance(got, torch.Tensor) and not expect.close(got, expected, 1e-4)
     seen = {"on": say["on"], "got": show(got), "expected": show(expected)}
-    _refuse_if(wrong, "the padding's words have a say", why, **seen)
+    refuse_if(wrong, "the padding's words have a say", why, **seen)
     expect.equal(got, expected, **say)
     _expect_wide_batch(model, classifier, ids, (lengths - 1).clamp(min=1), on)
     _expect_dropout_everywhere(student, sizes, classifier, ids, lengths, on)
@@ -1340,7 +1315,7 @@ def _expect_wide_batch(model, classifier, ids, lengths, on) -> None:
         why = "The mask is as wide as the batch: padding_mask(lengths, ids.shape[1])."
         name = "the mask is as wide as the longest sentence"
         said = f"{error.kind}: {describe_error(error)}"
-        _refuse_if(error.kind == "RuntimeError", name, why, on=on, got=said)
+        refuse_if(error.kind == "RuntimeError", name, why, on=on, got=said)
         raise
     expected = classifier.expected(ids, lengths)
     expect.equal(got, expected, on=on, what="the logits", tolerance=1e-4)
@@ -1370,7 +1345,7 @@ def _classify(model: StudentInstance, ids, lengths, on: str) -> Data:
                 "max_length + 1 rows."
             )
             name = "the table of positions is one row short"
-            _refuse(name, why, on=on, got=said, expected="logits")
+            refuse(name, why, on=on, got=said, expected="logits")
         sizes = (f"({t})", f"({t + 1})")
         if error.kind == "RuntimeError" and all(s in error.text for s in sizes):
             why = (
@@ -1378,7 +1353,7 @@ def _classify(model: StudentInstance, ids, lengths, on: str) -> Data:
                 "with mask_with_class_token."
             )
             name = "padding mask not extended for the class token"
-            _refuse(name, why, on=on, got=said, expected="logits")
+            refuse(name, why, on=on, got=said, expected="logits")
         raise
 
 
@@ -1410,5 +1385,5 @@ def _expect_dropout_everywhere(student, sizes, classifier, ids, lengths, on) -> 
     expected = read(classifier.norm(zero))
     on = f"{on}, dropout=1 in training"
     got = model(ids, lengths)
-    say = {"on": on, "what": "the logits", "mistakes": _mistakes(known)}
+    say = {"on": on, "what": "the logits", "mistakes": known_mistakes(known)}
     expect.equal(got, expected, tolerance=1e-4, **say)

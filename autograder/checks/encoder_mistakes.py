@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 import torch
 import torch.nn.functional as F
 
-from autograder.interface import Data
+from autograder.checks.shared import Candidate
 
-Candidate = tuple[str, Callable[[], Data], str]  # a mistake, what it gives, why
 State = dict[str, torch.Tensor]
 
 

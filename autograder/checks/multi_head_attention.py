@@ -31,6 +31,14 @@ from autograder.checks.multi_head_attention_mistakes import (
     torch_layer,
     torch_state_candidates,
 )
+from autograder.checks.shared import (
+    draw_mask,
+    draw_sizes,
+    known_mistakes,
+    normal,
+    refuse,
+    seeded,
+)
 from autograder.expect import Chapter, CheckFailure, Mistake, describe_error, show
 from autograder.interface import (
     Data,
@@ -44,40 +52,6 @@ chapter = Chapter(5, "05_multi_head_attention")
 
 
 # --- shared ---------------------------------------------------------------------------
-
-
-def _random(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def _sizes(generator: torch.Generator, count: int) -> list[int]:
-    """Draw sizes from 2 to 7 that are all different."""
-    return (torch.randperm(6, generator=generator)[:count] + 2).tolist()
-
-
-def _normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
-    return torch.randn(shape, generator=generator)
-
-
-def _draw_mask(generator: torch.Generator, *shape: int) -> torch.Tensor:
-    mask = torch.rand(shape, generator=generator) < 0.6
-    mask[..., 1], mask[..., 0] = True, False
-    return mask
-
-
-def _mistakes(candidates: Iterable[Candidate]) -> Iterator[Mistake]:
-    """Compute what each mistake gives; leave out those whose shapes do not fit."""
-    for name, answer, why in candidates:
-        try:
-            value = answer()
-        except (RuntimeError, IndexError, ValueError):
-            continue
-        yield Mistake(name, value, why)
-
-
-def _refuse(name: str, why: str, *, on: str, got: str = "", expected: str = "") -> None:
-    """Reject an answer as the known mistake of this name."""
-    raise CheckFailure(name, on=on, got=got, expected=expected, why=why, mistake=name)
 
 
 @contextlib.contextmanager
@@ -99,7 +73,7 @@ def _named(
         if kinds and "ambiguous" in error.text:
             raise  # a tensor asked for one truth value; that is explained elsewhere
         got = f"{error.kind}: {describe_error(error)}"
-        _refuse(name, why, on=error.call, got=got)
+        refuse(name, why, on=error.call, got=got)
     except CheckFailure as failure:
         if kinds:
             raise
@@ -136,7 +110,7 @@ def _expect_value(
     got: Data, expected: torch.Tensor, on: str, candidates: Iterable[Candidate]
 ) -> None:
     """Expect a tensor; known mistakes are named first."""
-    expect.equal(got, expected, on=on, mistakes=_mistakes(candidates))
+    expect.equal(got, expected, on=on, mistakes=known_mistakes(candidates))
 
 
 def _expect_gradient(
@@ -154,7 +128,7 @@ def _expect_some_gradient(found: torch.Tensor | None, on: str) -> None:
             "The result has lost its connection to the input: .detach(), .data, "
             "torch.no_grad() or a way through NumPy or Python lists cuts it."
         )
-        _refuse("no gradient comes back", why, on=on, got="None", expected="a tensor")
+        refuse("no gradient comes back", why, on=on, got="None", expected="a tensor")
 
 
 # --- split and merge ------------------------------------------------------------------
@@ -163,28 +137,28 @@ def _expect_some_gradient(found: torch.Tensor | None, on: str) -> None:
 @chapter.check(section="multi-head-split")
 def split_heads(student: StudentFunction, seed: int = 0) -> None:
     """Each head's columns of all tokens; any leading axes; what cannot be divided."""
-    generator = _random(seed)
-    batch, length, heads, width, more = _sizes(generator, 5)
+    generator = seeded(seed)
+    batch, length, heads, width, more = draw_sizes(generator, 5)
     d = heads * width
     hand = 10.0 * torch.arange(2)[:, None] + torch.arange(6)
-    x = _normal(generator, batch, length, d)
+    x = normal(generator, batch, length, d)
     _expect_split(student, x, heads)
     with _only_a_batch():
         _expect_split(student, hand, 3, on="the example by hand, x (2, 6), heads 3")
         _expect_split(student, x[0], heads)
-        _expect_split(student, _normal(generator, more, batch, length, d), heads)
+        _expect_split(student, normal(generator, more, batch, length, d), heads)
     _expect_split(student, x, 1)
     _expect_split(student, x, d)
     on = f"split_heads(tensor {(length, heads * width + 1)}, {heads})"
     expect.raises(
         "ValueError",
-        lambda: student(_normal(generator, length, heads * width + 1), heads),
+        lambda: student(normal(generator, length, heads * width + 1), heads),
         on=on,
         why="Some features would be left over. Test d % heads yourself, and raise a "
         "ValueError that says what does not fit.",
         mistake="a width that heads does not divide is accepted",
     )
-    cotangent = _normal(generator, batch, heads, length, width)
+    cotangent = normal(generator, batch, heads, length, width)
     expected, on = join(cotangent), f"the gradient, x {tuple(x.shape)}, heads {heads}"
     _expect_gradient(student, expected, (x, heads), cotangent, on)
 
@@ -200,14 +174,14 @@ def _expect_split(
 @chapter.check(section="multi-head-merge")
 def merge_heads(student: StudentFunction, seed: int = 0) -> None:
     """The heads side by side; any leading axes; the gradient."""
-    generator = _random(seed)
-    batch, length, heads, width, more = _sizes(generator, 5)
+    generator = seeded(seed)
+    batch, length, heads, width, more = draw_sizes(generator, 5)
     why = (
         "view wants the numbers in the order of memory. After an exchange of axes they "
         "are not: use reshape or flatten, which copy when they must."
     )
     name = "view of exchanged axes"
-    x = _normal(generator, batch, heads, length, width)
+    x = normal(generator, batch, heads, length, width)
     with _named(name, why, ("RuntimeError",), "view size"):
         _expect_merged(student, x)
     head = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -215,11 +189,11 @@ def merge_heads(student: StudentFunction, seed: int = 0) -> None:
         hand = torch.stack([head, 10 * head])
         _expect_merged(student, hand, on="the example by hand, x (2, 3, 2)")
         _expect_merged(student, x[0])
-        _expect_merged(student, _normal(generator, more, batch, heads, length, width))
-    turned = _normal(generator, batch, length, heads, width).transpose(1, 2)
+        _expect_merged(student, normal(generator, more, batch, heads, length, width))
+    turned = normal(generator, batch, length, heads, width).transpose(1, 2)
     with _named(name, why, ("RuntimeError",)):
         _expect_merged(student, turned, on=f"x {tuple(turned.shape)}, not contiguous")
-    cotangent = _normal(generator, batch, length, heads * width)
+    cotangent = normal(generator, batch, length, heads * width)
     on = f"the gradient, x {tuple(x.shape)}"
     _expect_gradient(student, cut(cotangent, heads), (x,), cotangent, on)
 
@@ -235,17 +209,17 @@ def _expect_merged(student: StudentFunction, x: torch.Tensor, on: str = "") -> N
 @chapter.check(section="multi-head-loop")
 def loop_of_heads(student: StudentFunction, seed: int = 0) -> None:
     """Against PyTorch's attention, with all sizes different, masks, and by hand."""
-    generator = _random(seed)
-    t_q, t_k, d_k, d_v, batch, heads = _sizes(generator, 6)
+    generator = seeded(seed)
+    t_q, t_k, d_k, d_v, batch, heads = draw_sizes(generator, 6)
     d_model = heads * d_v + 1
     matrices = (
-        _normal(generator, heads, d_model, d_k) / d_model**0.5,
-        _normal(generator, heads, d_model, d_k) / d_model**0.5,
-        _normal(generator, heads, d_model, d_v) / d_model**0.5,
-        _normal(generator, heads * d_v, d_model) / d_model**0.5,
+        normal(generator, heads, d_model, d_k) / d_model**0.5,
+        normal(generator, heads, d_model, d_k) / d_model**0.5,
+        normal(generator, heads, d_model, d_v) / d_model**0.5,
+        normal(generator, heads * d_v, d_model) / d_model**0.5,
     )
-    x_q = _normal(generator, batch, t_q, d_model)
-    x_kv = _normal(generator, batch, t_k, d_model)
+    x_q = normal(generator, batch, t_q, d_model)
+    x_kv = normal(generator, batch, t_k, d_model)
     for q, kv, shape in (
         (x_q[0], x_kv[0], None),
         (x_q, x_kv, None),
@@ -253,7 +227,7 @@ def loop_of_heads(student: StudentFunction, seed: int = 0) -> None:
         (x_q, x_q, (t_q, t_q)),
         (x_q[None], x_kv[None], (1, batch, t_q, t_k)),
     ):
-        mask = shape and _draw_mask(generator, *shape)
+        mask = shape and draw_mask(generator, *shape)
         inputs = (q, kv, *matrices) if mask is None else (q, kv, *matrices, mask)
         on = f"x_q {tuple(q.shape)}, x_kv {tuple(kv.shape)}, {heads} heads, "
         on += f"d_k {d_k}, d_v {d_v}" + (f", mask {tuple(mask.shape)}" if shape else "")
@@ -266,17 +240,17 @@ def loop_of_heads(student: StudentFunction, seed: int = 0) -> None:
                 "a tuple is returned",
                 "Return the output alone, no weights.",
             )
-            _refuse(name, why, on=on, got=show(got), expected="one tensor")
+            refuse(name, why, on=on, got=show(got), expected="one tensor")
         _expect_value(got, expected, on, loop_candidates(*inputs))
     x = torch.tensor([[3.0, 5.0]])
-    anything = _normal(generator, 2, 2, 3)
+    anything = normal(generator, 2, 2, 3)
     w_v = torch.tensor([[[1.0], [0.0]], [[0.0], [2.0]]])
     w_o = torch.tensor([[1.0, 1.0], [0.0, -1.0]])
     inputs = (x, x, anything, anything, w_v, w_o)
     hand, on = torch.tensor([[3.0, -7.0]]), "the example by hand"
     _expect_value(student(*inputs), hand, on, loop_candidates(*inputs))
     inputs = (x_q, x_kv, *matrices)
-    cotangent = _normal(generator, batch, t_q, d_model)
+    cotangent = normal(generator, batch, t_q, d_model)
     leaf = x_q.clone().requires_grad_()
     output = join(per_head(leaf, x_kv, *matrices[:3])[0]) @ matrices[3]
     (wanted,) = torch.autograd.grad((output * cotangent).sum(), leaf)
@@ -287,16 +261,16 @@ def loop_of_heads(student: StudentFunction, seed: int = 0) -> None:
 @chapter.check(section="multi-head-sum")
 def sum_over_heads(student: StudentFunction, seed: int = 0) -> None:
     """Against concatenation times w_o; each head alone; by hand; the gradient."""
-    generator = _random(seed)
-    batch, length, heads, d_v, d_model, more = _sizes(generator, 6)
-    w_o = _normal(generator, heads * d_v, d_model)
-    z = _normal(generator, batch, heads, length, d_v)
+    generator = seeded(seed)
+    batch, length, heads, d_v, d_model, more = draw_sizes(generator, 6)
+    w_o = normal(generator, heads * d_v, d_model)
+    z = normal(generator, batch, heads, length, d_v)
     _expect_sum(student, z, w_o)
-    square = _normal(generator, heads * d_v, heads * d_v)
+    square = normal(generator, heads * d_v, heads * d_v)
     _expect_sum(student, z, square)
     with _only_a_batch():
         _expect_sum(student, z[0], w_o)
-        _expect_sum(student, _normal(generator, more, *z.shape), w_o)
+        _expect_sum(student, normal(generator, more, *z.shape), w_o)
     z = torch.tensor([[[1.0, 2.0]], [[3.0, -1.0]]])
     w_o = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
     _expect_sum(student, z, w_o, on="the example by hand")
@@ -331,8 +305,8 @@ def multi_head_attention(
 
 
 def _expect_layer(student: StudentModule, seed: int) -> None:
-    generator = _random(seed)
-    width, *_ = _sizes(generator, 1)
+    generator = seeded(seed)
+    width, *_ = draw_sizes(generator, 1)
     heads, batch, t_q, t_k = 3, 4, 5, 6 + seed % 2
     d = heads * width
     build = f"MultiHeadAttention(d_model={d}, heads={heads})"
@@ -342,16 +316,16 @@ def _expect_layer(student: StudentModule, seed: int) -> None:
     _expect_parameters(layer, shapes, build, heads)
     _expect_refusal(student, (d + 1, heads), f"MultiHeadAttention({d + 1}, {heads})")
     state = {
-        name: _normal(generator, *shape) / (d**0.5 if name[0] == "w" else 1)
+        name: normal(generator, *shape) / (d**0.5 if name[0] == "w" else 1)
         for name, shape in shapes.items()
     }
     layer.load_state_dict(state)
 
     def draw(*shape: int) -> torch.Tensor:
-        return _normal(generator, *shape, d)
+        return normal(generator, *shape, d)
 
     def mask(*shape: int) -> torch.Tensor:
-        return _draw_mask(generator, *shape)
+        return draw_mask(generator, *shape)
 
     source = draw(batch, t_k)
     for x_q, x_kv, allowed in (
@@ -415,7 +389,7 @@ def _expect_layer_case(
         stack.enter_context(_pair_named())
         got = layer(*given)
     full = (x_q, x_q if x_kv is None else x_kv, mask)
-    _expect_pair(got, oracle(*full), on, _mistakes(candidates(*full)))
+    _expect_pair(got, oracle(*full), on, known_mistakes(candidates(*full)))
 
 
 def _expect_pair(
@@ -427,7 +401,7 @@ def _expect_pair(
     say = {"got": _show_pair(got), "expected": _show_pair(expected)}
     for mistake in mistakes:
         if expect.close(got, mistake.value):
-            _refuse(mistake.name, mistake.why, on=on, **say)
+            refuse(mistake.name, mistake.why, on=on, **say)
     if not (isinstance(got, tuple) and len(got) == 2):
         why = "The function ends without `return`." if got is None else ""
         what = "the result is not a pair (output, weights)"
@@ -544,7 +518,7 @@ def _expect_parameters(
         (bool(wrong), "parameters of other shapes", f"Look at {', '.join(wrong)}."),
     ):
         if condition:
-            _refuse(name, why, **say)
+            refuse(name, why, **say)
 
 
 def _expect_refusal(student: StudentModule, sizes: tuple, on: str) -> None:
@@ -573,7 +547,7 @@ def _expect_empty_row(layer: StudentInstance, x, bias, heads: int, build: str) -
         why = "A query that sees nothing has weights of zero, and only b_o comes out."
         if not expect.close(value, expected):
             say = {"got": f"{what} = {show(value)}", "expected": show(expected)}
-            _refuse(name, why, on=on, **say)
+            refuse(name, why, on=on, **say)
 
 
 def _expect_layer_gradients(
@@ -609,26 +583,26 @@ def _expect_start(student: StudentModule, sizes: tuple, on: str, heads: int) -> 
             if value.any():
                 say["expected"] = "zeros"
                 why = "Biases start at 0, so that at first the matrices alone count."
-                _refuse("the biases do not start at zero", why, **say)
+                refuse("the biases do not start at zero", why, **say)
             continue
         if spread > 1.7 * d**-0.5:
             why = (
                 "Queries and keys would be too large, and the softmax saturated before "
                 "the first step. Divide by √d_model."
             )
-            _refuse("the weights start too large", why, **say)
+            refuse("the weights start too large", why, **say)
         if not spread > 0.01 * d**-0.5:
             why = (
                 "Equal or tiny numbers: features and heads get the same gradient and "
                 "never become different. Draw with standard deviation 1/√d_model."
             )
-            _refuse("the weights all start alike", why, **say)
+            refuse("the weights all start alike", why, **say)
         if not spread > 0.3 * d**-0.5:
             why = (
                 "Queries and keys would be small and all scores nearly 0. torch.randn "
                 "has a spread of 1: divide by √d_model, not by d_model."
             )
-            _refuse("the weights start too small", why, **say)
+            refuse("the weights start too small", why, **say)
         if name == "w_q":
             pieces = cut(value, heads)
             if expect.close(pieces[0], pieces[1]):
@@ -638,7 +612,7 @@ def _expect_start(student: StudentModule, sizes: tuple, on: str, heads: int) -> 
                     "Heads that start alike get the same gradient and stay alike: "
                     "several heads that do the work of one."
                 )
-                _refuse("all heads start alike", why, **say)
+                refuse("all heads start alike", why, **say)
 
 
 # --- weights from PyTorch -------------------------------------------------------------
@@ -647,30 +621,30 @@ def _expect_start(student: StudentModule, sizes: tuple, on: str, heads: int) -> 
 @chapter.check(section="multi-head-torch")
 def attention_from_torch(student: StudentFunction, seed: int = 0) -> None:
     """Every entry in its place; and the same output as PyTorch's layer."""
-    generator = _random(seed)
-    heads, width, length, batch = _sizes(generator, 4)
+    generator = seeded(seed)
+    heads, width, length, batch = draw_sizes(generator, 4)
     d = heads * width
     hand = torch.arange(1.0, 13.0).reshape(6, 2)
     for packed, on in (
-        (_normal(generator, 3 * d, d), f"the state of a layer with d_model = {d}"),
+        (normal(generator, 3 * d, d), f"the state of a layer with d_model = {d}"),
         (hand, "the example by hand"),
     ):
         size = packed.shape[1]
         state = {
             "in_proj_weight": packed,
-            "in_proj_bias": _normal(generator, 3 * size),
-            "out_proj.weight": _normal(generator, size, size),
-            "out_proj.bias": _normal(generator, size),
+            "in_proj_bias": normal(generator, 3 * size),
+            "out_proj.weight": normal(generator, size, size),
+            "out_proj.bias": normal(generator, size),
         }
         _expect_translated(student(state), state, on)
     layer = nn.MultiheadAttention(d, heads, batch_first=True)
     layer.load_state_dict(
         {
-            name: _normal(generator, *value.shape) / d**0.5
+            name: normal(generator, *value.shape) / d**0.5
             for name, value in layer.state_dict().items()
         }
     )
-    x = _normal(generator, batch, length, d)
+    x = normal(generator, batch, length, d)
     got = student({name: x.detach() for name, x in layer.state_dict().items()})
     on = f"nn.MultiheadAttention({d}, {heads}) and its translation, on the same x"
     with torch.no_grad():
@@ -692,20 +666,20 @@ def _expect_translated(got: Data, state: State, on: str) -> None:
         why = "The function ends without `return`." if got is None else ""
         what, wanted = "the result is not a dict", f"{sorted(right)}"
         expect.true(False, what, on=on, got=show(got), expected=wanted, why=why)
-    for mistake in _mistakes(torch_state_candidates(state, right)):
+    for mistake in known_mistakes(torch_state_candidates(state, right)):
         if expect.close(got, mistake.value) and not expect.close(got, right):
             shown = next(
                 n for n in right if n not in got or not expect.close(got[n], right[n])
             )
             there = show(got[shown]) if shown in got else "is not there"
             say = {"got": f"{shown}: {there}", "expected": show(right[shown])}
-            _refuse(mistake.name, mistake.why, on=on, **say)
+            refuse(mistake.name, mistake.why, on=on, **say)
     if got.keys() != right.keys():
         name, why = "other names", "Keep the names of the docstring, and no others."
         lost = ", ".join(sorted(right.keys() - got.keys()))
         why = f"Not there: {lost}. {why}" if lost else why
         say = {"got": f"{sorted(map(str, got))}", "expected": f"{sorted(right)}"}
-        _refuse(name, why, on=on, **say)
+        refuse(name, why, on=on, **say)
     for name, value in right.items():
         expect.equal(got[name], value, on=on, what=repr(name))
 
@@ -716,8 +690,8 @@ def _expect_translated(got: Data, state: State, on: str) -> None:
 @chapter.check(section="multi-head-parameters")
 def attention_parameters(student: StudentFunction, seed: int = 0) -> None:
     """Against counts by hand, and projection by projection."""
-    generator = _random(seed)
-    width, groups, kv_heads = _sizes(generator, 3)
+    generator = seeded(seed)
+    width, groups, kv_heads = draw_sizes(generator, 3)
     heads = groups * kv_heads
     d = width * heads
     narrow = kv_heads * width
@@ -736,14 +710,14 @@ def attention_parameters(student: StudentFunction, seed: int = 0) -> None:
             got = student(*inputs)
         if type(got) in (int, float):
             kv = inputs[2] if len(inputs) > 2 else None
-            for mistake in _mistakes(parameter_candidates(*inputs[:2], kv)):
+            for mistake in known_mistakes(parameter_candidates(*inputs[:2], kv)):
                 if got == mistake.value:
                     say = {"got": f"{got}", "expected": f"{expected}"}
-                    _refuse(mistake.name, mistake.why, on=on, **say)
+                    refuse(mistake.name, mistake.why, on=on, **say)
             if type(got) is float and got == expected:
                 say = {"got": f"{got}", "expected": f"{expected}"}
                 why = "A width is a whole number: divide with //."
-                _refuse("not a whole number", why, on=on, **say)
+                refuse("not a whole number", why, on=on, **say)
         why = "Each projection: width in times width out, and biases of width out."
         expect.equal(got, expected, on=on, what="the number", tolerance=0, why=why)
 
@@ -751,13 +725,13 @@ def attention_parameters(student: StudentFunction, seed: int = 0) -> None:
 @chapter.check(section="multi-head-ablation")
 def without_heads(student: StudentFunction, seed: int = 0) -> None:
     """Rows of the removed heads zero, all others unchanged, in a new matrix."""
-    generator = _random(seed)
-    d_v, d_model, _ = _sizes(generator, 3)
+    generator = seeded(seed)
+    d_v, d_model, _ = draw_sizes(generator, 3)
     heads = 4 if d_v != 4 else 5
-    w_o = _normal(generator, heads * d_v, d_model)
+    w_o = normal(generator, heads * d_v, d_model)
     for removed in ([1], [0, 1], [heads - 1, 1, 2], [], list(range(heads))):
         _expect_removed(student, w_o, heads, removed)
-    square = _normal(generator, heads * d_v, heads * d_v)
+    square = normal(generator, heads * d_v, heads * d_v)
     _expect_removed(student, square, heads, [2])
     hand = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
     _expect_removed(student, hand, 2, [1], "the example by hand, heads 2, removed [1]")
@@ -789,12 +763,12 @@ def two_lookups(student: StudentFunction, seed: int = 0) -> None:
         why = why or "The dict needs these four keys, spelt exactly so."
         seen = f"{list(got)}" if isinstance(got, dict) else show(got)
         on = "the keys of the result"
-        _refuse("an entry is missing", why, on=on, got=seen, expected=f"{list(names)}")
+        refuse("an entry is missing", why, on=on, got=seen, expected=f"{list(names)}")
     for name in names:
         shape = (LOOKUP_SIZE, LOOKUP_SIZE)
         what = f"the entry {name!r}"
         expect.tensor(got[name], shape=shape, dtype=torch.float32, what=what)
-    generator = _random(seed)
+    generator = seeded(seed)
     sequences = [
         _sequence([[0.5, 0, 1], [-1, 1, 0], [2, -1, 1]], a=2, b=0),
         _sequence([[2, 2, 2]] + [[-2, -2, -2]] * 11, a=0, b=5),
@@ -897,7 +871,7 @@ def _explain_lookup(weights: State, x: torch.Tensor, sequences: list) -> None:
         ),
     ):
         if condition():
-            _refuse(name, why, **say)
+            refuse(name, why, **say)
     a, b = wanted[0, :3], wanted[0, 3:]
     zero, mean = torch.zeros(3), x[:, 2:5].mean(0)
     same = "both heads look up the same token"
@@ -972,7 +946,7 @@ def _explain_lookup(weights: State, x: torch.Tensor, sequences: list) -> None:
     ):
         wrong = parts if isinstance(parts, torch.Tensor) else torch.cat(parts)
         if bool((output - wrong).abs().max() <= 2e-3):
-            _refuse(name, why, **say)
+            refuse(name, why, **say)
     why = (
         "Look at one head alone: does its weight fall on the marked token, and do w_v "
         "and w_o carry the coordinates 2 to 4 to its place in the output?"
@@ -986,17 +960,17 @@ def _explain_lookup(weights: State, x: torch.Tensor, sequences: list) -> None:
 @chapter.check(section="multi-head-grouped")
 def repeat_heads(student: StudentFunction, seed: int = 0) -> None:
     """Copies side by side along the heads; any leading axes; the gradient."""
-    generator = _random(seed)
-    batch, kv_heads, length, width, times, more = _sizes(generator, 6)
-    x = _normal(generator, batch, kv_heads, length, width)
+    generator = seeded(seed)
+    batch, kv_heads, length, width, times, more = draw_sizes(generator, 6)
+    x = normal(generator, batch, kv_heads, length, width)
     _expect_repeated(student, x, times)
     _expect_repeated(student, x, 1)
     with _only_a_batch():
         hand = torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]])
         _expect_repeated(student, hand, 3, "two heads of one token, three times")
         _expect_repeated(student, x[0], times)
-        _expect_repeated(student, _normal(generator, more, *x.shape), times)
-    cotangent = _normal(generator, batch, kv_heads * times, length, width)
+        _expect_repeated(student, normal(generator, more, *x.shape), times)
+    cotangent = normal(generator, batch, kv_heads * times, length, width)
     wanted = cotangent.unflatten(1, (kv_heads, times)).sum(2)
     on = f"the gradient, x {tuple(x.shape)}, times {times}"
     _expect_gradient(student, wanted, (x, times), cotangent, on)
@@ -1036,23 +1010,21 @@ def grouped_query_attention(
 def _expect_grouped(
     student: StudentModule, heads: int, kv_heads: int, seed: int
 ) -> None:
-    generator = _random(seed)
+    generator = seeded(seed)
     width, batch, t_q, t_k = 2 + seed % 2, 4, 5, 7
     d, narrow = heads * width, kv_heads * width
     build = f"GroupedQueryAttention(d_model={d}, heads={heads}, kv_heads={kv_heads})"
     layer = student.build(d, heads, kv_heads)
     shapes = {"w_q": (d, d), "w_k": (d, narrow), "w_v": (d, narrow), "w_o": (d, d)}
     _expect_parameters(layer, shapes, build, heads)
-    state = {
-        name: _normal(generator, *shape) / d**0.5 for name, shape in shapes.items()
-    }
+    state = {name: normal(generator, *shape) / d**0.5 for name, shape in shapes.items()}
     layer.load_state_dict(state)
 
     def draw(*shape: int) -> torch.Tensor:
-        return _normal(generator, *shape, d)
+        return normal(generator, *shape, d)
 
     def mask(*shape: int) -> torch.Tensor:
-        return _draw_mask(generator, *shape)
+        return draw_mask(generator, *shape)
 
     def oracle(x_q, x_kv, mask=None):
         return torch_grouped(x_q, x_kv, state, heads, kv_heads, mask)

@@ -15,6 +15,14 @@ from sklearn.decomposition import PCA
 from torch import nn
 
 from autograder import expect
+from autograder.checks.shared import (
+    draw_sizes,
+    known_mistakes,
+    normal,
+    refuse,
+    refuse_if,
+    seeded,
+)
 from autograder.checks.vision_transformer_mistakes import (
     Candidate,
     State,
@@ -35,7 +43,7 @@ from autograder.checks.vision_transformer_mistakes import (
     unpatchify_candidates,
     vision_candidates,
 )
-from autograder.expect import Chapter, CheckFailure, Mistake, describe_error, show
+from autograder.expect import Chapter, Mistake, describe_error, show
 from autograder.interface import (
     Data,
     StudentError,
@@ -50,29 +58,6 @@ DEEP = 3e-5  # tolerance of what has gone through several matrices in float32
 
 
 # --- shared ---------------------------------------------------------------------------
-
-
-def _random(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def _sizes(generator: torch.Generator, count: int) -> list[int]:
-    """Draw sizes from 2 to 7 that are all different."""
-    return (torch.randperm(6, generator=generator)[:count] + 2).tolist()
-
-
-def _normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
-    return torch.randn(shape, generator=generator)
-
-
-def _mistakes(candidates: Iterable[Candidate]) -> Iterator[Mistake]:
-    """Compute what each mistake gives; leave out those whose shapes do not fit."""
-    for name, answer, why in candidates:
-        try:
-            value = answer()
-        except (RuntimeError, IndexError, ValueError):
-            continue
-        yield Mistake(name, value, why)
 
 
 class _Examples:
@@ -91,7 +76,7 @@ class _Examples:
         """Expect the right answer, now or in ``finish``."""
         known = []
         if not expect.close(got, right):
-            known = list(_mistakes(candidates))
+            known = list(known_mistakes(candidates))
             names = {each.name for each in known if expect.close(got, each.value)}
             if len(names) > 1:
                 self.unclear.append((got, right, known, on))
@@ -102,16 +87,6 @@ class _Examples:
         """Refuse what no example has made clear."""
         for got, right, known, on in self.unclear:
             expect.equal(got, right, on=on, mistakes=known, **self.say)
-
-
-def _refuse(name: str, why: str, *, on: str, got: str = "", expected: str = "") -> None:
-    """Reject an answer as the known mistake of this name."""
-    raise CheckFailure(name, on=on, got=got, expected=expected, why=why, mistake=name)
-
-
-def _refuse_if(condition: bool, name: str, why: str, **say: str) -> None:
-    if condition:
-        _refuse(name, why, **say)
 
 
 @contextlib.contextmanager
@@ -125,7 +100,7 @@ def _error_named(words: Iterable[str], name: str, why: str) -> Iterator[None]:
         ):
             raise
         got = f"{error.kind}: {describe_error(error)}"
-        _refuse(name, why, on=error.call, got=got)
+        refuse(name, why, on=error.call, got=got)
 
 
 def _expect_gradients(found: dict[str, torch.Tensor | None], on: str) -> None:
@@ -138,7 +113,7 @@ def _expect_gradients(found: dict[str, torch.Tensor | None], on: str) -> None:
     for name, gradient in found.items():
         where = f"the gradient with respect to {name}; {on}"
         say = {"on": where, "got": "None", "expected": "a tensor"}
-        _refuse_if(gradient is None, "no gradient comes back", why, **say)
+        refuse_if(gradient is None, "no gradient comes back", why, **say)
 
 
 def _names(state: State) -> str:
@@ -172,7 +147,7 @@ def _expect_parameters(
         or f"{len(shapes)} parameters, none of these",
     }
     for condition, name, why in special(state, missing, extra):
-        _refuse_if(condition, name, why, **say)
+        refuse_if(condition, name, why, **say)
     why = (
         "PyTorch's modules would do the same work, but they keep their numbers in "
         "another order. Here the matrix itself is the parameter: nn.Parameter."
@@ -180,33 +155,33 @@ def _expect_parameters(
     inside = bool(missing) and any(
         name.endswith(".weight") and name not in shapes for name in extra
     )
-    _refuse_if(inside, "PyTorch's module in place of your own", why, **say)
+    refuse_if(inside, "PyTorch's module in place of your own", why, **say)
     lost = ", ".join(sorted(missing)[:5])
     why = (
         f"Not among the parameters: {lost}. Only an nn.Parameter, or a module, that "
         "is an attribute of the module is found by an optimiser."
     )
-    _refuse_if(bool(missing) and not extra, "parameters are missing", why, **say)
+    refuse_if(bool(missing) and not extra, "parameters are missing", why, **say)
     why = "The check loads its own numbers by name: keep the names of the docstring."
-    _refuse_if(bool(missing), "the parameters have other names", why, **say)
+    refuse_if(bool(missing), "the parameters have other names", why, **say)
     why = f"Not asked for: {', '.join(sorted(extra)[:5])}."
-    _refuse_if(bool(extra), "one parameter too many", why, **say)
+    refuse_if(bool(extra), "one parameter too many", why, **say)
     turned = all(state[name].shape == shapes[name][::-1] for name in wrong)
     why = "Vectors are rows, y = x W, so a matrix is (width in, width out)."
-    _refuse_if(bool(wrong) and turned, "weights stored transposed", why, **say)
+    refuse_if(bool(wrong) and turned, "weights stored transposed", why, **say)
     why = f"Look at {', '.join(sorted(wrong)[:5])}."
-    _refuse_if(bool(wrong), "parameters of other shapes", why, **say)
+    refuse_if(bool(wrong), "parameters of other shapes", why, **say)
 
 
 def _images(
     generator: torch.Generator, channels: int = 3
 ) -> tuple[torch.Tensor, int, tuple[int, int]]:
     """Draw images that are not square, a patch size, and the grid of patches."""
-    others = [size for size in _sizes(generator, 6) if size != channels]
+    others = [size for size in draw_sizes(generator, 6) if size != channels]
     p = next(size for size in others if size < 6)
     others.remove(p)
     b, rows, columns = others[:3]
-    images = _normal(generator, b, channels, rows * p, columns * p)
+    images = normal(generator, b, channels, rows * p, columns * p)
     return images, p, (rows, columns)
 
 
@@ -255,7 +230,7 @@ def _check_patchify(student: StudentFunction, seed: int) -> None:
     ):
         known = patchify_candidates(image, 2)
         examples.equal(student(image, 2), right, known, on=on)
-    generator = _random(seed)
+    generator = seeded(seed)
     for channels in (3, 1, 4):
         images, p, _ = _images(generator, channels)
         on = f"images {tuple(images.shape)}, patch size {p}"
@@ -266,7 +241,7 @@ def _check_patchify(student: StudentFunction, seed: int) -> None:
     expect.equal(student(hand, 1), _patches(hand, 1), on=on)
     _expect_no_remainder(lambda image, p: student(image, p))
     images, p, _ = _images(generator)
-    cotangent = _normal(generator, *_patches(images, p).shape)
+    cotangent = normal(generator, *_patches(images, p).shape)
     found = student.gradients(images, p, cotangent=cotangent).inputs[0]
     on = f"images {tuple(images.shape)}, patch size {p}"
     _expect_gradients({"images": found}, on)
@@ -301,7 +276,7 @@ def unpatchify(student: StudentFunction, seed: int = 0) -> None:
         on = f"the example by hand, {size[0]} x {size[1]} pixels"
         known = unpatchify_candidates(rows, 2, *size)
         examples.equal(student(rows, 2, *size), right, known, on=on)
-    generator = _random(seed)
+    generator = seeded(seed)
     for channels in (3, 1, 4):
         images, p, _ = _images(generator, channels)
         size = tuple(images.shape[2:])
@@ -323,8 +298,8 @@ def unpatchify(student: StudentFunction, seed: int = 0) -> None:
             why=why,
             mistake="no ValueError for another number of patches",
         )
-    rows = _normal(generator, *rows.shape)
-    cotangent = _normal(generator, *images.shape)
+    rows = normal(generator, *rows.shape)
+    cotangent = normal(generator, *images.shape)
     found = student.gradients(rows, p, *size, cotangent=cotangent).inputs[0]
     _expect_gradients({"patches": found}, on)
     right = _patches(cotangent, p)
@@ -351,7 +326,7 @@ def _embedding_alone(student: StudentModule, seed: int = 0) -> None:
 
 
 def _check_patch_embedding(student: StudentModule, seed: int) -> None:
-    generator = _random(seed)
+    generator = seeded(seed)
     for channels in (3, 1):
         images, p, _ = _images(generator, channels)
         d = 8 + p
@@ -362,16 +337,16 @@ def _check_patch_embedding(student: StudentModule, seed: int) -> None:
         _expect_parameters(layer, shapes, on, _special_of_embedding(p, channels, d))
         if channels == 3:
             _expect_embedding_by_hand(student)
-        weight = _normal(generator, length, d) / length**0.5
-        bias = _normal(generator, d)
+        weight = normal(generator, length, d) / length**0.5
+        bias = normal(generator, d)
         layer.load_state_dict({"weight": weight, "bias": bias})
         where = f"{on}, images {tuple(images.shape)}"
         kernel = _kernel(weight, p, channels)
         right = F.conv2d(images, kernel, bias, stride=p).flatten(2).mT.contiguous()
-        found = _mistakes(patch_embedding_candidates(images, p, weight, bias))
+        found = known_mistakes(patch_embedding_candidates(images, p, weight, bias))
         got = layer(images)
         expect.equal(got, right, on=where, mistakes=found, tolerance=DEEP)
-    cotangent = _normal(generator, *right.shape)
+    cotangent = normal(generator, *right.shape)
     found = layer.gradients(images, cotangent=cotangent)
     everything = {"images": found.inputs[0], **found.parameters}
     _expect_gradients(everything, on)
@@ -410,7 +385,7 @@ def _expect_embedding_by_hand(student: StudentModule) -> None:
     layer.load_state_dict({"weight": weight, "bias": bias})
     image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     right = torch.tensor([[[-2.5, 2.5]]])
-    found = _mistakes(patch_embedding_candidates(image, 2, weight, bias))
+    found = known_mistakes(patch_embedding_candidates(image, 2, weight, bias))
     on = "the example by hand, the patch (1, 2, 3, 4)"
     expect.equal(layer(image), right, on=on, mistakes=found)
 
@@ -420,7 +395,7 @@ def _expect_embedding_start(state: State) -> None:
     say = {"on": on, "got": f"bias = {show(state['bias'])}"}
     zero = bool((state["bias"] == 0).all())
     why = "The bias starts at 0."
-    _refuse_if(not zero, "the bias does not start at zero", why, **say)
+    refuse_if(not zero, "the bias does not start at zero", why, **say)
     wanted, spread = 192**-0.5, state["weight"].std().item()
     say = {
         "on": on,
@@ -431,8 +406,8 @@ def _expect_embedding_start(state: State) -> None:
         "Each sum of x @ weight has P · P · C = 192 terms. Divide the random numbers "
         "by the root of that, and the sums have a spread of about 1."
     )
-    _refuse_if(spread > 2 * wanted, "the weights start too large", why, **say)
-    _refuse_if(not spread > wanted / 2, "the weights start too small", why, **say)
+    refuse_if(spread > 2 * wanted, "the weights start too large", why, **say)
+    refuse_if(not spread > wanted / 2, "the weights start too small", why, **say)
 
 
 # --- the model ------------------------------------------------------------------------
@@ -465,7 +440,7 @@ def _draw_state(generator: torch.Generator, shapes: dict) -> State:
     """Draw parameters: matrices with a spread of 1/√rows, gammas around 1."""
     state = {}
     for name, shape in shapes.items():
-        value = _normal(generator, *shape)
+        value = normal(generator, *shape)
         matrix = len(shape) == 2 and not name.endswith(("token", "table"))
         value = value / shape[0] ** 0.5 if matrix else 0.5 * value
         state[name] = value + 1 if name.endswith("gamma") else value
@@ -508,7 +483,7 @@ def vision_transformer(
 
 
 def _check_vision(student: StudentModule, seed: int) -> None:
-    generator = _random(seed)
+    generator = seeded(seed)
     for pooling, channels in (("class", 3), ("mean", 1)):
         images, p, grid = _images(generator, channels)
         size = tuple(images.shape[2:])
@@ -535,7 +510,7 @@ def _check_vision(student: StudentModule, seed: int) -> None:
         where = f"{on}, images {tuple(images.shape)}"
         with _steps_named():
             got = model(images)
-        found = _mistakes(vision_candidates(vision, images))
+        found = known_mistakes(vision_candidates(vision, images))
         say = {"on": where, "what": "the logits", "tolerance": 1e-4}
         expect.equal(got, expected, mistakes=found, **say)
         _expect_dropout(student, (*sizes, 1.0, pooling), vision, images, where)
@@ -640,7 +615,7 @@ def _expect_dropout(student, sizes, vision: Vision, images, on: str) -> None:
             why,
         ),
     ]
-    say = {"on": f"{on}, dropout=1 in training", "mistakes": _mistakes(known)}
+    say = {"on": f"{on}, dropout=1 in training", "mistakes": known_mistakes(known)}
     expected = vision.read(vision.norm(zero))
     expect.equal(model(images), expected, what="the logits", tolerance=1e-4, **say)
 
@@ -648,7 +623,7 @@ def _expect_dropout(student, sizes, vision: Vision, images, on: str) -> None:
 def _expect_square(student: StudentModule, generator: torch.Generator) -> None:
     model = student.build(6, 2, 1, 4, 8, 2, 1, 12)
     on = "VisionTransformer(6, 2, 1, 4, 8, 2, 1, 12), images (3, 1, 6, 6)"
-    got = model(_normal(generator, 3, 1, 6, 6))
+    got = model(normal(generator, 3, 1, 6, 6))
     expect.tensor(got, shape=(3, 4), dtype=torch.float32, on=on)
 
 
@@ -709,8 +684,8 @@ def interpolate_positions(student: StudentFunction, seed: int = 0) -> None:
     examples = _Examples()
     known = interpolate_candidates(table, (1, 2), (1, 4), 1)
     examples.equal(student(table, (1, 2), (1, 4)), right, known, on=on)
-    generator = _random(seed)
-    h, w, d = _sizes(generator, 3)
+    generator = seeded(seed)
+    h, w, d = draw_sizes(generator, 3)
     cases = (
         ((h, w), (h + 3, w + 1), 1),
         ((h, w), (2 * w, 3 * h), 1),
@@ -721,7 +696,7 @@ def interpolate_positions(student: StudentFunction, seed: int = 0) -> None:
     )
     d += 5
     for old, new, class_tokens in cases:
-        table = _normal(generator, class_tokens + old[0] * old[1], d)
+        table = normal(generator, class_tokens + old[0] * old[1], d)
         on = f"a table {tuple(table.shape)}, grid {old} to {new}"
         on += f", class_tokens={class_tokens}"
         options = {} if class_tokens == 1 else {"class_tokens": class_tokens}
@@ -735,8 +710,8 @@ def interpolate_positions(student: StudentFunction, seed: int = 0) -> None:
         expected = _resized(table, old, new, class_tokens)
         examples.equal(got, expected, known, on=on)
     examples.finish()
-    table = _normal(generator, 1 + h * w, d)
-    cotangent = _normal(generator, 1 + (h + 1) * (w + 2), d)
+    table = normal(generator, 1 + h * w, d)
+    cotangent = normal(generator, 1 + (h + 1) * (w + 2), d)
     new = (h + 1, w + 2)
     found = student.gradients(table, (h, w), new, cotangent=cotangent).inputs[0]
     on = f"a table {tuple(table.shape)}, grid {(h, w)} to {new}"
@@ -766,8 +741,8 @@ def _check_shift(student: StudentFunction, seed: int) -> None:
     for token, neighbour in ((0, 1), (1, 2), (3, 4), (4, 5)):
         right[token, neighbour] = 1.0
     cases = [(2, 3, 0, 1, right)]
-    generator = _random(seed)
-    a, b, c, d = _sizes(generator, 4)
+    generator = seeded(seed)
+    a, b, c, d = draw_sizes(generator, 4)
     for h, w in ((a, b), (c, d), (1, 4), (3, 3)):
         steps = itertools.product((-1, 2, 0, -2, 1), (1, -2, 0, 2, -1))
         cases += [(h, w, *step, shift_brute(h, w, *step)) for step in steps]
@@ -788,7 +763,7 @@ def _check_shift(student: StudentFunction, seed: int) -> None:
                 "softmax is needed: write zeros and ones."
             )
             say = {"on": on, "got": "NaN", "expected": "zeros and ones"}
-            _refuse("a softmax over a row with nothing left", why, **say)
+            refuse("a softmax over a row with nothing left", why, **say)
         examples.equal(got, right, shift_candidates(h, w, down, to_right), on=on)
     examples.finish()
 
@@ -818,8 +793,8 @@ def _check_convolution(student: StudentFunction, seed: int) -> None:
     examples = _Examples(tolerance=DEEP)
     known = convolution_candidates(tokens, kernel, 1, 3)
     examples.equal(student(tokens, kernel, 1, 3), right, known, on=on)
-    generator = _random(seed)
-    a, h, w, c_in, c_out = _sizes(generator, 5)
+    generator = seeded(seed)
+    a, h, w, c_in, c_out = draw_sizes(generator, 5)
     cases = (
         ((), c_in, c_out, 3),
         ((a,), c_in, c_out, 3),
@@ -829,8 +804,8 @@ def _check_convolution(student: StudentFunction, seed: int) -> None:
         ((), c_in, c_out, 1),
     )
     for lead, come, go, k in cases:
-        tokens = _normal(generator, *lead, h * w, come)
-        kernel = _normal(generator, go, come, k, k)
+        tokens = normal(generator, *lead, h * w, come)
+        kernel = normal(generator, go, come, k, k)
         on = f"tokens {tuple(tokens.shape)} on a grid of {h} x {w}"
         on += f", kernel {tuple(kernel.shape)}"
         why = (
@@ -844,9 +819,9 @@ def _check_convolution(student: StudentFunction, seed: int) -> None:
         known = convolution_candidates(tokens, kernel, h, w)
         examples.equal(got, _convolved(tokens, kernel, h, w), known, on=on)
     examples.finish()
-    tokens = _normal(generator, h * w, c_in)
-    kernel = _normal(generator, c_out, c_in, 3, 3)
-    cotangent = _normal(generator, h * w, c_out)
+    tokens = normal(generator, h * w, c_in)
+    kernel = normal(generator, c_out, c_in, 3, 3)
+    cotangent = normal(generator, h * w, c_out)
     both = student.gradients(tokens, kernel, h, w, wrt=(0, 1), cotangent=cotangent)
     on = f"tokens {tuple(tokens.shape)}, kernel {tuple(kernel.shape)}"
     everything = dict(zip(("tokens", "kernel"), both.inputs, strict=True))
@@ -874,11 +849,11 @@ def _box(gradient: torch.Tensor) -> tuple[int, int]:
 
 def _gradients_to_measure(generator: torch.Generator) -> Iterator[tuple]:
     """Draw gradients that one mistake after the other measures in another way."""
-    a, b, c, h, w = _sizes(generator, 5)
+    a, b, c, h, w = draw_sizes(generator, 5)
     h, w = h + 8, w + 9
     sparse = torch.zeros(3, h, w)
     for k, r, s in ((0, 2, 3), (2, 2 + a, 3 + b), (1, 3, 4)):
-        sparse[k, r, s] = 1.0 + _normal(generator, 1).abs().item()
+        sparse[k, r, s] = 1.0 + normal(generator, 1).abs().item()
     yield sparse, "three entries in three channels"
     yield -sparse, "negative entries"
     opposite = torch.zeros(2, h, w)
@@ -893,14 +868,14 @@ def _gradients_to_measure(generator: torch.Generator) -> Iterator[tuple]:
             nn.Conv2d(3, 2, 3, dilation=dilation, device="meta"),
             nn.Conv2d(2, 1, (1, 3), device="meta"),
         ]
-        x = _normal(generator, 1, 3, h, w).requires_grad_()
+        x = normal(generator, 1, 3, h, w).requires_grad_()
         y = x
         for layer in layers:
-            kernel = 1 + _normal(generator, *layer.weight.shape).abs()
+            kernel = 1 + normal(generator, *layer.weight.shape).abs()
             y = F.conv2d(y, kernel, dilation=layer.dilation)
         (found,) = torch.autograd.grad(y[0, 0, 1, 2], x)
         yield found[0], f"two convolutions, the first with dilation {dilation}"
-    yield _normal(generator, 2, a, b), "everything is seen"
+    yield normal(generator, 2, a, b), "everything is seen"
     yield torch.zeros(2, a, b), "nothing is seen"
 
 
@@ -909,7 +884,7 @@ def receptive_field(student: StudentFunction, seed: int = 0) -> None:
     """By hand, gaps, signs and channels, stacks of convolutions, nothing seen."""
     hand = torch.zeros(1, 4, 5)
     hand[0, 1, 1] = hand[0, 2, 3] = 1.0
-    cases = [(hand, "the example by hand"), *_gradients_to_measure(_random(seed))]
+    cases = [(hand, "the example by hand"), *_gradients_to_measure(seeded(seed))]
     examples = _Examples(what="the box")
     for gradient, words in cases:
         gradient = gradient.contiguous()
@@ -929,7 +904,7 @@ def receptive_field(student: StudentFunction, seed: int = 0) -> None:
         ):
             why = "int(...) or .item() makes a Python number of a tensor of one number."
             say = {"on": on, "got": show(tuple(got)), "expected": f"{right}"}
-            _refuse("tensors in place of numbers", why, **say)
+            refuse("tensors in place of numbers", why, **say)
         examples.equal(got, right, receptive_candidates(gradient), on=on)
     examples.finish()
 
@@ -940,10 +915,10 @@ def receptive_field(student: StudentFunction, seed: int = 0) -> None:
 def _spread_out(generator: torch.Generator, length: int, d: int) -> torch.Tensor:
     """Draw filters whose principal components have clearly different variances."""
     rank = min(length, d)
-    left, _ = torch.linalg.qr(_normal(generator, length, rank))
-    right, _ = torch.linalg.qr(_normal(generator, d, rank))
+    left, _ = torch.linalg.qr(normal(generator, length, rank))
+    right, _ = torch.linalg.qr(normal(generator, d, rank))
     sizes = 2.0 * 0.75 ** torch.arange(rank)
-    mean = 0.5 * _normal(generator, length, 1)
+    mean = 0.5 * normal(generator, length, 1)
     return ((left * sizes) @ right.T + mean).contiguous()
 
 
@@ -968,8 +943,8 @@ def principal_filters(student: StudentFunction, seed: int = 0) -> None:
     slope = torch.tensor([[0.447214, 0.894427], [0.894427, -0.447214]])
     right = slope.reshape(2, 1, 1, 2), torch.tensor([1.0, 0.0])
     _expect_components(student, weight, (2, 1, 2), right, "the example by hand")
-    generator = _random(seed)
-    a, b = _sizes(generator, 2)
+    generator = seeded(seed)
+    a, b = draw_sizes(generator, 2)
     for p, channels, d, count in (
         (3, 1, 4 + a, 3),
         (2, 3, 20 + b, 4),
@@ -998,16 +973,16 @@ def _expect_components(student, weight, sizes, right, on: str) -> None:
     why = "Return torch tensors; torch.from_numpy makes one of an array."
     say = {"on": on, "got": show(got), "expected": "two tensors"}
     arrays = isinstance(got, (tuple, list)) and any("ndarray" in str(x) for x in got)
-    _refuse_if(arrays, "arrays in place of tensors", why, **say)
+    refuse_if(arrays, "arrays in place of tensors", why, **say)
     tolerance = 5e-4
     candidates = principal_candidates(weight, *sizes)
     if not expect.close(_turned(got, right), right, tolerance):
-        for mistake in _mistakes(candidates):
+        for mistake in known_mistakes(candidates):
             same = expect.close(_turned(got, mistake.value), mistake.value, tolerance)
             if same:
                 shown = expect.show_both(_turned(got, right), right, tolerance)
                 say = {"on": on, "got": shown[0], "expected": shown[1]}
-                _refuse(mistake.name, mistake.why, **say)
+                refuse(mistake.name, mistake.why, **say)
     expect.equal(_turned(got, right), right, on=on, tolerance=tolerance)
 
 
@@ -1038,15 +1013,15 @@ def attention_rollout(student: StudentFunction, seed: int = 0) -> None:
     examples = _Examples()
     on = "the example by hand, two layers of one head"
     examples.equal(student(hand), right, rollout_candidates(hand), on=on)
-    generator = _random(seed)
-    heads, length = _sizes(generator, 2)
+    generator = seeded(seed)
+    heads, length = draw_sizes(generator, 2)
     for layers, h, t in (
         (3, heads, length),
         (1, heads, length + 1),
         (5, 2, length + 2),
     ):
         weights = [
-            (2 * _normal(generator, h, t, t)).softmax(-1).contiguous()
+            (2 * normal(generator, h, t, t)).softmax(-1).contiguous()
             for _ in range(layers)
         ]
         on = f"{layers} layers, each {(h, t, t)}"
@@ -1064,9 +1039,9 @@ def attention_rollout(student: StudentFunction, seed: int = 0) -> None:
 
 def _batch(generator: torch.Generator) -> tuple:
     """Draw images, one-hot targets, and a permutation that is not its own inverse."""
-    b, c, h, w, classes = _sizes(generator, 5)
+    b, c, h, w, classes = draw_sizes(generator, 5)
     b = b + 3
-    images = _normal(generator, b, 1 + c % 3, h + 4, w + 5)
+    images = normal(generator, b, 1 + c % 3, h + 4, w + 5)
     labels = torch.randperm(b, generator=generator) % (classes + 1)
     targets = F.one_hot(labels, classes + 1).float()
     order = torch.randperm(b, generator=generator)
@@ -1085,14 +1060,14 @@ def mixup(student: StudentFunction, seed: int = 0) -> None:
         torch.tensor([[0.7, 0.3], [0.3, 0.7]]),
     )
     _expect_mixed(student, (images, targets, 0.7, swap), right, "the example by hand")
-    generator = _random(seed)
+    generator = seeded(seed)
     for share in (0.8, 0.35, 1.0, 0.0):
         images, targets, permutation = _batch(generator)
         right = tuple(torch.lerp(x[permutation], x, share) for x in (images, targets))
         on = f"images {tuple(images.shape)}, share {share}"
         on += f", permutation {permutation.tolist()}"
         _expect_mixed(student, (images, targets, share, permutation), right, on)
-    soft = _normal(generator, *targets.shape).softmax(-1)
+    soft = normal(generator, *targets.shape).softmax(-1)
     right = tuple(torch.lerp(x[permutation], x, 0.6) for x in (images, soft))
     on = f"targets {tuple(soft.shape)} that are not one-hot, share 0.6"
     _expect_mixed(student, (images, soft, 0.6, permutation), right, on)
@@ -1102,7 +1077,7 @@ def mixup(student: StudentFunction, seed: int = 0) -> None:
 
 def _expect_mixed(student, given: tuple, right: tuple, on: str) -> None:
     got = student(*given)
-    found = _mistakes(mixup_candidates(*given))
+    found = known_mistakes(mixup_candidates(*given))
     _expect_pair(got, right, found, on)
 
 
@@ -1111,13 +1086,13 @@ def _expect_pair(got: Data, right: tuple, found: Iterable[Mistake], on: str) -> 
     if isinstance(got, torch.Tensor):
         why = "Two things are returned: the images and, after them, the targets."
         say = {"on": on, "got": show(got), "expected": "(images, targets)"}
-        _refuse("only one of two results", why, **say)
+        refuse("only one of two results", why, **say)
     if expect.close(got, right):
         expect.equal(got, right, on=on)
         return
     for mistake in found:
         if expect.close(got, mistake.value):
-            _refuse(mistake.name, mistake.why, on=on, **_where(got, right))
+            refuse(mistake.name, mistake.why, on=on, **_where(got, right))
     for name, part, value in zip(
         ("images", "targets"), _two(got, on), right, strict=True
     ):
@@ -1161,7 +1136,7 @@ def cutmix(student: StudentFunction, seed: int = 0) -> None:
     box = (1, 2, 2, 3)
     on = "the example by hand"
     _expect_cut(student, (images, targets, box, swap), (right, mixed), on)
-    generator = _random(seed)
+    generator = seeded(seed)
     for number in range(4):
         images, targets, permutation = _batch(generator)
         h, w = images.shape[2:]
@@ -1183,5 +1158,5 @@ def cutmix(student: StudentFunction, seed: int = 0) -> None:
 
 def _expect_cut(student, given: tuple, right: tuple, on: str) -> None:
     got = student(*given)
-    found = _mistakes(cutmix_candidates(*given))
+    found = known_mistakes(cutmix_candidates(*given))
     _expect_pair(got, right, found, on)

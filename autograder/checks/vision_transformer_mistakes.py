@@ -4,15 +4,14 @@ Each function whose name ends in ``_candidates`` yields (name, what it gives, wh
 the inputs of one exercise. The checks compare a wrong answer with them, in this order.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
 
 from autograder.checks.encoder_mistakes import Parts, stack, under
-from autograder.interface import Data
+from autograder.checks.shared import Candidate
 
-Candidate = tuple[str, Callable[[], Data], str]  # a mistake, what it gives, why
 State = dict[str, torch.Tensor]
 Grid = tuple[int, int]
 
