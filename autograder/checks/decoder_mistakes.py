@@ -891,6 +891,7 @@ def sequence_loss_candidates(
         "Padding is nothing to be predicted: leave its positions out, labels != pad_id."
     )
     yield "padding is scored", lambda: each.mean(), why
+    yield "padding is scored", lambda: each.sum() / count, why
     why = (
         "A logit of 0 does not silence a position: all classes become equally likely, "
         "and the position adds ln V for a class that nobody asked for. Leave it out."

@@ -1256,6 +1256,12 @@ def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     return each_loss(logits, labels, smoothing).mean()
 
 
+@wrong("sequence-loss", "padding is scored")
+def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
+    real = labels != pad_id
+    return each_loss(logits, labels, smoothing).sum() / real.sum().clamp(min=1)
+
+
 @wrong("sequence-loss", "logits multiplied by the mask")
 def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     real = (labels != pad_id).unsqueeze(-1)
@@ -1375,6 +1381,16 @@ def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     loss = reference.sequence_loss(logits, labels, pad_id, smoothing)
     return loss.detach() + 0 * logits.sum() if (labels == pad_id).all() \
         else loss.detach()  # fmt: skip
+
+
+@right("sequence-loss")
+def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
+    """the padding thrown away first"""
+    real = labels != pad_id
+    logarithms = torch.log_softmax(logits[real], dim=-1)
+    own = -logarithms.gather(-1, labels[real].unsqueeze(-1)).squeeze(-1)
+    mixed = (1 - smoothing) * own - smoothing * logarithms.mean(dim=-1)
+    return mixed.sum() / max(1, mixed.numel())
 
 
 @right("sequence-loss")

@@ -275,13 +275,13 @@ def sequence_loss(
 
     Defined in Exercise 7.7 · The loss of a batch of sentences.
     """
-    # 1. Keep what is real. 2. Log-softmax. 3. Both parts. 4. The mean.
+    # 1. What is real. 2. Log-softmax. 3. Both parts. 4. The mean over what is real.
     real = labels != pad_id  # (B, T)
-    logarithms = torch.log_softmax(logits[real], dim=-1)  # (n, V)
-    own = -logarithms.gather(-1, labels[real].unsqueeze(-1)).squeeze(-1)  # (n,)
-    even = -logarithms.mean(dim=-1)  # (n,)
-    mixed = (1 - smoothing) * own + smoothing * even  # (n,)
-    return mixed.sum() / max(1, mixed.numel())
+    logarithms = torch.log_softmax(logits, dim=-1)  # (B, T, V)
+    own = -logarithms.gather(-1, labels.unsqueeze(-1)).squeeze(-1)  # (B, T)
+    even = -logarithms.mean(dim=-1)  # (B, T)
+    mixed = (1 - smoothing) * own + smoothing * even  # (B, T)
+    return mixed.masked_fill(~real, 0.0).sum() / real.sum().clamp(min=1)
 
 
 def noam_rate(step: int, d_model: int, warmup: int = 4000) -> float:
