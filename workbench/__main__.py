@@ -43,9 +43,11 @@ def parser(capstones: bool = True) -> argparse.ArgumentParser:
         help="do not run the notebooks' checks",
     )
     if capstones:
+        from workbench import recording
         from workbench.commands import add_commands
 
         add_commands(commands)
+        recording.add_command(commands)
     return top
 
 
