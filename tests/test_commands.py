@@ -10,7 +10,7 @@ from PIL import Image
 
 from workbench import __main__, commands, models, presets, records
 from workbench.errors import WorkbenchError
-from workbench.presets import TRANSLATORS, VISION
+from workbench.presets import BASELINES, TRANSLATORS, VISION
 from workbench.training import CHECKPOINT, TrainingConfig
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -109,6 +109,50 @@ def test_a_vit_learns_what_is_easy(tmp_path, pictures, capsys, monkeypatch):
     assert (code, output.split()) == (0, ["accuracy", "100.00"])
 
 
+def test_a_baseline_learns_from_a_few_images(tmp_path, pictures, capsys, monkeypatch):
+    options = ["--data", f"images:{pictures}", "--width", "8", "--stages", "2"]
+    options += ["--device", "cpu", "--images", "6", "--warmup", "5", "--rate", "0.01"]
+    words = ["train", "cnn", *options, "--epochs", "20", "--out", tmp_path]
+    assert run(capsys, monkeypatch, *words)[0] == 0
+    record = records.read(tmp_path / "metrics.json")
+    assert (record["task"], record["data"]["images"]) == ("cnn", 6)
+    assert (record["batch"], record["scores"]["test"]["accuracy"]) == (6, [100.0])
+    model, config = models.load(tmp_path)
+    assert models.parameters(model) == record["parameters"]
+    assert (config.width, config.stages) == (8, 2)
+
+    code, output, _ = run(capsys, monkeypatch, "evaluate", "cnn", tmp_path)
+    assert (code, output.split()) == (0, ["accuracy", "100.00"])
+    code, _, errors = run(capsys, monkeypatch, "evaluate", "vit", tmp_path)
+    assert code == 2 and "holds a cnn, no vit" in errors
+
+
+def test_few_images_are_seen_in_as_many_steps_as_all(
+    tmp_path, pictures, capsys, monkeypatch
+):
+    """Of 40 pictures 28 are learnt from: 3 batches of 8, in the preset's 50 epochs."""
+    monkeypatch.setattr(commands, "fit", stop_at_the_training)
+    for count, batch in (("4", 4), ("20", 8), ("28", 8)):
+        words = train_vit(pictures, tmp_path, "--images", count)
+        with pytest.raises(StoppedError) as stopped:
+            run(capsys, monkeypatch, *words)
+        training, batches = stopped.value.args
+        assert (training.steps, batches.size) == (3 * 50, batch)
+        assert len(batches.images) == int(count)
+    words = train_vit(pictures, tmp_path, "--images", "4", "--epochs", "2")
+    with pytest.raises(StoppedError) as stopped:
+        run(capsys, monkeypatch, *words)
+    assert (stopped.value.args[0].steps, stopped.value.args[0].epochs) == (None, 2)
+
+
+class StoppedError(Exception):
+    """Raised in place of a training; holds its configuration and its batches."""
+
+
+def stop_at_the_training(model, loss_of, batches, validate, training, *_, **__):
+    raise StoppedError(training, batches)
+
+
 def test_a_stopped_run_goes_on_and_ends_the_same(
     tmp_path, pictures, capsys, monkeypatch
 ):
@@ -164,6 +208,9 @@ def test_attention_written_and_fused_train_alike(
         (["train", "vit", "--device", "abacus", "--out", "OUT"], "abacus.*auto"),
         (["train", "vit", "--out", "OUT", "--resume"], "leave out --resume"),
         (["train", "vit", "--out", "OUT", "--heads", "5"], "heads"),
+        (["train", "vit", "--out", "OUT", "--images", "9"], "digits has .* 9 cannot"),
+        (["train", "cnn", "--data", "mnist", "--out", "OUT"], "'mnist'.*digits"),
+        (["train", "cnn", "--out", "OUT", "--width", "9"], "width"),
         (["train", "vit", "--out", "OUT", "--rate", "-1"], "peak_rate"),
         (["train", "vit", "--out", "OUT", "--parts", "OUT"], "assemble"),
         (["train", "vit", "--data", "images:OUT/none", "--out", "OUT"], "none"),
@@ -194,6 +241,7 @@ def test_every_command_has_help(capsys):
     for words in (
         ["train", "translator"],
         ["train", "vit"],
+        ["train", "cnn"],
         ["evaluate"],
         ["translate"],
     ):
@@ -235,6 +283,20 @@ def test_presets_are_models_within_the_published_sizes():
     )
     assert 2_000_000 < models.parameters_of(translator) <= 3_000_000
     assert 2_000_000 < models.parameters_of(vision) <= 3_000_000
+
+
+def test_the_baselines_are_no_larger_than_what_they_are_set_beside():
+    for name, side, channels in (("digits", 8, 1), ("cifar10", 32, 3)):
+        vision, baseline = VISION[name], BASELINES[name]
+        shape = (vision.d_model, vision.heads, vision.layers, vision.d_ff)
+        vit = models.VisionConfig(side, vision.patch_size, channels, 10, *shape)
+        network = models.BaselineConfig(
+            side, channels, 10, baseline.width, baseline.stages
+        )
+        sizes = [models.parameters_of(config) for config in (network, vit)]
+        assert sizes[1] / 4 < sizes[0] <= sizes[1]
+        assert baseline.augmentation == vision.augmentation
+        assert baseline.training == vision.training
 
 
 def test_bfloat16_is_chosen_on_cuda_alone():

@@ -18,7 +18,7 @@ from autograder.generator import ROOT
 from workbench import augmentation, image_metrics, images
 from workbench.augmentation import OPERATIONS, Augmentation
 from workbench.errors import WorkbenchError
-from workbench.images import ImageBatches, hold_out, load_images
+from workbench.images import ImageBatches, hold_out, load_images, subset
 
 PLAIN = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25), "classes": 4}
 JPEG_COPY = ROOT.parent / "shared" / "data" / "cifar10_jpeg"
@@ -100,6 +100,37 @@ def test_statistics_are_those_of_the_training_images() -> None:
     )
     _, flat = images.channel_statistics(torch.full((3, 1, 2, 2), 7, dtype=torch.uint8))
     assert flat == (1.0,)
+
+
+def test_a_subset_has_as_many_of_every_class_and_grows() -> None:
+    data = load_images("digits", validation=0.1)
+    before: set[bytes] = set()
+    for count in (50, 100, 404):
+        part = subset(data, count)
+        images, labels = part.train
+        sizes = torch.bincount(labels, minlength=10)
+        assert sizes.sum() == count and sizes.max() - sizes.min() <= 1
+        mine = {image.numpy().tobytes() for image in images}
+        assert before <= mine  # the smaller one is part of it
+        before = mine
+        pixels = images.double() / 255
+        assert part.mean[0] == pytest.approx(pixels.mean().item())
+        assert part.std[0] == pytest.approx(pixels.std(correction=0).item())
+        assert part.test is data.test and part.validation is data.validation
+
+
+def test_a_subset_of_all_is_all() -> None:
+    data = load_images("digits", validation=0.1)
+    whole = subset(data, len(data.train[1]))
+    for ours, theirs in zip(whole.train, data.train, strict=True):
+        assert torch.equal(ours, theirs)
+    assert (whole.mean, whole.std) == (data.mean, data.std)
+
+
+@pytest.mark.parametrize("count", [9, 1296])
+def test_a_subset_that_cannot_be_is_refused(count: int) -> None:
+    with pytest.raises(WorkbenchError, match="1295 images to train on, of 10"):
+        subset(load_images("digits", validation=0.1), count)
 
 
 def test_hold_out_takes_the_share_of_every_class_and_keeps_all() -> None:

@@ -16,6 +16,7 @@ import transformer.multi_head_attention
 from transformer.attention import scaled_dot_product_attention
 from workbench.errors import WorkbenchError
 from workbench.models import (
+    BaselineConfig,
     TranslatorConfig,
     VisionConfig,
     build,
@@ -34,7 +35,10 @@ from workbench.models import (
 REFERENCE = Path(transformer.multi_head_attention.__file__).parent
 TRANSLATOR = TranslatorConfig(11, 16, 4, 2, 24, 20, dropout=0.0)
 VISION = VisionConfig((8, 12), 4, 3, 5, 16, 2, 2, 24, pooling="mean")
-CONFIGS = pytest.mark.parametrize("config", [TRANSLATOR, VISION], ids=["text", "vit"])
+BASELINE = BaselineConfig((8, 12), 3, 5, 8, 2, dropout=0.1)
+CONFIGS = pytest.mark.parametrize(
+    "config", [TRANSLATOR, VISION, BASELINE], ids=["text", "vit", "cnn"]
+)
 SOURCE = torch.tensor([[5, 9, 4, 7, 3], [8, 4, 3, 0, 0]])
 TARGET = torch.tensor([[2, 4, 7, 1], [2, 6, 0, 0]])
 
@@ -57,6 +61,7 @@ def test_a_configuration_survives_json(config) -> None:
 def test_the_kind_is_the_command_lines_word() -> None:
     assert json.loads(to_json(TRANSLATOR))["kind"] == "translator"
     assert json.loads(to_json(VISION))["kind"] == "vit"
+    assert json.loads(to_json(BASELINE))["kind"] == "cnn"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +81,7 @@ def test_the_kind_is_the_command_lines_word() -> None:
         ({"norm_first": 1}, "norm_first must be true or false, not 1"),
         ({"activation": "tanh"}, "activation must be relu or gelu, not 'tanh'"),
         ({"target": ""}, "target must be a text"),
-        ({"kind": "cnn"}, "kind is 'cnn', and must be one of translator, vit"),
+        ({"kind": "rnn"}, "kind is 'rnn', and must be one of translator, vit, cnn"),
         ({"kind": ["vit"]}, "kind is"),
     ],
     ids=str,
@@ -102,6 +107,23 @@ def test_a_wrong_key_is_named(change, message) -> None:
 )
 def test_a_wrong_key_of_a_vision_model_is_named(change, message) -> None:
     values = {"kind": "vit", **asdict(VISION), **change}
+    with pytest.raises(WorkbenchError, match=message):
+        from_json(json.dumps(values))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"image_size": [8, 0]}, "image_size must be from 1"),
+        ({"width": 12}, "width: 12 is no multiple of 8"),
+        ({"stages": 5}, "cannot be halved 4 times; choose fewer stages"),
+        ({"stages": 10**6}, "stages must be from 1 to 12"),
+        ({"heads": 2}, "unknown key heads"),
+    ],
+    ids=str,
+)
+def test_a_wrong_key_of_the_baseline_is_named(change, message) -> None:
+    values = {"kind": "cnn", **asdict(BASELINE), **change}
     with pytest.raises(WorkbenchError, match=message):
         from_json(json.dumps(values))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -17,7 +18,7 @@ from workbench import curves, image_metrics, metrics, models, presets, records
 from workbench.batches import PairBatches
 from workbench.decoding import translate_batch
 from workbench.errors import WorkbenchError
-from workbench.images import ImageBatches, ImageData, load_images
+from workbench.images import ImageBatches, ImageData, load_images, subset
 from workbench.texts import Corpus, load_corpus
 from workbench.tokenizer import Tokenizer
 from workbench.training import (
@@ -47,6 +48,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     kinds = train.add_subparsers(title="what to train", required=True, metavar="TASK")
     add_train_translator(kinds)
     add_train_vision(kinds)
+    add_train_baseline(kinds)
     text = "score what was trained, on its test data"
     evaluate = commands.add_parser("evaluate", help=text, description=EVALUATE_HELP)
     evaluate.set_defaults(run=run_evaluate)
@@ -96,11 +98,14 @@ def add_data_folder(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_place(command: argparse.ArgumentParser) -> None:
+def add_place(command: argparse.ArgumentParser, parts: bool = True) -> None:
     """Describe where to compute, and with whose parts."""
     command.add_argument(
         "--device", default="auto", help="auto (CUDA, then MPS, then cpu) or a name"
     )
+    if not parts:
+        command.set_defaults(parts=None)
+        return
     command.add_argument(
         "--parts",
         type=Path,
@@ -155,24 +160,52 @@ def add_train_vision(kinds: argparse._SubParsersAction) -> None:
     command = kinds.add_parser(
         "vit", help="a Vision Transformer", description=TRAIN_HELP
     )
-    command.set_defaults(run=run_train_vision)
-    names = "digits (the default), cifar10 or images:FOLDER, a folder in it per class"
-    add_training(command, "digits", names, "images")
+    command.set_defaults(run=run_train_vision, task="vit")
+    add_training(command, "digits", IMAGE_DATA, "images")
+    add_subset(command)
     command.add_argument("--patch-size", type=positive, metavar="PIXELS")
     command.add_argument("--pooling", choices=["class", "mean"])
 
 
+def add_train_baseline(kinds: argparse._SubParsersAction) -> None:
+    """Describe ``train cnn``."""
+    text = "a small convolutional network, to set a Vision Transformer beside"
+    command = kinds.add_parser("cnn", help=text, description=TRAIN_HELP)
+    command.set_defaults(run=run_train_vision, task="cnn")
+    add_training(command, "digits", IMAGE_DATA, "images", shape=("width", "stages"))
+    add_subset(command)
+
+
+IMAGE_DATA = "digits (the default), cifar10 or images:FOLDER, a folder in it per class"
+
+
+def add_subset(command: argparse.ArgumentParser) -> None:
+    """Describe how many images to learn from."""
+    command.add_argument(
+        "--images",
+        type=positive,
+        metavar="N",
+        help="learn from N of the training images, as many of every class, in as many "
+        "steps as from all; the test images stay the same",
+    )
+
+
 def add_training(
-    command: argparse.ArgumentParser, default: str, names: str, unit: str
+    command: argparse.ArgumentParser,
+    default: str,
+    names: str,
+    unit: str,
+    shape: tuple[str, ...] = ("layers", "heads", "d-model", "d-ff"),
 ) -> None:
-    """Describe what both kinds of training have in common."""
+    """Describe what all kinds of training have in common."""
+    ours = "heads" in shape  # made of the course's parts
     command.add_argument("--data", default=default, metavar="NAME", help=names)
     add_data_folder(command)
     command.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="where to write"
     )
     command.add_argument("--resume", action="store_true", help="go on where it stopped")
-    add_place(command)
+    add_place(command, parts=ours)
     length = command.add_argument_group("how long")
     length.add_argument("--epochs", type=positive, metavar="N")
     length.add_argument("--steps", type=positive, metavar="N", help="instead of epochs")
@@ -183,11 +216,13 @@ def add_training(
     )
     fast = command.add_argument_group("how fast")
     fast.add_argument("--batch", type=positive, metavar="N", help=f"{unit}, in a step")
-    fast.add_argument(
-        "--attention",
-        choices=["written", "fused"],
-        help="as chapter 4 writes it, or by PyTorch's one kernel (the same numbers)",
-    )
+    if ours:
+        fast.add_argument(
+            "--attention",
+            choices=["written", "fused"],
+            help="as chapter 4 writes it, or by PyTorch's one kernel (the same "
+            "numbers)",
+        )
     fast.add_argument("--compile", action="store_true", help="use torch.compile")
     fast.add_argument(
         "--precision",
@@ -203,7 +238,7 @@ def add_training(
     how.add_argument("--smoothing", type=float, help="of the labels, from 0 to 1")
     how.add_argument("--average", choices=["none", "ema", "last-k"])
     how.add_argument("--dropout", type=float)
-    for name in ("layers", "heads", "d-model", "d-ff"):
+    for name in shape:
         how.add_argument(f"--{name}", type=positive, metavar="N")
 
 
@@ -237,7 +272,7 @@ def training_config(
         precision = "bfloat16" if device.type == "cuda" else "float32"
     preset = replace(preset, precision=precision, compile=arguments.compile)
     if arguments.schedule == "noam":
-        width = arguments.d_model or 128
+        width = getattr(arguments, "d_model", None) or 128
         preset = replace(preset, d_model=width)
     own = {name: name for name in names}
     return changed(preset, arguments, peak_rate="rate", **own)
@@ -563,7 +598,8 @@ def load_translator(
     parts = models.load_parts(arguments.parts)
     model, config = models.load(arguments.folder, parts)
     if models.kind_of(config) != "translator":
-        raise WorkbenchError(f"{arguments.folder} holds a vit and no translator")
+        found = models.kind_of(config)
+        raise WorkbenchError(f"{arguments.folder} holds a {found} and no translator")
     tokenizer = Tokenizer.load(arguments.folder / TOKENIZER_FILE)
     if len(tokenizer) != config.vocab_size:
         raise WorkbenchError(
@@ -586,27 +622,29 @@ def run_translate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-# --- The Vision Transformer -----------------------------------------------------------
+# --- The Vision Transformer, and the convolutional network beside it ------------------
 
 
 def run_train_vision(arguments: argparse.Namespace) -> int:
-    """Train a Vision Transformer."""
+    """Train a classifier of images."""
     with processes(choose_device(arguments.device)) as device:
         train_vision(arguments, device)
     return 0
 
 
 def train_vision(arguments: argparse.Namespace, device: torch.device) -> None:
-    """Train a Vision Transformer on a device, score it, and write its folder."""
-    preset = preset_for(presets.VISION, arguments.data)
-    preset = shaped(
-        preset, arguments, patch_size="patch_size", pooling="pooling", batch="batch"
-    )
+    """Train a classifier of images on a device, score it, and write its folder."""
+    preset = vision_preset(arguments)
     training = training_config(preset.training, arguments, device)
     prepare_folder(arguments.out, arguments.resume)
     data = load_images(arguments.data, arguments.data_dir, preset.held_out)
-    parts = models.load_parts(arguments.parts)
-    config = vision_config(data, preset)
+    if arguments.images:
+        training = as_many_steps(training, arguments, len(data.train[1]), preset.batch)
+        data = subset(data, arguments.images)
+        preset = replace(preset, batch=min(preset.batch, arguments.images))
+    ours = arguments.task == "vit"
+    parts = models.load_parts(arguments.parts) if ours else None
+    config = vision_config(data, preset) if ours else baseline_config(data, preset)
     torch.manual_seed(training.seed)
     model = models.build(config, parts)
     batches = ImageBatches.of(
@@ -616,10 +654,13 @@ def train_vision(arguments: argparse.Namespace, device: torch.device) -> None:
         device,
         training.seed,
         preset.augmentation,
-        parts=parts.vision_transformer,
+        parts=parts.vision_transformer if ours else None,
     )
     held = ImageBatches.of(data, "validation", TEST_IMAGES, device)
-    with models.use_attention(training.attention, parts):
+    attention = contextlib.nullcontext()
+    if ours:
+        attention = models.use_attention(training.attention, parts)
+    with attention:
         history = fit(
             model,
             image_loss(training.smoothing),
@@ -635,9 +676,10 @@ def train_vision(arguments: argparse.Namespace, device: torch.device) -> None:
     models.save(arguments.out, model, config)  # whatever becomes of the scores
     scores = score_vision(model, data, device)
     about = {"name": data.name, "copy": data.copy, "test": "test"}
+    about["images"] = len(data.train[1])
     trained = Trained(model, config, training, history, device)
     finish(
-        "vit",
+        arguments.task,
         arguments,
         trained,
         about,
@@ -648,8 +690,33 @@ def train_vision(arguments: argparse.Namespace, device: torch.device) -> None:
     )
 
 
+def vision_preset(
+    arguments: argparse.Namespace,
+) -> presets.VisionPreset | presets.BaselinePreset:
+    """Return the data set's preset with the options about shape and batch."""
+    if arguments.task == "cnn":
+        preset = preset_for(presets.BASELINES, arguments.data)
+        own = {name: name for name in ("width", "stages", "dropout", "batch")}
+        return changed(preset, arguments, **own)
+    preset = preset_for(presets.VISION, arguments.data)
+    names = {"patch_size": "patch_size", "pooling": "pooling", "batch": "batch"}
+    return shaped(preset, arguments, **names)
+
+
+def as_many_steps(
+    training: TrainingConfig, arguments: argparse.Namespace, images: int, batch: int
+) -> TrainingConfig:
+    """Give a subset the steps that the preset's epochs over all images would have.
+
+    Otherwise it would be compared with a run that was also trained for longer.
+    """
+    if arguments.epochs or arguments.steps:
+        return training
+    return replace(training, steps=training.epochs * max(1, images // batch))
+
+
 def vision_config(data: ImageData, preset: presets.VisionPreset) -> models.VisionConfig:
-    """Shape a model for images."""
+    """Shape a Vision Transformer for images."""
     channels, height, width = data.shape
     return models.VisionConfig(
         image_size=height if height == width else (height, width),
@@ -662,6 +729,21 @@ def vision_config(data: ImageData, preset: presets.VisionPreset) -> models.Visio
         d_ff=preset.d_ff,
         dropout=preset.dropout,
         pooling=preset.pooling,
+    )
+
+
+def baseline_config(
+    data: ImageData, preset: presets.BaselinePreset
+) -> models.BaselineConfig:
+    """Shape a convolutional network for images."""
+    channels, height, width = data.shape
+    return models.BaselineConfig(
+        image_size=height if height == width else (height, width),
+        channels=channels,
+        classes=len(data.classes),
+        width=preset.width,
+        stages=preset.stages,
+        dropout=preset.dropout,
     )
 
 
@@ -694,8 +776,9 @@ def score_vision(
 def run_evaluate(arguments: argparse.Namespace) -> int:
     """Print the scores of a trained model."""
     device = choose_device(arguments.device)
-    evaluate = {"translator": evaluate_translator, "vit": evaluate_vision}
-    scores = evaluate[arguments.task](arguments, device)
+    translates = arguments.task == "translator"
+    evaluate = evaluate_translator if translates else evaluate_vision
+    scores = evaluate(arguments, device)
     for name, value in scores.items():
         print(f"{name:28} {value:.2f}")
     return 0
@@ -723,15 +806,20 @@ def evaluate_translator(
 def evaluate_vision(
     arguments: argparse.Namespace, device: torch.device
 ) -> dict[str, float]:
-    """Score a Vision Transformer on the test images of its data, or of other data."""
-    model, config = models.load(arguments.folder, models.load_parts(arguments.parts))
-    if models.kind_of(config) != "vit":
-        raise WorkbenchError(f"{arguments.folder} holds a translator and no vit")
+    """Score a classifier of images on the test images of its data, or of other data."""
+    ours, images = arguments.task == "vit", None
+    parts = models.load_parts(arguments.parts) if ours else None
+    found = models.kind_of(models.load_config(arguments.folder))
+    if found != arguments.task:
+        raise WorkbenchError(f"{arguments.folder} holds a {found}, no {arguments.task}")
+    model, config = models.load(arguments.folder, parts)
     if arguments.data is None:
-        record = records.read(arguments.folder / records.FILE)
-        arguments.data = record["data"]["name"]
+        trained_on = records.read(arguments.folder / records.FILE)["data"]
+        arguments.data, images = trained_on["name"], trained_on.get("images")
     preset = preset_for(presets.VISION, arguments.data)  # the same mean and spread
     data = load_images(arguments.data, arguments.data_dir, preset.held_out)
+    if images:
+        data = subset(data, images)
     sides = (config.channels, *config.sides)
     if data.shape != sides or len(data.classes) != config.classes:
         raise WorkbenchError(

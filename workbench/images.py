@@ -14,7 +14,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -155,6 +155,37 @@ def hold_out(part: Part, share: float, seed: int) -> tuple[Part, Part]:
         order = torch.randperm(len(places), generator=generator)
         held[places[order[:count]]] = True
     return (images[~held], labels[~held]), (images[held], labels[held])
+
+
+def subset(data: ImageData, count: int) -> ImageData:
+    """Keep some of the training images, of every class as many (or one more).
+
+    Always the same ones, and a smaller subset is part of a larger one. Mean and
+    standard deviation are measured anew: nothing is known of images left out.
+
+    Args:
+        data: its validation and test images stay.
+        count: how many training images to keep.
+
+    Raises:
+        WorkbenchError: if there are not so many, or fewer than classes.
+    """
+    images, labels = data.train
+    if not len(data.classes) <= count <= len(labels):
+        raise WorkbenchError(
+            f"{data.name} has {len(labels)} images to train on, of "
+            f"{len(data.classes)} classes: {count} cannot be taken"
+        )
+    generator = torch.Generator().manual_seed(2)
+    turn = torch.empty(len(labels), dtype=torch.long)  # of an image in its class
+    for label in labels.unique().tolist():
+        places = (labels == label).nonzero()[:, 0]
+        turn[places] = torch.randperm(len(places), generator=generator)
+    order = (turn * len(data.classes) + labels).argsort()
+    chosen = order[:count].sort().values
+    mean, std = channel_statistics(images[chosen])
+    train = (images[chosen], labels[chosen])
+    return replace(data, train=train, mean=mean, std=std)
 
 
 def channel_statistics(

@@ -27,6 +27,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
+from workbench.baseline import GROUPS, ConvNet
 from workbench.errors import WorkbenchError
 
 PACKAGE = "transformer"
@@ -44,7 +45,7 @@ WEIGHTS_FILE, CONFIG_FILE = "model.safetensors", "config.json"
 
 # So that a file from somebody else cannot make the computer build for hours, or fill
 # its memory, before anything is compared with the weights.
-LARGEST = {"layers": 256, "max_length": 100_000}
+LARGEST = {"layers": 256, "max_length": 100_000, "stages": 12, "width": 4096}
 LARGEST_NUMBER = 10_000_000
 
 
@@ -108,8 +109,45 @@ class VisionConfig:
         return (size, size) if isinstance(size, int) else size
 
 
-Config = TranslatorConfig | VisionConfig
-KINDS: dict[str, type] = {"translator": TranslatorConfig, "vit": VisionConfig}
+@dataclass(frozen=True)
+class BaselineConfig:
+    """The shape of the convolutional network that a Vision Transformer is set beside.
+
+    Its image_size is a side or (height, width).
+    """
+
+    image_size: int | tuple[int, int]
+    channels: int
+    classes: int
+    width: int
+    stages: int
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.image_size, list):  # JSON has no tuples
+            object.__setattr__(self, "image_size", tuple(self.image_size))
+        _check_values(self)
+        if self.width % GROUPS:
+            raise WorkbenchError(f"width: {self.width} is no multiple of {GROUPS}")
+        if min(self.sides) < 2 ** (self.stages - 1):
+            raise WorkbenchError(
+                f"stages: image_size {self.image_size} cannot be halved "
+                f"{self.stages - 1} times; choose fewer stages"
+            )
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """Height and width of the images, in pixels."""
+        size = self.image_size
+        return (size, size) if isinstance(size, int) else size
+
+
+Config = TranslatorConfig | VisionConfig | BaselineConfig
+KINDS: dict[str, type] = {
+    "translator": TranslatorConfig,
+    "vit": VisionConfig,
+    "cnn": BaselineConfig,
+}
 
 
 def kind_of(config: Config) -> str:
@@ -184,7 +222,7 @@ def _check_values(config: Config) -> None:
                 raise WorkbenchError(
                     f"{each.name} must be from 1 to {largest}, not {number}"
                 )
-    if config.d_model % config.heads:
+    if hasattr(config, "heads") and config.d_model % config.heads:
         raise WorkbenchError(
             f"heads: {config.heads} do not divide d_model {config.d_model}"
         )
@@ -325,10 +363,13 @@ def build(config: Config, parts: Parts | None = None) -> nn.Module:
 
     Args:
         config: its shape.
-        parts: what it is made of; None: the reference.
+        parts: what it is made of; None: the reference. The baseline needs none.
     """
-    parts = load_parts() if parts is None else parts
     values = {each.name: getattr(config, each.name) for each in fields(config)}
+    if isinstance(config, BaselineConfig):
+        del values["image_size"]  # it takes images of every size
+        return ConvNet(**values)
+    parts = load_parts() if parts is None else parts
     if isinstance(config, VisionConfig):
         return parts.VisionTransformer(**values)
     del values["source"], values["target"]

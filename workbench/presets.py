@@ -41,6 +41,19 @@ class VisionPreset:
     held_out: float = 0.1  # share of the training images for the validation curve
 
 
+@dataclass(frozen=True)
+class BaselinePreset:
+    """The shape of a convolutional network; the rest is the Vision Transformer's."""
+
+    width: int
+    stages: int
+    batch: int  # images
+    augmentation: Augmentation
+    training: TrainingConfig
+    dropout: float = 0.0
+    held_out: float = 0.1
+
+
 TRANSLATORS = {
     # at most three minutes on two CPU cores
     "phrasebook": TranslatorPreset(
@@ -159,4 +172,26 @@ VISION = {
             ema_decay=0.99,
         ),
     ),
+}
+
+
+def beside(data: str, width: int, stages: int) -> BaselinePreset:
+    """Return a convolutional network's preset: images and training as for the ViT."""
+    vision = VISION[data]
+    return BaselinePreset(
+        width=width,
+        stages=stages,
+        batch=vision.batch,
+        augmentation=vision.augmentation,
+        training=vision.training,
+        dropout=vision.dropout,
+        held_out=vision.held_out,
+    )
+
+
+# each with at most as many parameters as the data set's Vision Transformer
+BASELINES = {
+    "digits": beside("digits", width=32, stages=2),
+    "cifar10": beside("cifar10", width=64, stages=3),
+    "images": beside("images", width=48, stages=3),
 }
