@@ -134,3 +134,18 @@ def test_impossible_options_are_refused(options) -> None:
     options = {"max_length": 5, **options}
     with pytest.raises(ValueError, match="at least"):
         translate_batch(small_model(True, 0), SOURCE, SOS, EOS, **options)
+
+
+@pytest.mark.parametrize("change", [{"tied": False}, {"scaled": False}])
+def test_the_cache_knows_what_an_ablation_changed(change) -> None:
+    torch.manual_seed(3)
+    model = build(TranslatorConfig(11, 16, 4, 2, 24, 20, dropout=0.0, **change)).eval()
+    if "tied" in change:
+        with torch.no_grad():
+            model.output.copy_(torch.randn_like(model.output))
+    source = torch.tensor([[5, 9, 4, 7, 3], [8, 4, 3, 0, 0]])
+    found = [
+        translate_batch(model, source, 2, 3, 12, beam=2, use_cache=cached)
+        for cached in (False, True)
+    ]
+    assert found[0] == found[1]

@@ -4,7 +4,7 @@ import json
 import shutil
 import struct
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -430,3 +430,26 @@ def test_a_save_that_fails_leaves_the_last_model(saved, monkeypatch) -> None:
         save(saved, build(TRANSLATOR), TRANSLATOR)
     assert (saved / "model.safetensors").read_bytes() == before
     load(saved)
+
+
+# --- what an ablation changes
+
+
+def test_an_output_of_its_own_begins_as_the_embedding_and_is_trained_apart() -> None:
+    torch.manual_seed(0)
+    tied = build(TRANSLATOR).eval()
+    untied = build(replace(TRANSLATOR, tied=False)).eval()
+    state = tied.state_dict()
+    untied.load_state_dict({**state, "output": state["embedding.weight"]})
+    assert torch.equal(tied(SOURCE, TARGET), untied(SOURCE, TARGET))
+    with torch.no_grad():
+        untied.output.mul_(2)
+    assert torch.allclose(2 * tied(SOURCE, TARGET), untied(SOURCE, TARGET))
+    assert parameters(untied) == parameters(tied) + TRANSLATOR.vocab_size * 16
+
+
+def test_without_the_scale_a_smaller_table_is_looked_up() -> None:
+    torch.manual_seed(0)
+    unscaled = build(replace(TRANSLATOR, scaled=False)).eval()
+    table = unscaled.embedding.weight
+    assert torch.allclose(unscaled.embedding(SOURCE), table[SOURCE])

@@ -198,7 +198,7 @@ def test_an_infinitive_stands_before_the_last_verb():
 
 def test_splits_have_their_sizes_and_share_no_sentence(splits, pairs):
     assert {name: len(split) for name, split in splits._asdict().items()} == {
-        "train": 8000,
+        "train": 64_000,
         "validation": 500,
         "test": 1000,
     }
@@ -232,8 +232,8 @@ def test_the_corpus_is_the_same_on_every_python(splits):
         "Zeigst du deinem alten Onkel die Bären?",
     )
     assert splits.test[-1] == (
-        "Your dog sleeps in the forest.",
-        "Dein Hund schläft im Wald.",
+        "I buy the tomato soup.",
+        "Ich kaufe die Tomatensuppe.",
     )
 
 

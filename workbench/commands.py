@@ -152,6 +152,10 @@ def add_train_translator(kinds: argparse._SubParsersAction) -> None:
     command.add_argument(
         "--norm", choices=["pre", "post"], help="layer norm before or after"
     )
+    text = "give the logits a matrix of their own, not the embeddings'"
+    command.add_argument("--untied", action="store_true", help=text)
+    text = "do not multiply the embeddings by the root of d_model"
+    command.add_argument("--unscaled", action="store_true", help=text)
     add_beam(command)
 
 
@@ -387,6 +391,8 @@ def train_translator(arguments: argparse.Namespace, device: torch.device) -> Non
         norm_first=preset.norm_first,
         source=languages[0],
         target=languages[1],
+        tied=not arguments.untied,
+        scaled=not arguments.unscaled,
     )
     torch.manual_seed(training.seed)
     model = models.build(config, parts)

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from workbench.models import Parts, load_parts, unwrap
+from workbench.variants import output_matrix
 
 STEPS_BETWEEN_LOOKS = 8  # on an accelerator, looking whether all is done makes it wait
 
@@ -197,7 +198,7 @@ class Recomputing:
         """Append ids (B·beam,), and return the logits (B·beam, V) of what follows."""
         self.written = torch.cat((self.written, newest.unsqueeze(1)), dim=1)
         hidden = self.model.decode(self.written, self.memory, self.source)
-        return self.parts.tied_logits(hidden[:, -1], self.model.embedding.weight)
+        return self.parts.tied_logits(hidden[:, -1], output_matrix(self.model))
 
     def reorder(self, rows: torch.Tensor) -> None:
         """Let each row continue another one: rows (B·beam,)."""
@@ -237,7 +238,7 @@ class Remembering:
             x = self._step(number, layer, x)  # (B·beam, 1, d)
         self.count += 1
         hidden = self.model.decoder.norm(x[:, 0])  # (B·beam, d)
-        return self.parts.tied_logits(hidden, self.model.embedding.weight)
+        return self.parts.tied_logits(hidden, output_matrix(self.model))
 
     def reorder(self, rows: torch.Tensor) -> None:
         """Let each row continue another one; only rows of one sentence change places.

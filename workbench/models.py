@@ -27,6 +27,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
+from workbench import variants
 from workbench.baseline import GROUPS, ConvNet
 from workbench.errors import WorkbenchError
 
@@ -67,6 +68,8 @@ class TranslatorConfig:
     activation: str = "relu"
     source: str = "en"
     target: str = "de"
+    tied: bool = True  # False: see workbench.variants
+    scaled: bool = True
 
     def __post_init__(self) -> None:
         _check_values(self)
@@ -372,8 +375,12 @@ def build(config: Config, parts: Parts | None = None) -> nn.Module:
     parts = load_parts() if parts is None else parts
     if isinstance(config, VisionConfig):
         return parts.VisionTransformer(**values)
-    del values["source"], values["target"]
-    return parts.Transformer(**values)
+    for name in ("source", "target", "tied", "scaled"):
+        del values[name]
+    model = parts.Transformer(**values)
+    if not config.tied:
+        variants.untie(model, parts)
+    return model if config.scaled else variants.unscale(model)
 
 
 def unwrap(model: nn.Module) -> nn.Module:

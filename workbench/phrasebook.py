@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 Pair = tuple[str, str]  # English, German
 
-SIZES = {"train": 8000, "validation": 500, "test": 1000}
+SIZES = {"train": 64_000, "validation": 500, "test": 1000}
 RUNNING_EXAMPLE = ("Bobby likes blackberries.", "Bobby mag Brombeeren.")
 OFTEN = 5  # a held-out sentence is made of words that training has so often
 SHARE = 16  # one pair of words in SHARE is kept for the test, one for validation
@@ -819,7 +819,7 @@ def draw(
 
 
 def generate(seed: int = 0) -> Splits:
-    """Write the corpus: 8000 pairs to train on, 500 to validate, 1000 to test.
+    """Write the corpus: 64 000 pairs to train on, 500 to validate, 1000 to test.
 
     Any seed may be used to test a model trained on any other one: which combinations
     of words are kept from training does not depend on it.
