@@ -7,7 +7,7 @@ import torch
 
 from transformer.decoder import Transformer, beam_search, greedy_decode
 from workbench.decoding import translate_batch
-from workbench.models import use_attention
+from workbench.models import TranslatorConfig, build, use_attention
 
 PAD, SOS, EOS, VOCABULARY = 0, 2, 3, 13
 SOURCE = torch.tensor([[5, 9, 4, 7, 3], [8, 4, 3, 0, 0], [6, 3, 0, 0, 0]])
