@@ -14,7 +14,7 @@ from workbench.errors import WorkbenchError
 from workbench.tokenizer import Tokenizer
 
 Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-LENGTHS = (8, 12, 16, 24, 32, 48, 64, 96, 128)
+LENGTHS = (6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128)
 
 
 @dataclass(frozen=True)
