@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 
 from autograder.files import write_beside
 from autograder.generator import notebooks
-from autograder.generator.modules import PACKAGE, reference_module
+from autograder.generator.modules import PACKAGE, has_module, reference_module
 from autograder.generator.source import Exercise, Source, SourceError
 
 __all__ = [
@@ -105,7 +105,11 @@ def write_nbgrader_source(chapter: str, folder: Path, root: Path = ROOT) -> None
 
 
 def _modules(sources: list[Source]) -> dict[str, str]:
-    modules = {f"{source.module}.py": reference_module(source) for source in sources}
+    modules = {
+        f"{source.module}.py": reference_module(source)
+        for source in sources
+        if has_module(source)
+    }
     return {"__init__.py": PACKAGE} | modules
 
 

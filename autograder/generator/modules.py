@@ -34,6 +34,11 @@ def belongs_to_module(cell: Cell) -> bool:
     return cell.options.get("module", cell.kind == "answer")
 
 
+def has_module(source: Source) -> bool:
+    """Whether a chapter has parts of the model; that of a project uses all others'."""
+    return any(belongs_to_module(cell) for cell in source.cells)
+
+
 def without_markers(text: str) -> str:
     """Drop the lines that mark a solution region, keeping what is between them."""
     markers = (BEGIN_SOLUTION, END_SOLUTION)

@@ -14,7 +14,7 @@ from nbgrader.preprocessors import (
     LockCells,
 )
 
-from autograder.generator.modules import belongs_to_module
+from autograder.generator.modules import belongs_to_module, has_module
 from autograder.generator.source import Cell, Exercise, Source
 
 # nbgrader's own steps and order (GenerateAssignment), less those that need a gradebook
@@ -32,11 +32,14 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 def source_notebook(source: Source) -> NotebookNode:
     """Build nbgrader's source notebook: answers and hidden tests in, metadata on."""
+    course = {"chapter": source.chapter}
+    if has_module(source):
+        course["module"] = source.module
     notebook = nbformat.v4.new_notebook(
         metadata={
             "kernelspec": KERNEL,
             "language_info": {"name": "python"},
-            "course": {"chapter": source.chapter, "module": source.module},
+            "course": course,
         }
     )
     exercises = {exercise.name: exercise for exercise in source.exercises}
