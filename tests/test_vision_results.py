@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench import models, records, vision_results
+from workbench import models, records, results_tables, vision_results
 
 RUNS = """
 cifar10_gpu: {about: a run, train: vit --data cifar10, seeds: [0, 1]}
@@ -20,6 +20,7 @@ def write(folder: Path, name: str, accuracies: list[float]) -> None:
         "parameters": 2_697_610,
         "seeds": list(range(len(accuracies))),
         "train_seconds": [50.0] * len(accuracies),
+        "compile_seconds": [0.0] * len(accuracies),
         "training": {"epochs": 200},
         "scores": {"test": {"accuracy": accuracies}},
     }
@@ -42,7 +43,8 @@ def test_a_run_that_is_not_recorded_is_said_to_be_missing(tmp_path: Path) -> Non
     ours = [line for line in table.splitlines() if "ours" in line]
     assert len(ours) == 1 and "still to be run" in ours[0]
     assert "python -m workbench record cifar10_gpu" in ours[0]
-    assert table.count("*published*") == len(vision_results.CIFAR10)
+    published = results_tables.read_published()["cifar10"]
+    assert table.count("*published*") == len(published)
 
 
 def test_a_recorded_run_shows_mean_spread_seeds_and_copy(tmp_path: Path) -> None:
@@ -50,7 +52,7 @@ def test_a_recorded_run_shows_mean_spread_seeds_and_copy(tmp_path: Path) -> None
     write(tmp_path, "cifar10_gpu", [94.0, 95.0])
     table = vision_results.cifar10_table(tmp_path, tmp_path / "runs.yml")
     row = table.splitlines()[-1]
-    assert "94.50 (94.00 to 95.00, 2 seeds)" in row and "still to be run" not in table
+    assert "94.50 (94.00–95.00), 2 seeds" in row and "still to be run" not in table
     for part in ("official binary files", "2.7 M", "200 passes", "a GPU", "50 s"):
         assert part in row
 

@@ -11,16 +11,7 @@ import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from workbench import models, recording, results
-
-# Published by their authors: who, accuracy in percent, parameters, what it took
-CIFAR10 = (
-    ("UvA deep learning tutorial 15", "75.6", "3.2 M", "180 passes, TitanRTX, < 1 h"),
-    ("kentaroy47, patch 4", "80, 85, 89", "", "200, 500, 1000 passes"),
-    ("omihub777/ViT-CIFAR", "90.92", "6.3 M", "200 passes, V100, 2 h 14 min"),
-    ("Lee et al. 2021, plain ViT", "93.58", "2.7 M", "300 passes, as its code counts"),
-    ("airbench94, convolutional", "94.01", "", "A100, 2.59 s"),
-)
+from workbench import models, recording, results, results_tables
 
 
 def accuracy_by_size(
@@ -52,32 +43,25 @@ def cifar10_table(folder: Path = results.FOLDER, table: Path = recording.TABLE) 
         folder: of the records.
         table: runs.yml, which lists what is to be run.
     """
-    lines = ["| who | accuracy, % | parameters | what it took |", "|---|---|---|---|"]
-    lines += [
-        f"| {who}, *published* | {accuracy} | {size} | {cost} |"
-        for who, accuracy, size, cost in CIFAR10
-    ]
-    for name, run in recording.read_runs(table).items():
-        if "--data cifar10" not in run["train"]:
-            continue
+    lines = [results_tables.published("cifar10")]
+    for name in results_tables.runs_of("cifar10", table):
+        cells = [results_tables.TO_RUN, "", results_tables.command(name)]
         if name in results.names(folder):
-            lines.append(recorded_row(name, results.read_record(name, folder)))
-        else:
-            command = f"`python -m workbench record {name}`"
-            lines.append(f"| ours, `{name}` | *still to be run* | | {command} |")
+            cells = recorded_cells(results.read_record(name, folder))
+        lines.append(f"| ours, `{name}` | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def recorded_row(name: str, record: dict[str, Any]) -> str:
-    """Write the row of one of our runs."""
-    accuracy = results.mean(record, "test", "accuracy")
-    low, high = results.spread(record, "test", "accuracy")
-    seconds = sum(record["train_seconds"]) / len(record["train_seconds"])
-    score = f"{accuracy:.2f} ({low:.2f} to {high:.2f}, {len(record['seeds'])} seeds)"
-    size = f"{record['parameters'] / 1e6:.1f} M"
-    cost = f"{record['training']['epochs']} passes, {record['device']}, {seconds:.0f} s"
-    copy = record["data"].get("copy", "")
-    return f"| ours, `{name}`, {copy} | {score} | {size} | {cost} |"
+def recorded_cells(record: dict[str, Any]) -> list[str]:
+    """Write the score, the size and the cost of one of our runs."""
+    score = results_tables.score(record, "test", "accuracy")
+    seconds = results_tables.seconds(record)
+    cost = f"{record['training']['epochs']} passes, {seconds} s on {record['device']}"
+    return [
+        f"{score}, {len(record['seeds'])} seeds, {results_tables.copy_of(record)}",
+        f"{record['parameters'] / 1e6:.1f} M",
+        cost,
+    ]
 
 
 class Requests(TorchDispatchMode):
