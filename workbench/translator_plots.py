@@ -21,6 +21,12 @@ TOKEN, PADDING = "#4C93C4", "#E4E4E4"
 SMALL = 9.5
 
 
+def slant(ax: Axes, degrees: float) -> None:
+    """Turn the names above the columns, each ending where its column begins."""
+    for tick in ax.get_xticklabels():
+        tick.set(rotation=degrees, ha="left", va="center", rotation_mode="anchor")
+
+
 def combinations(
     verbs: Sequence[str],
     nouns: Sequence[str],
@@ -39,7 +45,8 @@ def combinations(
     cells = [[names.index(splits[verb, noun]) for noun in nouns] for verb in verbs]
     _, ax = plt.subplots(figsize=(6.6, 3.5))
     ax.imshow(cells, ListedColormap(list(SPLITS.values())), vmin=0, vmax=2)
-    ax.set_xticks(range(len(nouns)), nouns, rotation=55, ha="left", fontsize=SMALL)
+    ax.set_xticks(range(len(nouns)), nouns, fontsize=SMALL)
+    slant(ax, 50)
     ax.set_yticks(range(len(verbs)), verbs, fontsize=SMALL)
     ax.set_xticks(np.arange(0.5, len(nouns) - 1), minor=True)
     ax.set_yticks(np.arange(0.5, len(verbs) - 1), minor=True)
@@ -142,7 +149,7 @@ def curves(history: dict[str, list], at_first: float) -> None:
     ax.plot(*validation, "o--", label="validation, unseen pairs", **style)
     ax.set(yscale="log", xlabel="step", title="loss, nats a token", xlim=0)
     ax.set_ylim(top=at_first * 1.9)
-    ax.legend(loc="lower left", bbox_to_anchor=(0.16, 0.5), fontsize=SMALL)
+    ax.legend(loc="lower left", fontsize=SMALL)
     rates = 1e3 * np.array(history["rate"])
     axes[1].plot(steps, rates, color=COLORS["output"])
     axes[1].set(xlabel="step", title="learning rate · 10³", xlim=0, ylim=0)
@@ -182,6 +189,8 @@ def ablations(rows: dict[str, Sequence[float]], label: str) -> None:
         rows: name -> a score for each seed.
         label: what is on the axis.
     """
+    if not rows:
+        return
     _, ax = plt.subplots(figsize=(6.6, 0.42 * len(rows) + 1.0))
     first = next(iter(rows.values()))
     dots(ax, rows, float(np.mean(first)))
@@ -232,7 +241,7 @@ def attention_maps(
         for frame in ax.patches:
             frame.set(lw=1.4, ec=COLORS["key"])
         ax.set_title(title, fontsize=11)
-        ax.tick_params(axis="x", rotation=60)
+        slant(ax, 60)
         for tick in (*ax.get_xticklabels(), *ax.get_yticklabels()):
             tick.set_fontsize(SMALL)
     np.atleast_1d(axes)[0].set_ylabel("about to write")
