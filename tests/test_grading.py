@@ -329,6 +329,43 @@ def test_the_right_name_wins_over_others(tmp_path) -> None:
     assert found.notes == ("other files were not used: c (1).ipynb",)
 
 
+def model_at(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    for file in submission.MODEL_FILES:
+        (folder / file).write_text(file)
+    return folder
+
+
+def test_a_trained_model_is_used_and_nothing_else_of_its_folder(tmp_path) -> None:
+    notebook_at(tmp_path / "c" / "c.ipynb")
+    folder = model_at(tmp_path / "c" / "mine")
+    (folder / "curves.png").write_bytes(b"a picture")
+    (folder / "run_me.py").write_text("raise SystemExit")
+    (tmp_path / "graded").mkdir()
+    assert submission.find(tmp_path, "c").notes == ()
+    assert submission.copy_models(tmp_path / "c", tmp_path / "graded") == []
+    copied = {path.name for path in (tmp_path / "graded" / "mine").iterdir()}
+    assert copied == set(submission.MODEL_FILES)
+
+
+def test_what_is_no_small_file_of_a_model_is_not_copied(tmp_path, monkeypatch) -> None:
+    for name in "abcd":
+        model_at(tmp_path / "c" / name)
+    monkeypatch.setattr(submission, "LARGEST_FILE", 11_000_000)
+    large = tmp_path / "c" / "a" / "model.safetensors"
+    large.write_bytes(bytes(11_000_001))
+    link = tmp_path / "c" / "b" / "config.json"
+    link.unlink()
+    link.symlink_to(tmp_path / "c" / "a" / "config.json")
+    (tmp_path / "graded").mkdir()
+    assert submission.copy_models(tmp_path / "c", tmp_path / "graded") == [
+        "a/model.safetensors was not used: it is larger than 11 MB",
+        "b/config.json was not used: it is a link",
+        "d/ was not used: 3 models at most",
+    ]
+    assert not (tmp_path / "graded" / "a" / "model.safetensors").exists()
+
+
 def test_two_other_names_are_refused(tmp_path) -> None:
     notebook_at(tmp_path / "c" / "a.ipynb")
     notebook_at(tmp_path / "c" / "b.ipynb")

@@ -14,6 +14,7 @@ from nbformat import NotebookNode
 
 from autograder import generator
 from autograder.generator import ROOT
+from mistakes import handed_in
 from tests.chapters import CHAPTERS
 
 BIN = Path(sys.executable).parent
@@ -61,6 +62,7 @@ def test_an_untouched_notebook_earns_nothing(chapter: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_solved_notebook_earns_everything(chapter: str, tmp_path: Path) -> None:
     """No error, nothing on stderr, and no value a grader could take for points."""
+    handed_in.put(chapter, tmp_path)
     notebook = run_notebook(generator.source_notebook(chapter), tmp_path)
     for cell in notebook.cells:
         assert not errors_of(cell), cell.source
@@ -75,6 +77,7 @@ def solved(tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("solved")
     for chapter in CHAPTERS:
         generator.write_nbgrader_source(chapter, folder / chapter)
+        handed_in.put(chapter, folder / chapter)
     return {chapter: folder / chapter / f"{chapter}.ipynb" for chapter in CHAPTERS}
 
 

@@ -609,7 +609,8 @@ def exact_match(student: StudentFunction, least: float, seed: int = 0) -> None:
     model = results.submitted(student, DEMAND)
     test = _test(model, seed)
     score = results.measured(model, ("exact", seed), lambda: _translate(model, test))
-    on = f"{TESTED} sentences of the test split, seed {seed if seed == 0 else 'hidden'}"
+    which = "others than in your notebook" if seed else "those of your notebook"
+    on = f"{TESTED} sentences of the test split, {which}"
     if score.exact < least:
         with torch.inference_mode():
             _refuse_known(model, test)

@@ -62,7 +62,9 @@ def _prepare(task: Task, result: Result, course: Course) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     nbformat.write(repaired, folder / name)
-    result.repairs += _copy_timestamp(Path(task.notebook).parent, folder)
+    source = Path(task.notebook).parent
+    result.repairs += submission.copy_models(source, folder)
+    result.repairs += _copy_timestamp(source, folder)
 
 
 def _copy_timestamp(source: Path, folder: Path) -> list[str]:

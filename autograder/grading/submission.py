@@ -2,11 +2,16 @@
 
 import hashlib
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
+
+MODEL_FILES = ("model.safetensors", "config.json", "tokenizer.json")
+LARGEST_FILE = 25_000_000  # bytes; a check refuses much smaller ones, and says why
+MOST_MODELS = 3
 
 
 class Refused(Exception):
@@ -64,6 +69,7 @@ def _notebooks(folder: Path) -> list[Path]:
 def _leftovers(folder: Path, used: Path) -> tuple[str, ...]:
     """Say which other files were handed in: a submission is its notebook only."""
     known = {used.name, "timestamp.txt", "transformer", "__pycache__"}
+    known |= {path.name for path in _model_folders(folder)}
     names = sorted(
         path.name
         for path in folder.iterdir()
@@ -73,6 +79,52 @@ def _leftovers(folder: Path, used: Path) -> tuple[str, ...]:
         return ()
     shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
     return (f"other files were not used: {shown}",)
+
+
+def _model_folders(folder: Path) -> list[Path]:
+    """Find the folders beside a notebook that hold a trained model."""
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.is_dir() and not path.is_symlink() and not path.name.startswith(".")
+        if any((path / name).is_file() for name in MODEL_FILES)
+    )
+
+
+def copy_models(source: Path, folder: Path) -> list[str]:
+    """Copy the trained models beside a notebook: data of a few names, and small.
+
+    Args:
+        source: the folder that was handed in.
+        folder: where the notebook is graded.
+
+    Returns:
+        What was not copied, and why.
+    """
+    notes = []
+    for number, model in enumerate(_model_folders(source)):
+        if number >= MOST_MODELS:
+            notes.append(f"{model.name}/ was not used: {MOST_MODELS} models at most")
+            continue
+        (folder / model.name).mkdir()
+        for name in MODEL_FILES:
+            path = model / name
+            if path.is_symlink():
+                notes.append(f"{model.name}/{name} was not used: it is a link")
+            elif path.is_file():
+                notes += _copy_small(path, folder / model.name / name)
+    return notes
+
+
+def _copy_small(path: Path, target: Path) -> list[str]:
+    where = f"{path.parent.name}/{path.name} was not used"
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            return [f"{where}: it is larger than {LARGEST_FILE // 10**6} MB"]
+        shutil.copyfile(path, target)
+    except OSError as error:
+        return [f"{where}: it cannot be read ({error.strerror})"]
+    return []
 
 
 def read(path: Path) -> tuple[NotebookNode, tuple[str, ...]]:

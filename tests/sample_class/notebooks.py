@@ -14,6 +14,7 @@ from nbformat import NotebookNode
 
 from autograder import generator
 from autograder.generator.modules import without_markers
+from mistakes import handed_in
 from tests import chapters
 
 BANK = generator.ROOT / "solutions" / "mistakes"
@@ -23,8 +24,9 @@ BANK = generator.ROOT / "solutions" / "mistakes"
 
 
 def solved(place: Path) -> None:
-    """Every answer right."""
+    """Every answer right, and a trained model where one is asked for."""
     _write(place, _solved(place.name))
+    handed_in.put(place.name, place)
 
 
 def other_style(place: Path) -> None:
@@ -91,6 +93,11 @@ def no_metadata(place: Path) -> None:
 
 
 # --- wrong ----------------------------------------------------------------------------
+
+
+def without_model(place: Path) -> None:
+    """Every answer right, and the trained model not handed in."""
+    _write(place, _solved(place.name))
 
 
 def blank(place: Path) -> None:
