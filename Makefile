@@ -49,8 +49,8 @@ grade: ## grade a class: SUBMISSIONS=folder OUT=folder
 bank: environment ## list every exercise with its mistakes, and count them
 	@$(python) tools/bank.py
 
-bench: environment ## time the checks as a student waits for them
-	@$(python) tools/bench.py
+bench: environment ## time training, decoding and the checks: BENCH=--quick
+	@$(python) tools/bench.py $(BENCH)
 
 lint: environment ## style and spelling
 	@$(run) ruff check --quiet

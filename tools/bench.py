@@ -1,59 +1,69 @@
-"""Time every check as it runs in an open notebook, on one core.
+"""Measure on this machine: the models against PyTorch's layers, and every check.
 
-Run by `make bench`. For each exercise: the part of its check that a student sees, and
-the whole check with its hidden part, on the reference answer.
+Run by `make bench`. Only ratios that were measured in one run compare; seconds are of
+this machine and of what else it was doing.
 """
 
-import contextlib
-import io
+import argparse
 import sys
-import time
-
-import torch
+from pathlib import Path
 
 from steps import ROOT
 
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
-from autograder.expect import CheckFailure  # noqa: E402
-from tests import chapters  # noqa: E402
-
-REPEATS = 5
+import bench_checks  # noqa: E402
+import bench_models  # noqa: E402
 
 
-def seconds(text: str, names: dict) -> float:
-    """Run a check cell several times; return the slowest run."""
-    code, slowest = compile(text, "check", "exec"), 0.0
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        with (
-            contextlib.redirect_stdout(io.StringIO()),
-            contextlib.suppress(CheckFailure),
-        ):
-            exec(code, names)
-        slowest = max(slowest, time.perf_counter() - start)
-    return slowest
+def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python tools/bench.py",
+        description="Time training steps and decoding against PyTorch's own layers, "
+        "with their peaks of memory, and the checks as a student waits for them.",
+    )
+    parser.add_argument(
+        "part",
+        nargs="?",
+        choices=["all", "models", "checks"],
+        default="all",
+        help="models: training and decoding; checks: those of the notebooks (all)",
+    )
+    parser.add_argument("--device", default="auto", help="auto (the default) or a name")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        metavar="N",
+        help="on a CPU (1: processor time, which other programs do not disturb)",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="smaller batches, fewer repeats"
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the models' figures there"
+    )
+    parser.add_argument(
+        "--memory-of", nargs=2, metavar=("GROUP", "CASE"), help=argparse.SUPPRESS
+    )
+    return parser.parse_args(words)
 
 
 def main() -> None:
-    """Print a table: each exercise's check, visible part and whole."""
-    torch.set_num_threads(1)
-    print(f"slowest of {REPEATS} runs, one core, milliseconds")
-    print(f"{'chapter':<24}{'exercise':<32}{'as seen':>8}{'graded':>8}")
-    rows = []
-    for chapter in chapters.CHAPTERS:
-        names = chapters.solved(chapter)
-        for exercise in chapters.source(chapter).exercises:
-            parts = []
-            for hidden in (False, True):
-                texts = chapters.check_cells(chapter, exercise.name, hidden=hidden)
-                parts.append(1000 * sum(seconds(text, names) for text in texts))
-            if not exercise.by_hand:
-                rows.append((parts[0], chapter, exercise.name))
-                seen, graded = parts
-                print(f"{chapter:<24}{exercise.name:<32}{seen:>8.0f}{graded:>8.0f}")
-    milliseconds, chapter, name = max(rows)
-    print(f"the slowest a student waits for: {milliseconds:.0f} ms, {chapter} {name}")
+    """Print both parts, or the one asked for."""
+    arguments = read_arguments()
+    if arguments.memory_of:
+        bench_models.memory_main(arguments)
+        return
+    if arguments.part in ("all", "models"):
+        result = bench_models.main(arguments)
+        if arguments.json:
+            bench_models.write(arguments.json, result)
+    if arguments.part == "all":
+        print()
+    if arguments.part in ("all", "checks"):
+        bench_checks.main()
 
 
 if __name__ == "__main__":

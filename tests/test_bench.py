@@ -1,0 +1,141 @@
+"""What is measured against ours computes the same, and the tables are complete."""
+
+import dataclasses
+import json
+import sys
+
+import pytest
+import torch
+
+from tests.conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import bench
+import bench_models
+import bench_peers
+from transformer.decoder import decoder_layer_from_torch
+from transformer.encoder import encoder_layer_from_torch
+from workbench import models
+
+CPU = torch.device("cpu")
+TINY = bench_models.Sizes(
+    translator=models.TranslatorConfig(31, 8, 2, 2, 12, max_length=24),
+    pairs=3,
+    width=7,
+    vision=models.VisionConfig(8, 4, 1, 3, 8, 2, 2, 12),
+    images=5,
+    sentences=2,
+    lengths=(3, 9),
+    repeats=2,
+    decodings=1,
+)
+
+
+def norm(prefix: str, state: dict, name: str) -> dict:
+    """Rename the weights of a layer norm."""
+    return {
+        f"{prefix}.gamma": state[f"{name}.weight"],
+        f"{prefix}.beta": state[f"{name}.bias"],
+    }
+
+
+def stack(theirs: torch.nn.Module, translate, prefix: str) -> dict:
+    """Translate the layers of a stack, and the norm at its end."""
+    state = norm(f"{prefix}.norm", theirs.state_dict(), "norm")
+    for number, layer in enumerate(theirs.layers):
+        found = translate(layer.state_dict())
+        state |= {f"{prefix}.layers.{number}.{n}": v for n, v in found.items()}
+    return state
+
+
+def test_the_translators_compute_the_same() -> None:
+    torch.manual_seed(0)
+    config, parts = TINY.translator, models.load_parts()
+    theirs = bench_peers.TorchTranslator(config, parts).eval()
+    ours = models.build(config, parts).eval()
+    layers = theirs.layers
+    state = stack(layers.encoder, encoder_layer_from_torch, "encoder")
+    state |= stack(layers.decoder, decoder_layer_from_torch, "decoder")
+    state["embedding.weight"] = theirs.embedding.weight
+    ours.load_state_dict(state, strict=True)
+    source, inputs, labels = bench_models.pair_batch(TINY, CPU)
+    assert (labels == 0).any()
+    real = inputs != 0
+    torch.testing.assert_close(
+        theirs(source, inputs)[real], ours(source, inputs)[real], atol=2e-5, rtol=0
+    )
+
+
+def test_the_vision_transformers_compute_the_same() -> None:
+    torch.manual_seed(0)
+    config = TINY.vision
+    theirs, ours = bench_peers.TorchVision(config).eval(), models.build(config).eval()
+    state = stack(theirs.encoder, encoder_layer_from_torch, "encoder")
+    weight = theirs.patches.weight  # (d, C, P, P)
+    state |= {
+        "patches.weight": weight.permute(2, 3, 1, 0).reshape(-1, len(weight)),
+        "patches.bias": theirs.patches.bias,
+        "position.table": theirs.positions,
+        "class_token.token": theirs.class_token.flatten(),
+        "head.weight": theirs.head.weight.T,
+        "head.bias": theirs.head.bias,
+    }
+    own = ours.state_dict()
+    shaped = {name: value.reshape(own[name].shape) for name, value in state.items()}
+    ours.load_state_dict(shaped, strict=True)
+    images, _ = bench_models.image_batch(TINY, CPU)
+    torch.testing.assert_close(theirs(images), ours(images), atol=2e-5, rtol=0)
+
+
+def test_alike_drops_where_ours_does() -> None:
+    config = dataclasses.replace(TINY.translator, dropout=0.5)
+    model = bench_peers.TorchTranslator(config, models.load_parts(), alike=True)
+    for layer in (*model.layers.encoder.layers, *model.layers.decoder.layers):
+        assert layer.self_attn.dropout == 0
+        assert isinstance(layer.dropout, torch.nn.Identity)
+        assert layer.dropout1.p == layer.dropout2.p == 0.5
+
+
+def test_every_case_is_measured_and_printed(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(bench_models, "QUICK", TINY)
+    monkeypatch.setattr(bench_models, "compiler_fails", lambda device: "no compiler")
+    monkeypatch.setattr(bench_models, "peak_in_child", lambda *_: 3 * 2**20)
+    path = tmp_path / "new" / "bench.json"
+    words = ["models", "--quick", "--device", "cpu", "--json", str(path)]
+    threads = torch.get_num_threads()
+    monkeypatch.setattr(sys, "argv", ["bench.py", *words])
+    try:
+        bench.main()
+    finally:
+        torch.set_num_threads(threads)
+    shown, result = capsys.readouterr().out, json.loads(path.read_text())
+    assert "torch.compile is left out, for it does not work here: no compiler" in shown
+    assert len(result["groups"]) == 2 + len(TINY.lengths)
+    for name, group in result["groups"].items():
+        first, *others = group["cases"].values()
+        assert name in shown and first["ratio"] == 1
+        for case in others:
+            assert case["ratio"] == pytest.approx(case["seconds"] / first["seconds"])
+            assert case["peak_bytes"] == 3 * 2**20
+    assert set(group["cases"]) == {"with cache", "without cache"}
+
+
+def test_compiled_cases_are_there_where_a_compiler_is() -> None:
+    without, with_it = (bench_models.groups(TINY, CPU, flag) for flag in (False, True))
+    added = {
+        name
+        for before, after in zip(without, with_it, strict=True)
+        for name in set(after.cases) - set(before.cases)
+    }
+    assert added == {
+        "ours, attention written, compiled",
+        "ours, attention fused, compiled",
+    }
+
+
+def test_memory_is_measured_in_a_process_of_its_own() -> None:
+    words = ["models", "--quick", "--device", "cpu"]
+    group = bench_models.decoding_group(16, TINY, CPU, models.load_parts())
+    peak = bench_models.peak_in_child(group, "with cache", bench.read_arguments(words))
+    assert 2**20 < peak < 2**30

@@ -1,0 +1,184 @@
+"""Tables of recorded runs, beside what others have published, as Markdown.
+
+Every figure comes from a record of results/ or from results/published.yml. A run that
+results/runs.yml lists and nobody has recorded has its row, too, with the command that
+makes the record: nothing is estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import yaml
+
+from workbench import records, results
+from workbench.errors import WorkbenchError
+from workbench.recording import TABLE, read_runs
+
+PUBLISHED = results.FOLDER / "published.yml"
+TO_RUN = "*still to be run*"
+NAMES = {
+    "bleu_lowercased_tokenised": "BLEU, lowercased, tokenised",
+    "bleu_cased": "BLEU, cased",
+    "exact_match": "exact match, %",
+    "accuracy": "accuracy, %",
+}
+Row = Sequence[str]
+
+
+def read_published(path: Path = PUBLISHED) -> dict[str, list[dict[str, Any]]]:
+    """Read what others have published: data set -> systems.
+
+    Raises:
+        WorkbenchError: the file is missing, or a system has no score or no source.
+    """
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise WorkbenchError(f"{path} cannot be read: {error}") from None
+    for data, systems in found.items():
+        for each in systems:
+            if "score" not in each or not ("cite" in each or "source" in each):
+                raise WorkbenchError(f"{path}: {data}: {each} lacks score or source")
+    return found
+
+
+def table(head: Row, rows: Sequence[Row]) -> str:
+    """Set a table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def score(record: dict[str, Any], test: str, metric: str, digits: int = 2) -> str:
+    """Write the mean over the seeds, and the lowest and highest of several."""
+    low, high = results.spread(record, test, metric)
+    text = f"{results.mean(record, test, metric):.{digits}f}"
+    several = len(record["seeds"]) > 1
+    return text + f" ({low:.{digits}f}–{high:.{digits}f})" * several
+
+
+def seconds(record: dict[str, Any]) -> str:
+    """Write how long training took, on average; compilation is apart."""
+    text = f"{fmean(record['train_seconds']):,.0f}"
+    compiling = fmean(record["compile_seconds"])
+    return text + f" + {compiling:.0f} to compile" * (compiling >= 0.5)
+
+
+def device(record: dict[str, Any]) -> str:
+    """Name the device, and the processes if there were several."""
+    count = record.get("processes", 1)
+    return record["device"] + f", {count} processes" * (count > 1)
+
+
+def copy_of(record: dict[str, Any]) -> str:
+    """Say which form or copy of the data was used."""
+    data = record["data"]
+    return str(data.get("copy") or data.get("form") or data["name"])
+
+
+def command(name: str) -> str:
+    """Say how a record is made."""
+    return f"`python -m workbench record {name}`"
+
+
+def runs_of(data: str, path: Path = TABLE) -> dict[str, dict[str, Any]]:
+    """Return the runs that are listed for a data set, by name."""
+    wanted = f"--data {data}"
+    found = read_runs(path)
+    return {name: each for name, each in found.items() if wanted in each["train"]}
+
+
+def published(data: str, path: Path = PUBLISHED) -> str:
+    """List what others have published on a data set."""
+    systems = read_published(path)[data]
+    by_direction = "direction" in systems[0]
+    head = ["system (published)", "score", "parameters", "cost"]
+    if by_direction:
+        head[1:2] = ["direction", "BLEU", "how it was counted"]
+    rows = []
+    for each in systems:
+        source = f"{{cite}}`{each['cite']}`" if "cite" in each else each["source"]
+        middle = [f"{each['score']} *published*"]
+        if by_direction:
+            middle = [each["direction"], *middle, each["counted"]]
+        rows.append([f"{each['system']}, {source}", *middle, each["size"]])
+        rows[-1].append(each["cost"])
+    return table(head, rows)
+
+
+def ours(
+    data: str,
+    metrics: Sequence[str],
+    folder: Path = results.FOLDER,
+    path: Path = TABLE,
+) -> str:
+    """List our runs on a data set, recorded or still to be run."""
+    head = ["run", "what", *(NAMES[each] for each in metrics), "parameters", "seeds"]
+    head += ["training, s", "device", "data", "made by"]
+    rows = []
+    for name, run in runs_of(data, path).items():
+        start = [f"`{name}`", run["about"]]
+        if name not in results.names(folder):
+            empty = [""] * (len(head) - len(start) - 2)
+            rows.append([*start, TO_RUN, *empty, command(name)])
+            continue
+        record = results.read_record(name, folder)
+        (test,) = record["scores"]
+        cells = [score(record, test, each) for each in metrics]
+        cells += [f"{record['parameters']:,}", str(len(record["seeds"]))]
+        cells += [seconds(record), device(record), copy_of(record), command(name)]
+        rows.append([*start, *cells])
+    return table(head, rows)
+
+
+def to_run(folder: Path = results.FOLDER, path: Path = TABLE) -> str:
+    """List the runs that nobody has recorded, with the command for each."""
+    recorded = results.names(folder)
+    rows = [
+        [f"`{name}`", run["about"], command(name)]
+        for name, run in read_runs(path).items()
+        if name not in recorded
+    ]
+    return table(["run", "what", "command"], rows) if rows else "Every run is recorded."
+
+
+def signatures(folder: Path = results.FOLDER) -> str:
+    """Say how BLEU was counted, in sacreBLEU's own words, for each record with BLEU."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name in results.names(folder):
+        record = results.read_record(name, folder)
+        for metric, text in record.get("signatures", {}).items():
+            found.setdefault((NAMES[metric], text), []).append(f"`{name}`")
+    if not found:
+        return "No run with BLEU is recorded yet."
+    return "\n".join(
+        f"- {metric}: `{text}`, {', '.join(runs)}"
+        for (metric, text), runs in found.items()
+    )
+
+
+def shipped(folder: Path = results.FOLDER) -> str:
+    """List the small trained models that come with the course."""
+    rows = []
+    for place in sorted((folder / results.MODELS).glob("*/")):
+        record = records.read(place / records.FILE)
+        size = sum(path.stat().st_size for path in place.iterdir())
+        (scores,) = record["scores"].values()
+        metric = next(m for m in ("exact_match", "accuracy", *scores) if m in scores)
+        rows.append(
+            [
+                f"`results/models/{place.name}`",
+                record["task"],
+                f"{record['parameters']:,}",
+                f"{size:,}",
+                f"{NAMES[metric]}: {scores[metric][0]:.2f}",
+                f"seed {record['seeds'][0]} of {command(place.name)}",
+            ]
+        )
+    if not rows:
+        return "None is kept yet."
+    head = ["folder", "task", "parameters", "bytes", "test score", "made by"]
+    return table(head, rows)
