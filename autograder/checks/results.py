@@ -44,7 +44,7 @@ PLACE = Path()  # where the notebook is: the working directory
 TOKENIZER_FILE = "tokenizer.json"
 TEXT_BYTES = {models.CONFIG_FILE: 64_000, TOKENIZER_FILE: 4_000_000}
 PICKLED = (b"PK\x03\x04", b"\x80")  # how torch.save's files begin
-FLAGS = {"norm_first": (False, True), "activation": ("relu", "gelu")}
+FLAGS = {"activation": ("relu", "gelu"), "scaled": (True, False)}
 HEADS = (1, 2, 3, 4, 6, 8, 12, 16)
 
 
@@ -379,7 +379,8 @@ def _refuse_shipped(name: str, model, config: models.Config, demand: Demand) -> 
         all(torch.allclose(a.float(), b.float(), atol=1e-3) for a, b in pairs),
         "the course's own model",
         "These are the weights that the course ships, to be looked at. Train a model "
-        "with your own parts, and hand in that one.",
+        "with your own parts, and hand in that one. (The same --seed gives the same "
+        "weights: choose another.)",
         on=f"{name}/{models.WEIGHTS_FILE}",
         got=f"the weights of results/models/{demand.shipped}",
         expected="weights that you trained",

@@ -40,6 +40,7 @@ from autograder.interface import Data, StudentError, StudentFunction
 from workbench import phrasebook
 from workbench.decoding import translate_batch
 from workbench.tokenizer import Tokenizer
+from workbench.variants import output_matrix
 
 chapter = Chapter(9, "09_translator")
 
@@ -507,7 +508,7 @@ def _forced(
         across = (source != Tokenizer.PAD).unsqueeze(1)
         x = model.position(model.embedding(inputs))
         hidden = model.decoder(x, model.encode(source), seen, across)
-        logits = hidden @ model.embedding.weight.T
+        logits = hidden @ output_matrix(model).T
     real = labels != Tokenizer.PAD
     loss = F.cross_entropy(logits[real], labels[real]).item()
     said = logits.argmax(dim=-1)

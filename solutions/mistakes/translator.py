@@ -911,6 +911,12 @@ def my_model():
     return handed_in.changed("translator", "head", heads=1)
 
 
+@wrong("own-translator", "config.json was changed")
+def my_model():
+    """Embeddings that are said to be unscaled."""
+    return handed_in.changed("translator", "unscaled", scaled=False)
+
+
 @wrong("own-translator", "targets not shifted")
 def my_model():
     return handed_in.mistrained("unshifted", 60, shifted=False, causal=True)
