@@ -74,9 +74,10 @@ def device(record: dict[str, Any]) -> str:
 
 
 def copy_of(record: dict[str, Any]) -> str:
-    """Say which form or copy of the data was used."""
+    """Say which copy of the data was used, or which form of Multi30k's text."""
     data = record["data"]
-    return str(data.get("copy") or data.get("form") or data["name"])
+    form = data.get("form", "") if data["name"] == "multi30k" else ""
+    return ", ".join(x for x in (data["name"], data.get("copy", ""), form) if x)
 
 
 def command(name: str) -> str:
