@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from workbench import models, records, results_tables, vision_results
 
@@ -77,3 +78,12 @@ def test_the_number_of_requests_does_not_depend_on_the_batch() -> None:
         vision_results.cost_of_step(config, 2)[1]
         == (vision_results.cost_of_step(config, 64)[1])
     )
+
+
+def test_attention_of_all_layers_is_returned_and_no_hook_stays() -> None:
+    config = models.VisionConfig(8, 2, 1, 10, 12, 3, 2, 20)
+    model = models.build(config)
+    weights = vision_results.attention_of(model, torch.randn(5, 1, 8, 8))
+    assert weights.shape == (2, 5, 3, 17, 17)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 5, 3, 17))
+    assert not any(part._forward_hooks for part in model.modules())

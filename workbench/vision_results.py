@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -63,6 +64,27 @@ def recorded_cells(record: dict[str, Any]) -> list[str]:
         f"{record['parameters'] / 1e6:.1f} M",
         cost,
     ]
+
+
+def attention_of(model: nn.Module, images: torch.Tensor) -> torch.Tensor:
+    """Return the attention weights of a Vision Transformer, (layers, B, heads, T, T).
+
+    Args:
+        model: built of the course's parts; every layer's attention returns its weights.
+        images: (B, C, H, W), normalised as in training.
+    """
+    seen: list[torch.Tensor] = []
+    handles = [
+        layer.attention.register_forward_hook(lambda *call: seen.append(call[2][1]))
+        for layer in model.encoder.layers
+    ]
+    try:
+        with torch.no_grad():
+            model(images)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return torch.stack(seen)
 
 
 class Requests(TorchDispatchMode):
