@@ -376,8 +376,8 @@ def read_by_the_head(student: StudentFunction, seed: int = 0) -> None:
 # --- the student's own model ----------------------------------------------------------
 
 DEMAND = Demand("vit", budget=200_000, shipped="digits")
-COPIES = 3  # of each held-out digit, each changed in its own way
-CHANGES = Augmentation(rotate=8, scale=0.08, shift=0.6)
+COPIES = 5  # of each held-out digit, each changed in its own way
+CHANGES = Augmentation(rotate=8, scale=0.08, shift=0.5)
 CLEARLY = 3.0  # percent points by which no right model is better on wrong input
 LOST = 5.0  # percent points that no model trained with changes loses to them
 
