@@ -62,6 +62,7 @@ class Group:
     about: str
     repeats: int
     cases: dict[str, Callable[[], Callable[[], Any]]] = field(default_factory=dict)
+    warm_up: int = 1  # calls that are not measured: the first one compiles
 
 
 # --- What is compared -----------------------------------------------------------------
@@ -175,7 +176,8 @@ def decoding_group(
         return make
 
     cases = {"with cache": case(True), "without cache": case(False)}
-    return Group(f"decoding, {length} tokens", about, sizes.decodings, cases)
+    name = f"decoding, {length} tokens"
+    return Group(name, about, sizes.decodings, cases, warm_up=0)
 
 
 def training_step(
@@ -235,8 +237,8 @@ def measure(group: Group, device: torch.device) -> dict[str, dict[str, Any]]:
     steps, found = {}, {}
     for name, make in group.cases.items():
         steps[name] = make()
-        first = seconds(steps[name], device)  # also compiles
-        found[name] = {"first_seconds": first, "all_seconds": []}
+        begun = [seconds(steps[name], device) for _ in range(group.warm_up)]
+        found[name] = {"warm_up_seconds": begun, "all_seconds": []}
     for _ in range(group.repeats):
         for name, step in steps.items():
             found[name]["all_seconds"].append(seconds(step, device))
@@ -287,7 +289,7 @@ def peak_of(group: Group, case: str, device: torch.device) -> int:
         torch.cuda.reset_peak_memory_stats(device)
     before = memory_peak(device)
     step = group.cases[case]()
-    for _ in range(2):
+    for _ in range(group.warm_up + 1):  # the optimiser's state comes with a first step
         step()
     training.wait(device)
     return memory_peak(device) - before
@@ -382,7 +384,7 @@ def show(group: Group, figures: dict[str, dict[str, Any]]) -> None:
         )
     for name, values in figures.items():
         if name.endswith("compiled"):
-            print(f"{name}: first step {values['first_seconds']:.0f} s")
+            print(f"{name}: first step {values['warm_up_seconds'][0]:.0f} s")
 
 
 def write(path: Path, result: dict[str, Any]) -> None:
