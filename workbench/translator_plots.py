@@ -46,12 +46,12 @@ def combinations(
     _, ax = plt.subplots(figsize=(6.6, 3.5))
     ax.imshow(cells, ListedColormap(list(SPLITS.values())), vmin=0, vmax=2)
     ax.set_xticks(range(len(nouns)), nouns, fontsize=SMALL)
-    slant(ax, 50)
     ax.set_yticks(range(len(verbs)), verbs, fontsize=SMALL)
     ax.set_xticks(np.arange(0.5, len(nouns) - 1), minor=True)
     ax.set_yticks(np.arange(0.5, len(verbs) - 1), minor=True)
     ax.grid(which="minor", color="white", lw=1.5)
     ax.tick_params(which="both", length=0, top=True, labeltop=True, labelbottom=False)
+    slant(ax, 50)
     for row, line_of_cells in enumerate(cells):
         for column, cell in enumerate(line_of_cells):
             if cell:  # to be read in grey, too
