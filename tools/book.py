@@ -24,6 +24,8 @@ RUN_BY_PAGES = (
     "workbench/*.py",
     "exercises/*/*.ipynb",
     "book/coverage/*.yml",
+    "results/*.*",
+    "results/models/*/*",
     "constraints.txt",
 )
 
