@@ -550,7 +550,7 @@ def _refuse_known(model: Submission, test: _Test) -> None:
     )
     uncovered = _forced(model.model, sources, targets, causal=False)[1]
     refuse_if(
-        uncovered > max(0.8, hits + 0.2),
+        uncovered > max(0.5, hits + 0.3),
         "trained without the causal mask",
         f"If the decoder may see what comes next, it finds {100 * uncovered:.0f} % of "
         "it. It has learned to copy the future, which is not there when it writes: "
