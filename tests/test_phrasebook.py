@@ -226,6 +226,13 @@ def test_held_out_sentences_are_of_well_known_words(splits):
         assert seen[word] >= 5, word
 
 
+def test_what_is_well_known_is_known_to_every_corpus(splits):
+    known = phrasebook.well_known()
+    assert len(known) > 800
+    assert known <= phrasebook.often_in(splits.train)
+    assert known <= phrasebook.often_in(phrasebook.generate(5).train)
+
+
 def test_the_corpus_is_the_same_on_every_python(splits):
     assert splits.train[0] == (
         "Do you show your old uncle the bears?",
