@@ -144,8 +144,15 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def command() -> str:
-    """Return the command that is running, as one would type it."""
-    return shlex.join(["python", "-m", "workbench", *sys.argv[1:]])
+    """Return the command that is running, as one would type it.
+
+    Where the data lie on this machine is nobody else's business: "--data-dir DIR".
+    """
+    words = [*sys.argv[1:]]
+    for place, word in enumerate(words[:-1]):
+        if word == "--data-dir":
+            words[place + 1] = "DIR"
+    return shlex.join(["python", "-m", "workbench", *words])
 
 
 def versions() -> dict[str, str]:
