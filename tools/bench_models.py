@@ -92,13 +92,7 @@ def translator_group(
     theirs = translation_loss(SMOOTHING)
     ours = commands.translation_loss(parts, SMOOTHING)
 
-    def case(build, loss_of, attention="written", compiled=False):
-        def make():
-            torch.manual_seed(0)
-            batch = pair_batch(sizes, device)
-            return training_step(build(), loss_of, batch, device, attention, compiled)
-
-        return make
+    case = step_case(lambda: pair_batch(sizes, device), device)
 
     def alike():
         return TorchTranslator(config, parts, alike=True)
@@ -123,17 +117,24 @@ def vision_group(
     )
     loss = commands.image_loss(SMOOTHING)
 
+    case = step_case(lambda: image_batch(sizes, device), device)
+    cases = {"nn.TransformerEncoderLayer": case(lambda: TorchVision(config), loss)}
+    cases |= variants(lambda: models.build(config, parts), loss, case, compiled)
+    return Group("training step, Vision Transformer", about, sizes.repeats, cases)
+
+
+def step_case(batch_of: Callable[[], tuple], device: torch.device) -> Callable:
+    """Return what makes a case of a training step, on a batch that is drawn for it."""
+
     def case(build, loss_of, attention="written", compiled=False):
         def make():
             torch.manual_seed(0)
-            batch = image_batch(sizes, device)
+            batch = batch_of()
             return training_step(build(), loss_of, batch, device, attention, compiled)
 
         return make
 
-    cases = {"nn.TransformerEncoderLayer": case(lambda: TorchVision(config), loss)}
-    cases |= variants(lambda: models.build(config, parts), loss, case, compiled)
-    return Group("training step, Vision Transformer", about, sizes.repeats, cases)
+    return case
 
 
 def variants(build, loss_of, case, compiled: bool) -> dict[str, Callable]:

@@ -20,7 +20,7 @@ from workbench.decoding import translate_batch
 from workbench.errors import WorkbenchError
 from workbench.images import ImageBatches, ImageData, load_images, subset
 from workbench.texts import Corpus, load_corpus
-from workbench.tokenizer import Tokenizer
+from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
 from workbench.training import (
     CHECKPOINT,
     PRECISIONS,
@@ -32,7 +32,7 @@ from workbench.training import (
     world,
 )
 
-TOKENIZER_FILE, CURVES_FILE = "tokenizer.json", "curves.png"
+CURVES_FILE = "curves.png"
 SENTENCES = 128  # translated at once
 TEST_IMAGES = 500  # classified at once
 NO_CURVES = ("compile_seconds", "train_seconds", "examples")

@@ -19,10 +19,13 @@ import yaml
 
 from workbench import records
 from workbench.errors import WorkbenchError
+from workbench.models import CONFIG_FILE, WEIGHTS_FILE
 from workbench.results import FOLDER, MODELS
+from workbench.tokenizer import TOKENIZER_FILE
+from workbench.training import CHECKPOINT
 
 TABLE = FOLDER / "runs.yml"
-KEPT = ("model.safetensors", "config.json", "tokenizer.json")
+KEPT = (WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE)
 LARGEST = 6_000_000  # bytes of a model that is kept in the repository
 
 
@@ -122,7 +125,7 @@ def train(
     command += ["--seed", str(seed), "--out", str(folder)]
     if data_dir is not None:
         command += ["--data-dir", str(data_dir)]
-    if (folder / "checkpoint.safetensors").exists():
+    if (folder / CHECKPOINT).exists():
         command.append("--resume")
     if subprocess.run(command, check=False).returncode:
         raise WorkbenchError(f"{shlex.join(command)} failed: see above")

@@ -148,7 +148,7 @@ def command() -> str:
 
     Where the data lie on this machine is nobody else's business: "--data-dir DIR".
     """
-    words = [*sys.argv[1:]]
+    words = sys.argv[1:]
     for place, word in enumerate(words[:-1]):
         if word == "--data-dir":
             words[place + 1] = "DIR"

@@ -92,6 +92,12 @@ def runs_of(data: str, path: Path = TABLE) -> dict[str, dict[str, Any]]:
     return {name: each for name, each in found.items() if wanted in each["train"]}
 
 
+def cited(system: dict[str, Any]) -> str:
+    """Name a published system, and where it was published."""
+    source = f"{{cite}}`{system['cite']}`" if "cite" in system else system["source"]
+    return f"{system['system']}, {source}"
+
+
 def published(data: str, path: Path = PUBLISHED) -> str:
     """List what others have published on a data set."""
     systems = read_published(path)[data]
@@ -101,12 +107,10 @@ def published(data: str, path: Path = PUBLISHED) -> str:
         head[1:2] = ["direction", "BLEU", "how it was counted"]
     rows = []
     for each in systems:
-        source = f"{{cite}}`{each['cite']}`" if "cite" in each else each["source"]
         middle = [f"{each['score']} *published*"]
         if by_direction:
             middle = [each["direction"], *middle, each["counted"]]
-        rows.append([f"{each['system']}, {source}", *middle, each["size"]])
-        rows[-1].append(each["cost"])
+        rows.append([cited(each), *middle, each["size"], each["cost"]])
     return table(head, rows)
 
 

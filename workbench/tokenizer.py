@@ -14,6 +14,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from workbench.errors import WorkbenchError
 
+TOKENIZER_FILE = "tokenizer.json"  # beside the weights
 SPECIAL = ["<pad>", "<unk>", "<sos>", "<eos>"]
 BYTES = pre_tokenizers.ByteLevel.alphabet()
 

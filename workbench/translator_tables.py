@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from workbench.results import mean, values
-from workbench.results_tables import TO_RUN, command, read_published, score, table
+from workbench.results_tables import (
+    TO_RUN,
+    cited,
+    command,
+    read_published,
+    score,
+    table,
+)
 from workbench.translations import KINDS
 
 Records = dict[str, dict[str, Any]]  # name of a run -> its record
@@ -33,11 +40,9 @@ def multi30k(
     head = ["system", "direction", "BLEU, lowercased, tokenised", "BLEU, cased", "how"]
     rows = []
     for each in read_published()["multi30k"] if others is None else others:
-        source = f"{{cite}}`{each['cite']}`" if "cite" in each else each["source"]
         found = f"{each['score']} *published*"
         how = f"{each['size']}; {each['counted']}"
-        name = f"{each['system']}, {source}"
-        rows.append([name, each["direction"], found, "–", how])
+        rows.append([cited(each), each["direction"], found, "–", how])
     for name, run in runs.items():
         if "--data multi30k" not in run["train"]:
             continue

@@ -38,10 +38,9 @@ from autograder.interface import StudentFunction
 from workbench import models
 from workbench import results as recorded
 from workbench.errors import WorkbenchError
-from workbench.tokenizer import Tokenizer
+from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
 
 PLACE = Path()  # where the notebook is: the working directory
-TOKENIZER_FILE = "tokenizer.json"
 TEXT_BYTES = {models.CONFIG_FILE: 64_000, TOKENIZER_FILE: 4_000_000}
 PICKLED = (b"PK\x03\x04", b"\x80")  # how torch.save's files begin
 FLAGS = {"activation": ("relu", "gelu"), "scaled": (True, False)}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import torch
 
+from autograder import expect
 from autograder.expect import CheckFailure, Mistake
 from autograder.interface import Data
 
@@ -54,3 +55,32 @@ def refuse_if(condition: bool, name: str, why: str, **say: str) -> None:
     """Reject an answer as a known mistake, if it is one."""
     if condition:
         refuse(name, why, **say)
+
+
+class Examples:
+    """Expects answers, one example after the other, and names what is wrong.
+
+    Two mistakes may give the same on a small example. Then the next ones decide, and
+    only if none does, the first example speaks.
+    """
+
+    def __init__(self, **say: Data) -> None:
+        self.say, self.unclear = say, []
+
+    def equal(
+        self, got: Data, right: Data, candidates: Iterable[Candidate], *, on: str
+    ) -> None:
+        """Expect the right answer, now or in ``finish``."""
+        known = []
+        if not expect.close(got, right):
+            known = list(known_mistakes(candidates))
+            names = {each.name for each in known if expect.close(got, each.value)}
+            if len(names) > 1:
+                self.unclear.append((got, right, known, on))
+                return
+        expect.equal(got, right, on=on, mistakes=known, **self.say)
+
+    def finish(self) -> None:
+        """Refuse what no example has made clear."""
+        for got, right, known, on in self.unclear:
+            expect.equal(got, right, on=on, mistakes=known, **self.say)

@@ -19,9 +19,8 @@ from autograder import expect
 from autograder.checks import results
 from autograder.checks.results import Demand, Submission
 from autograder.checks.shared import (
-    Candidate,
+    Examples,
     draw_sizes,
-    known_mistakes,
     normal,
     refuse,
     refuse_if,
@@ -43,35 +42,6 @@ from workbench.tokenizer import Tokenizer
 from workbench.variants import output_matrix
 
 chapter = Chapter(9, "09_translator")
-
-
-class _Examples:
-    """Expects answers, one example after the other, and names what is wrong.
-
-    Two mistakes may give the same on a small example. Then the next ones decide, and
-    only if none does, the first example speaks.
-    """
-
-    def __init__(self, **say: Data) -> None:
-        self.say, self.unclear = say, []
-
-    def equal(
-        self, got: Data, right: Data, candidates: Iterable[Candidate], *, on: str
-    ) -> None:
-        """Expect the right answer, now or in ``finish``."""
-        known = []
-        if not expect.close(got, right):
-            known = list(known_mistakes(candidates))
-            names = {each.name for each in known if expect.close(got, each.value)}
-            if len(names) > 1:
-                self.unclear.append((got, right, known, on))
-                return
-        expect.equal(got, right, on=on, mistakes=known, **self.say)
-
-    def finish(self) -> None:
-        """Refuse what no example has made clear."""
-        for got, right, known, on in self.unclear:
-            expect.equal(got, right, on=on, mistakes=known, **self.say)
 
 
 def _refuse_tensors(got: Data, right: Data, on: str) -> None:
@@ -132,7 +102,7 @@ def fixed_batch(student: StudentFunction, seed: int = 0) -> None:
         (6, 24, 17, 9, 32),
         17,
     )
-    examples = _Examples()
+    examples = Examples()
     cases = (
         (hand, (2, 3), "the example by hand"),
         (drawn, (5, 4, 7), "a target of 8 tokens, widths (16, 12, 8)"),
@@ -215,7 +185,7 @@ def average_states(student: StudentFunction, seed: int = 0) -> None:
         states = _states(generator, count)
         words = f"{count} checkpoints" if count > 1 else "one checkpoint"
         cases.append((states, _averaged(states), words))
-    examples = _Examples()
+    examples = Examples()
     for states, right, on in cases:
         try:
             got = student(states)
@@ -248,7 +218,7 @@ def _rounded(got: dict, right: dict, name: str) -> tuple[dict, dict]:
 def smoothing_floor(student: StudentFunction, seed: int = 0) -> None:
     """By hand, PyTorch's smoothed cross-entropy of the best, no smoothing."""
     generator = seeded(seed)
-    examples = _Examples()
+    examples = Examples()
     drawn = [
         (10 + int(torch.randint(3000, (), generator=generator)), smoothing)
         for smoothing in (0.1, 0.3, 0.05)
@@ -322,7 +292,7 @@ def forced_accuracy(student: StudentFunction, seed: int = 0) -> None:
         logits, labels = _scored(generator, pad)
         on = f"logits {tuple(logits.shape)}, pad_id {pad}"
         cases.append((logits, labels, (pad,), on))
-    examples = _Examples()
+    examples = Examples()
     for logits, labels, more, on in cases:
         pad = more[0] if more else 0
         right = _counted(logits, labels, pad)
@@ -364,7 +334,7 @@ def align(student: StudentFunction, seed: int = 0) -> None:
         source, target = columns - 3, rows - 2
         on = f"weights {tuple(weights.shape)}, {source} source and {target} target"
         cases.append(((weights.contiguous(), source, target), on))
-    examples = _Examples()
+    examples = Examples()
     for given, on in cases:
         right = _looked_at(*given)
         got = student(*given)
@@ -406,7 +376,7 @@ def paired_bootstrap(student: StudentFunction, seed: int = 0) -> None:
         indices = torch.randint(size, (samples, size), generator=generator)
         on = f"{size} sentences, {samples} samples"
         cases.append(((drawn[0].contiguous(), drawn[1].contiguous(), indices), on))
-    examples = _Examples()
+    examples = Examples()
     for given, on in cases:
         right = _resampled(*given)
         got = student(*given)

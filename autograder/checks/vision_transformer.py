@@ -16,6 +16,7 @@ from torch import nn
 
 from autograder import expect
 from autograder.checks.shared import (
+    Examples,
     draw_sizes,
     known_mistakes,
     normal,
@@ -24,7 +25,6 @@ from autograder.checks.shared import (
     seeded,
 )
 from autograder.checks.vision_transformer_mistakes import (
-    Candidate,
     State,
     Vision,
     convolution_candidates,
@@ -58,35 +58,6 @@ DEEP = 3e-5  # tolerance of what has gone through several matrices in float32
 
 
 # --- shared ---------------------------------------------------------------------------
-
-
-class _Examples:
-    """Expects answers, one example after the other, and names what is wrong.
-
-    Two mistakes may give the same on a small example. Then the next ones decide, and
-    only if none does, the first example speaks.
-    """
-
-    def __init__(self, **say: Data) -> None:
-        self.say, self.unclear = say, []
-
-    def equal(
-        self, got: Data, right: Data, candidates: Iterable[Candidate], *, on: str
-    ) -> None:
-        """Expect the right answer, now or in ``finish``."""
-        known = []
-        if not expect.close(got, right):
-            known = list(known_mistakes(candidates))
-            names = {each.name for each in known if expect.close(got, each.value)}
-            if len(names) > 1:
-                self.unclear.append((got, right, known, on))
-                return
-        expect.equal(got, right, on=on, mistakes=known, **self.say)
-
-    def finish(self) -> None:
-        """Refuse what no example has made clear."""
-        for got, right, known, on in self.unclear:
-            expect.equal(got, right, on=on, mistakes=known, **self.say)
 
 
 @contextlib.contextmanager
@@ -223,7 +194,7 @@ def _check_patchify(student: StudentFunction, seed: int) -> None:
     hand = _count_up(1, 2, 2, 4)
     grey = torch.tensor([[[0.0, 1, 4, 5], [2, 3, 6, 7]]])
     both = [[0.0, 10, 1, 11, 4, 14, 5, 15], [2, 12, 3, 13, 6, 16, 7, 17]]
-    examples = _Examples()
+    examples = Examples()
     for image, right, on in (
         (hand[:, :1].contiguous(), grey, "the example by hand, one channel"),
         (hand, torch.tensor([both]), "the example by hand, two channels"),
@@ -270,7 +241,7 @@ def unpatchify(student: StudentFunction, seed: int = 0) -> None:
     rows = torch.tensor([[[0.0, 1, 4, 5], [2, 3, 6, 7]]])
     wide = torch.tensor([[[[0.0, 1, 2, 3], [4, 5, 6, 7]]]])
     high = torch.tensor([[[[0.0, 1], [4, 5], [2, 3], [6, 7]]]])
-    examples = _Examples()
+    examples = Examples()
     for right in (wide, high):
         size = tuple(right.shape[2:])
         on = f"the example by hand, {size[0]} x {size[1]} pixels"
@@ -681,7 +652,7 @@ def interpolate_positions(student: StudentFunction, seed: int = 0) -> None:
     table = torch.tensor([[9.0], [0.0], [4.0]])
     right = torch.tensor([[9.0], [0.0], [1.0], [3.0], [4.0]])
     on = "the example by hand, with a class token of 9"
-    examples = _Examples()
+    examples = Examples()
     known = interpolate_candidates(table, (1, 2), (1, 4), 1)
     examples.equal(student(table, (1, 2), (1, 4)), right, known, on=on)
     generator = seeded(seed)
@@ -747,7 +718,7 @@ def _check_shift(student: StudentFunction, seed: int) -> None:
         steps = itertools.product((-1, 2, 0, -2, 1), (1, -2, 0, 2, -1))
         cases += [(h, w, *step, shift_brute(h, w, *step)) for step in steps]
     cases += [(a, b, *step, shift_brute(a, b, *step)) for step in ((a, 0), (0, -b))]
-    examples = _Examples()
+    examples = Examples()
     for h, w, down, to_right, right in cases:
         on = f"shift_weights({h}, {w}, {down}, {to_right})"
         why = (
@@ -790,7 +761,7 @@ def _check_convolution(student: StudentFunction, seed: int) -> None:
     kernel[0, 0, 1] = torch.tensor([1.0, 0.0, -1.0])
     right = torch.tensor([[-2.0], [-2.0], [2.0]])
     on = "the example by hand, tokens 1, 2, 3 in a row"
-    examples = _Examples(tolerance=DEEP)
+    examples = Examples(tolerance=DEEP)
     known = convolution_candidates(tokens, kernel, 1, 3)
     examples.equal(student(tokens, kernel, 1, 3), right, known, on=on)
     generator = seeded(seed)
@@ -885,7 +856,7 @@ def receptive_field(student: StudentFunction, seed: int = 0) -> None:
     hand = torch.zeros(1, 4, 5)
     hand[0, 1, 1] = hand[0, 2, 3] = 1.0
     cases = [(hand, "the example by hand"), *_gradients_to_measure(seeded(seed))]
-    examples = _Examples(what="the box")
+    examples = Examples(what="the box")
     for gradient, words in cases:
         gradient = gradient.contiguous()
         on = f"a gradient {tuple(gradient.shape)}: {words}"
@@ -1010,7 +981,7 @@ def attention_rollout(student: StudentFunction, seed: int = 0) -> None:
         torch.tensor([[[0.0, 1.0], [0.0, 1.0]]]),
     ]
     right = torch.tensor([[0.75, 0.25], [0.5, 0.5]])
-    examples = _Examples()
+    examples = Examples()
     on = "the example by hand, two layers of one head"
     examples.equal(student(hand), right, rollout_candidates(hand), on=on)
     generator = seeded(seed)

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
 from workbench import models, phrasebook, results
-from workbench.tokenizer import Tokenizer
+from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
 
 VARIABLE = "COURSE_TESTS_HANDED_IN"  # so that processes which are started find it
 if VARIABLE not in os.environ:
@@ -25,7 +25,7 @@ if VARIABLE not in os.environ:
     atexit.register(shutil.rmtree, os.environ[VARIABLE], ignore_errors=True)
 PLACE = Path(os.environ[VARIABLE])
 FOLDERS = {"translator": "phrasebook", "vit": "digits"}  # the course's model in each
-FILES = (models.WEIGHTS_FILE, models.CONFIG_FILE, "tokenizer.json")
+FILES = (models.WEIGHTS_FILE, models.CONFIG_FILE, TOKENIZER_FILE)
 CHAPTERS = {"09_translator": "translator", "10_vision": "vit"}
 
 
