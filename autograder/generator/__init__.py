@@ -23,6 +23,7 @@ __all__ = [
     "Source",
     "SourceError",
     "chapters",
+    "parts_before",
     "read",
     "release_notebook",
     "source_notebook",
@@ -95,13 +96,13 @@ def write_exercises(root: Path = ROOT) -> list[Source]:
 def write_handout(chapter: str, folder: Path, root: Path = ROOT) -> None:
     """Write a chapter's notebook and the parts of the chapters before it."""
     notebook = notebooks.write(release_notebook(chapter, root))
-    _replace(folder, {f"{chapter}.ipynb": notebook} | _parts_before(chapter, root))
+    _replace(folder, {f"{chapter}.ipynb": notebook} | parts_before(chapter, root))
 
 
 def write_nbgrader_source(chapter: str, folder: Path, root: Path = ROOT) -> None:
     """Write what nbgrader makes a release from: a hand-out with the answers in."""
     notebook = notebooks.write(source_notebook(chapter, root))
-    _replace(folder, {f"{chapter}.ipynb": notebook} | _parts_before(chapter, root))
+    _replace(folder, {f"{chapter}.ipynb": notebook} | parts_before(chapter, root))
 
 
 def _modules(sources: list[Source]) -> dict[str, str]:
@@ -113,7 +114,8 @@ def _modules(sources: list[Source]) -> dict[str, str]:
     return {"__init__.py": PACKAGE} | modules
 
 
-def _parts_before(chapter: str, root: Path) -> dict[str, str]:
+def parts_before(chapter: str, root: Path = ROOT) -> dict[str, str]:
+    """Return the reference modules of the chapters before one, by file name."""
     names = chapters(root)
     earlier = [read(name, root) for name in names[: names.index(chapter)]]
     if not earlier:

@@ -1,0 +1,69 @@
+"""What it takes to grade a chapter on any machine: its notebooks and earlier parts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A chapter to grade, as data; it holds the answers and the hidden tests.
+
+    Args:
+        chapter: its name.
+        released: the notebook that students got, in nbformat's JSON.
+        source: the instructor's notebook, in nbformat's JSON.
+        parts: the reference modules of the chapters before, by file name.
+        points: the most that each graded cell gives, by grade_id and in order.
+    """
+
+    chapter: str
+    released: str
+    source: str
+    parts: dict[str, str]
+    points: dict[str, float]
+
+    @classmethod
+    def of(cls, chapter: str) -> Paper:
+        """Build the paper of a chapter from its text notebook.
+
+        Raises:
+            Missing: there is no such chapter, or no folder solutions/.
+            SourceError: the text notebook is bad.
+        """
+        # the generator is slow to import, and no grading process needs it
+        from autograder import generator
+        from autograder.generator import notebooks
+
+        source = generator.source_notebook(chapter)
+        graded = [
+            cell.metadata.nbgrader
+            for cell in source.cells
+            if cell.metadata.get("nbgrader", {}).get("grade")
+        ]
+        return cls(
+            chapter,
+            notebooks.write(generator.release_notebook(chapter)),
+            notebooks.write(source),
+            generator.parts_before(chapter),
+            {each.grade_id: float(each.points) for each in graded},
+        )
+
+    def digest(self) -> str:
+        """Return a checksum of all of it: equal papers give equal grades."""
+        text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def exercise_of(grade_id: str) -> str:
+    """Name the exercise of a cell: test-softmax and test-softmax-2 belong to softmax.
+
+    >>> exercise_of("test-causal-mask-2"), exercise_of("causal-mask")
+    ('causal-mask', 'causal-mask')
+    """
+    if not grade_id.startswith("test-"):
+        return grade_id
+    return re.sub(r"-\d+$", "", grade_id.removeprefix("test-"))
