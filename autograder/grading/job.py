@@ -105,6 +105,9 @@ class Outcome:
         unsafe: whether it ran without a sandbox.
         sha256: of the file that was handed in.
         versions: of what it was graded with.
+        again: whether it ended by something from outside, so that another try may end
+            otherwise.
+        log: where in the grader something went wrong, for its maintainers.
     """
 
     student: str
@@ -120,6 +123,8 @@ class Outcome:
     unsafe: bool = False
     sha256: str = ""
     versions: dict[str, str] = field(default_factory=dict)
+    again: bool = False
+    log: str = ""
 
     @property
     def score(self) -> float:

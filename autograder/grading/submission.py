@@ -1,21 +1,17 @@
 """Find a student's notebook and read it, or say in plain words why that cannot be."""
 
 import hashlib
-import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
 from nbformat import NotebookNode
+
+from autograder.grading.reading import Refused, parse
 
 MODEL_FILES = ("model.safetensors", "config.json", "tokenizer.json")
 LARGEST_FILE = 25_000_000  # bytes; a check refuses much smaller ones, and says why
 MOST_MODELS = 3
-
-
-class Refused(Exception):
-    """A submission cannot be graded; the text is the reason a student gets."""
 
 
 @dataclass(frozen=True)
@@ -130,53 +126,11 @@ def _copy_small(path: Path, target: Path) -> list[str]:
 def read(path: Path) -> tuple[NotebookNode, tuple[str, ...]]:
     """Read a notebook of any format version; return it, and notes."""
     try:
-        text, notes = _decode(path.read_bytes())
+        data = path.read_bytes()
     except OSError as error:
         raise _unreadable(error) from None
-    notebook, upgraded = _notebook(_json(text))
-    return notebook, (*notes, *upgraded)
+    return parse(data)
 
 
 def _unreadable(error: OSError) -> Refused:
     return Refused(f"the notebook cannot be read ({error.strerror})")
-
-
-def _decode(data: bytes) -> tuple[str, tuple[str, ...]]:
-    if not data.strip():
-        raise Refused("the notebook is an empty file")
-    encoding = json.detect_encoding(data)
-    try:
-        return data.decode(encoding), ()
-    except UnicodeDecodeError:
-        return data.decode("latin-1"), ("read as Latin-1: it was not UTF-8",)
-
-
-def _json(text: str) -> dict:
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise Refused(f"the notebook is not valid JSON ({where})") from None
-    except (RecursionError, ValueError):
-        raise Refused("the notebook is not valid JSON (nested too deeply)") from None
-    if not isinstance(content, dict) or not {"cells", "worksheets"} & content.keys():
-        raise Refused("the file is JSON, but not a notebook: it has no cells")
-    return content
-
-
-def _notebook(content: dict) -> tuple[NotebookNode, tuple[str, ...]]:
-    """Bring a notebook to format 4; what is wrong inside its cells, repair mends."""
-    version = content.get("nbformat", 4)
-    notebook = nbformat.from_dict(content)
-    notes = ()
-    if "cells" not in notebook:
-        try:
-            notebook = nbformat.convert(notebook, 4)
-        except Exception as error:  # whatever an old notebook with odd content gives
-            reason = f"{type(error).__name__}: {error}"
-            raise Refused(f"the old notebook cannot be converted ({reason})") from None
-        notes = (f"brought from notebook format {version} to 4",)
-    cells = notebook.get("cells")
-    if not isinstance(cells, list) or not all(isinstance(c, dict) for c in cells):
-        raise Refused("the file is JSON, but not a notebook: its cells are no list")
-    return notebook, notes
