@@ -1,0 +1,290 @@
+"""Which submissions look alike: a hint where to look, never a verdict.
+
+An answer is read as a syntax tree, so that comments, layout, annotations and the names
+of variables do not count. Runs of ``RUN`` nodes are hashed, and some of the hashes are
+kept by winnowing (Schleimer, Wilkerson and Aiken, 2003): two answers that share
+``RUN + WINDOW - 1`` nodes in a row share a fingerprint. What the stub holds is taken
+off.
+
+Short exercises have few right answers, and everybody's look alike. So a fingerprint
+weighs the more, the rarer it is in the class; two answers are alike if they share most
+of that weight; and each exercise in which two students are alike counts by its surprise
+in bits: log2 of how many students there are for each who wrote the same, less for short
+answers and for ordinary ones. The model answer counts as if half of the class had
+written it, and a class as if ``UNSEEN`` more students were in it. A pair is reported
+when its bits, over all exercises of the chapter, exceed what chance would show in one
+of 2 ** ``MARGIN`` classes of this size.
+"""
+
+import ast
+import functools
+import math
+import warnings
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import sparse
+
+RUN, WINDOW = 8, 4  # nodes in a fingerprint; of so many in a row one is kept
+UNSEEN = 10  # students that every class is taken to have besides
+SHARE = 0.75  # of what weighs in either answer, that both must have
+USUAL = 12  # rare fingerprints that make an answer long enough to count in full
+MOST = 2.0  # how often in full a long answer counts
+LEAST = 0.5  # bits: less is not worth adding up
+MARGIN = 6  # bits beyond what the number of pairs explains
+LONGEST = 50_000  # characters of an answer that are read
+BAD_LINES = 20  # how many lines Python may stumble over
+BLOCK = 256  # students that are compared with all others at a time
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two students whose answers are more alike than chance explains."""
+
+    first: str
+    second: str
+    bits: float  # how surprising what they share is, over all exercises named
+    exercises: dict[str, float]  # -> the share that the two answers have in common
+
+
+@dataclass
+class _Exercise:
+    """The answers to one exercise: by student's number, the fingerprints."""
+
+    starter: frozenset[int]
+    model: frozenset[int]
+    prints: dict[int, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Alike:
+    """Pairs of students that are alike in one exercise."""
+
+    pairs: np.ndarray  # smaller number times the number of students, plus the larger
+    bits: np.ndarray
+    share: np.ndarray
+
+
+class Class:
+    """The answers of a class to one chapter; keeps fingerprints, not texts.
+
+    ``starters`` and ``models`` give, by exercise, the stub and the model answer.
+    """
+
+    def __init__(self, starters: Mapping[str, str], models: Mapping[str, str]) -> None:
+        self._students: list[str] = []
+        self._exercises = {}
+        for name, text in starters.items():
+            starter = frozenset(_hashes(tokens(text)))
+            model = fingerprints(models.get(name, "")) - starter
+            self._exercises[name] = _Exercise(starter, model)
+
+    def add(self, student: str, answers: Mapping[str, str]) -> None:
+        """Add a student's answers, by exercise."""
+        number = len(self._students)
+        self._students.append(student)
+        for name, exercise in self._exercises.items():
+            found = fingerprints(answers.get(name, "")) - exercise.starter
+            if found:
+                exercise.prints[number] = tuple(sorted(found))
+
+    def pairs(self) -> list[Pair]:
+        """Return the pairs that look alike, the most surprising first."""
+        alike = {name: self._alike(each) for name, each in self._exercises.items()}
+        keys = np.concatenate([each.pairs for each in alike.values()] or [_NONE])
+        bits = np.concatenate([each.bits for each in alike.values()] or [_NONE])
+        found, places = np.unique(keys, return_inverse=True)
+        in_all = np.bincount(places, weights=bits, minlength=len(found))
+        reported = {
+            int(key): self._pair(int(key), float(total))
+            for key, total in zip(found, in_all, strict=True)
+            if total >= self._threshold()
+        }
+        for name, each in alike.items():
+            for place in np.isin(each.pairs, list(reported)).nonzero()[0]:
+                pair = reported[int(each.pairs[place])]
+                pair.exercises[name] = float(each.share[place])
+        by_bits = lambda pair: (-pair.bits, pair.first, pair.second)  # noqa: E731
+        return sorted(reported.values(), key=by_bits)
+
+    def _size(self) -> int:
+        return len(self._students) + UNSEEN
+
+    def _threshold(self) -> float:
+        """Return the bits that a pair needs: many pairs make rare things happen."""
+        return math.log2(math.comb(self._size(), 2)) + MARGIN
+
+    def _pair(self, key: int, bits: float) -> Pair:
+        first, second = divmod(key, len(self._students))
+        return Pair(self._students[first], self._students[second], bits, {})
+
+    def _alike(self, exercise: _Exercise) -> _Alike:
+        """Compare all answers to an exercise, a block of students at a time."""
+        table, weights = self._table(exercise)
+        weighted = (table * weights).tocsr()
+        totals = np.asarray(weighted.sum(axis=1)).ravel()
+        rows = np.array([*exercise.prints, -1])  # the last is the model answer
+        parts = []
+        for start in range(0, len(rows), BLOCK):
+            block = slice(start, start + BLOCK)
+            common = (weighted[block] @ table.T).toarray()
+            share = common / np.maximum(totals[block, None] + totals - common, 1e-9)
+            bits = self._bits(common, share >= SHARE)
+            later = np.triu((share >= SHARE) & (bits >= LEAST), k=start + 1)
+            later[:, -1] = False
+            a, b = later.nonzero()
+            keys = rows[start + a] * len(self._students) + rows[b]
+            parts.append((keys, bits[a, b], share[a, b]))
+        return _Alike(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _bits(self, common: np.ndarray, alike: np.ndarray) -> np.ndarray:
+        """Say how surprising it is that two students wrote the same."""
+        writers = alike[:, :-1].sum(axis=1) + alike[:, -1] * self._size() / 2
+        writers = np.clip(writers, 2, self._size())
+        rare = common / math.log2(self._size() / 2)  # as if each were shared by two
+        length = np.minimum(rare / USUAL, MOST)
+        return np.log2(self._size() / writers)[:, None] * length
+
+    def _table(self, exercise: _Exercise) -> tuple[sparse.csr_array, np.ndarray]:
+        """Return who (row) has which fingerprint (column), and the columns' weights."""
+        answers = [*exercise.prints.values(), sorted(exercise.model)]
+        table, columns = _incidence(answers)
+        owners = np.asarray(table[:-1].sum(axis=0)).ravel()
+        expected = np.array([each in exercise.model for each in columns], dtype=float)
+        owners = np.clip(owners + expected * self._size() / 2, 1, self._size())
+        return table, np.log2(self._size() / owners)
+
+
+_NONE = np.array([], dtype=int)
+
+
+def _incidence(
+    answers: Sequence[Sequence[int]],
+) -> tuple[sparse.csr_array, list[int]]:
+    """Return a table of 0 and 1, and which fingerprint each column stands for."""
+    numbers: dict[int, int] = {}
+    columns = [
+        numbers.setdefault(each, len(numbers)) for row in answers for each in row
+    ]
+    rows = np.repeat(np.arange(len(answers)), [len(row) for row in answers])
+    shape = len(answers), len(numbers)
+    ones = np.ones(len(columns))
+    return sparse.csr_array((ones, (rows, columns)), shape=shape), list(numbers)
+
+
+# --- fingerprints ---------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=4096)  # many hand in the same text, or nothing
+def fingerprints(text: str) -> frozenset[int]:
+    """Return the fingerprints of an answer; none of one that cannot be read."""
+    return frozenset(winnow(_hashes(tokens(text))))
+
+
+def winnow(hashes: list[int]) -> Iterator[int]:
+    """Keep the smallest hash of every window."""
+    for start in range(max(1, len(hashes) - WINDOW + 1)):
+        if window := hashes[start : start + WINDOW]:
+            yield min(window)
+
+
+def _hashes(words: list[str]) -> list[int]:
+    """Hash every run of nodes; what is shorter than a run is hashed whole."""
+    if not words:
+        return []
+    runs = max(1, len(words) - RUN + 1)
+    return [_hash(" ".join(words[start : start + RUN])) for start in range(runs)]
+
+
+def _hash(text: str) -> int:
+    """Return the same 64 bits for a text in every process."""
+    data = text.encode("utf-8", "backslashreplace")
+    return zlib.crc32(data) << 32 | zlib.adler32(data)
+
+
+# --- normalised syntax trees ----------------------------------------------------------
+
+
+def tokens(text: str) -> list[str]:
+    """Return the nodes of a text's syntax tree in order, without what is only taste."""
+    tree = _parse(text[:LONGEST])
+    own = _own_names(tree)
+    words: list[str] = []
+    waiting: list[ast.AST] = [tree]
+    while waiting:  # a loop: the tree may be deeper than Python may recurse
+        node = waiting.pop()
+        word = _word(node, own)
+        if word:
+            words.append(word)
+        waiting.extend(reversed(list(_children(node))))
+    return words
+
+
+def _parse(text: str) -> ast.AST:
+    """Read code, leaving out the lines that Python stumbles over."""
+    lines = text.splitlines()
+    for _ in range(BAD_LINES):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of doubtful escapes
+                return ast.parse("\n".join(lines))
+        except SyntaxError as error:
+            if not error.lineno or not 1 <= error.lineno <= len(lines):
+                break
+            del lines[error.lineno - 1]
+        except (ValueError, RecursionError, MemoryError):
+            break
+    return ast.Module([], [])
+
+
+def _own_names(tree: ast.AST) -> set[str]:
+    """Name what the answer binds itself: variables, helpers, attributes of self."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            if isinstance(node.ctx, ast.Store):
+                names.add(node.id if isinstance(node, ast.Name) else f".{node.attr}")
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names |= {node.name, f".{node.name}"}
+    return names
+
+
+def _word(node: ast.AST, own: set[str]) -> str:
+    """Return what counts of a node."""
+    if isinstance(node, ast.Name):
+        return "name" if node.id in own else node.id
+    if isinstance(node, ast.Attribute):
+        return ".name" if f".{node.attr}" in own else f".{node.attr}"
+    if isinstance(node, ast.keyword):
+        return f"{node.arg}="
+    if isinstance(node, ast.Constant):
+        return type(node.value).__name__ if _is_text(node) else repr(node.value)
+    if isinstance(node, ast.AnnAssign):
+        return "Assign"
+    if isinstance(node, (ast.Module, ast.expr_context, ast.Expr, ast.arguments)):
+        return ""
+    return type(node).__name__
+
+
+def _is_text(node: ast.Constant) -> bool:
+    return isinstance(node.value, (str, bytes))
+
+
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a node, less annotations, imports and idle texts."""
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "ctx", "type_comment", "type_params"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and not _is_idle(child):
+                yield child
+
+
+def _is_idle(node: ast.AST) -> bool:
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    return isinstance(node, (ast.Import, ast.ImportFrom, ast.Pass))
