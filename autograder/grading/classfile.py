@@ -175,6 +175,8 @@ class _Reader:
     # --- values
 
     def _zone(self, text: str) -> tzinfo:
+        if text == "UTC":
+            return UTC
         try:
             return zoneinfo.ZoneInfo(text)
         except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

@@ -148,7 +148,7 @@ def duration(time: timedelta) -> str:
 
 # --- times ----------------------------------------------------------------------------
 
-_ISO = re.compile(
+_ISO = re.compile(  # also with what file systems allow in place of colons
     r"(\d{4}-\d\d-\d\d)[T_ ](\d\d)[:.-]?(\d\d)(?:[:.-]?(\d\d)(?:\.\d+)?)?"
     r" ?(Z|UTC|[+-]\d\d[:.-]?\d\d)?"
 )
@@ -161,17 +161,24 @@ def parse_time(text: str) -> datetime:
         ValueError: it is no time.
     """
     text = text.strip()
-    match = _ISO.fullmatch(text)
-    if match:  # also with what file systems allow in place of colons
-        date, hour, minute, second, zone = match.groups()
-        zone = "+0000" if zone in (None, "Z", "UTC") else zone
-        zone = zone[0] + re.sub(r"\D", "", zone)
-        stamp = f"{date} {hour}:{minute}:{second or '00'} {zone}"
-        return datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S %z").astimezone(UTC)
     try:
-        return parse_utc(text).replace(tzinfo=UTC)
+        match = _ISO.fullmatch(text)
+        if match:
+            return _iso(*match.groups())
+        if re.match(r"\d{4}-\d\d-\d\d", text):  # of "12" it would make a date, too
+            return parse_utc(text).replace(tzinfo=UTC)
     except (ValueError, OverflowError, TypeError, AttributeError):
-        raise ValueError(f"{text!r} is no date and time") from None
+        pass
+    raise ValueError(f"{text!r} is no date and time")
+
+
+def _iso(
+    date: str, hour: str, minute: str, second: str | None, zone: str | None
+) -> datetime:
+    zone = "+0000" if zone in (None, "Z", "UTC") else zone
+    zone = zone[0] + re.sub(r"\D", "", zone)
+    stamp = f"{date} {hour}:{minute}:{second or '00'} {zone}"
+    return datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S %z").astimezone(UTC)
 
 
 def read_timestamp(folder: Path) -> tuple[datetime | None, tuple[str, ...]]:
@@ -188,10 +195,11 @@ def read_timestamp(folder: Path) -> tuple[datetime | None, tuple[str, ...]]:
         return None, ()
     except (OSError, ValueError):
         return unreadable
-    with open(file, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            return unreadable
-        text = stream.read(200).decode("utf-8", errors="replace")
+    try:
+        regular = stat.S_ISREG(os.fstat(file).st_mode)
+        text = os.read(file, 200).decode("utf-8", errors="replace") if regular else ""
+    finally:
+        os.close(file)
     try:
         return parse_time(text), ()
     except ValueError:
