@@ -98,8 +98,14 @@ class Chapter:
     number: int
     page: str
 
-    def check(self, section: str) -> Callable:
-        """Decorate a check; ``section`` is the label in the book that explains it."""
+    def check(self, section: str, forbidden: tuple[str, ...] = ()) -> Callable:
+        """Decorate a check.
+
+        Args:
+            section: the label in the book that explains it.
+            forbidden: what the student's code must not use, by names that
+                ``autograder.forbidden`` knows.
+        """
 
         def decorate(function: Callable) -> Callable:
             wanted = {
@@ -117,6 +123,8 @@ class Chapter:
                         wrap(student, kind)
                         for student, kind in zip(students, wanted.values(), strict=True)
                     ]
+                    for student in seen:
+                        student.forbidden = forbidden
                     function(*seen, **options)
                 except StudentError as error:
                     failure = failure_of(error)
@@ -131,7 +139,7 @@ class Chapter:
                 failure.read = self.where(failure.section or section)
                 raise failure from None
 
-            run.section = section
+            run.section, run.forbidden = section, forbidden
             return run
 
         return decorate
@@ -156,6 +164,8 @@ ADVICE = {
     "with super().__init__().",
     "in-place": "Work on a new tensor: operations ending in _ and assignments to "
     "x[...], or to a view of x, change what the caller still needs.",
+    "forbidden": "Write it from PyTorch's simpler operations: products, sums, "
+    "exponentials and the like.",
     "endless": "Does a loop never end? Look at what its condition tests, and whether "
     "the body changes it.",
 }
@@ -205,8 +215,9 @@ def failure_of(error: StudentError) -> CheckFailure:
         "no module": "is not a module",
         "in-place": "changes its argument in place",
         "endless": "does not return",
+        "forbidden": error.text,
     }.get(error.kind, f"stopped with {error.kind}")
-    mistake = "changes its argument in place" if error.kind == "in-place" else None
+    mistake = what if error.kind in ("in-place", "forbidden") else None
     return CheckFailure(
         what,
         on=error.call,
@@ -221,7 +232,8 @@ def describe_error(error: StudentError) -> str:
     if error.kind == "NotImplementedError":
         return ""
     place = f"in {error.function}, {error.line}" if error.function else ""
-    return "\n".join(part for part in (error.text, place) if part)
+    text = error.text if error.kind != "forbidden" else ""  # said already
+    return "\n".join(part for part in (text, place) if part)
 
 
 @contextlib.contextmanager
@@ -466,7 +478,7 @@ def raises(
     except StudentError as error:
         if error.kind == kind:
             return
-        if error.kind == "NotImplementedError":
+        if error.kind in ("NotImplementedError", "forbidden"):
             raise
         got = f"{error.kind}: {error.text}"
     else:

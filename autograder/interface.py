@@ -24,6 +24,8 @@ from typing import Any
 
 import torch
 
+from autograder import forbidden as forbidding
+
 Data = Any  # tensors, numbers, strings, None, and lists, tuples and dicts of them
 
 MAXIMUM_DEPTH = 8  # of nested lists and dicts; deeper data are an Opaque
@@ -43,8 +45,9 @@ class StudentError(Exception):
     ``kind`` is the exception's class name, or one of the interface's own: "signature"
     (the arguments do not fit), "missing" (not callable), "no module" (a class that is
     not a ``torch.nn.Module``), "in-place" (an argument was changed), "endless" (the
-    call did not return). ``function`` and ``line`` say where in the student's code it
-    happened, if known: "Attention.forward" and "line 12: return scores @ values".
+    call did not return), "forbidden" (it used what the exercise forbids). ``function``
+    and ``line`` say where in the student's code it happened, if known:
+    "Attention.forward" and "line 12: return scores @ values".
     """
 
     def __init__(
@@ -68,9 +71,10 @@ class Gradients:
 
 
 class StudentFunction(ABC):
-    """A function of the student's."""
+    """A function of the student's, and the names that it must not use."""
 
     name: str
+    forbidden: tuple[str, ...] = ()
 
     @abstractmethod
     def __call__(self, *args: Data, **kwargs: Data) -> Data:
@@ -123,6 +127,7 @@ class StudentModule(ABC):
     """A class of the student's, derived from ``torch.nn.Module``."""
 
     name: str
+    forbidden: tuple[str, ...] = ()  # also to what is built
 
     @abstractmethod
     def build(self, *args: Data, **kwargs: Data) -> StudentInstance:
@@ -201,9 +206,9 @@ def _limited_time():
 
 
 @contextlib.contextmanager
-def _students_turn(call: str):
+def _students_turn(call: str, forbidden: tuple[str, ...]):
     """Run student code: silence stderr (it would cost all points), name exceptions."""
-    try:
+    with forbidding.while_running(forbidden) as used, _named_exceptions(call, used):
         with (
             warnings.catch_warnings(),
             contextlib.redirect_stderr(io.StringIO()),
@@ -211,16 +216,30 @@ def _students_turn(call: str):
         ):
             warnings.simplefilter("ignore")
             yield
+        if used:  # and what it raised was caught
+            raise StudentError("forbidden", forbidding.message(used[0]), call)
+
+
+@contextlib.contextmanager
+def _named_exceptions(call: str, used: list[str]):
+    """Turn what student code raises into a StudentError; ``used``: forbidden names."""
+    try:
+        yield
     except StudentError:
         raise
     except _TookTooLong as error:
         raise StudentError("endless", str(error), call, *_place(error)) from None
     except (Exception, SystemExit) as error:
-        place = _place(error)
-        raise StudentError(type(error).__name__, str(error), call, *place) from error
+        kind, text = type(error).__name__, str(error)
+        if used:
+            kind, text = "forbidden", forbidding.message(used[0])
+        raise StudentError(kind, text, call, *_place(error)) from error
 
 
-_LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"), __file__)
+_LIBRARIES = (
+    *("site-packages", "dist-packages", sysconfig.get_path("stdlib")),
+    *(__file__, forbidding.__file__),
+)
 
 
 def _place(error: BaseException) -> tuple[str, str]:
@@ -291,7 +310,7 @@ class _LocalCallable(StudentFunction):
         _bind(forward, call, args, kwargs)
         given = [*args, *kwargs.values()]
         before = copy.deepcopy([to_data(value) for value in given])
-        with _students_turn(call):
+        with _students_turn(call, self.forbidden):
             value = self._target(
                 *map(_their_own, args),
                 **{key: _their_own(value) for key, value in kwargs.items()},
@@ -325,7 +344,7 @@ class _LocalCallable(StudentFunction):
         if not isinstance(result, torch.Tensor) or not result.requires_grad:
             return [None] * len(sources)
         weight = torch.ones_like(result) if cotangent is None else cotangent
-        with _students_turn(f"the backward pass of {self.name}"):
+        with _students_turn(f"the backward pass of {self.name}", self.forbidden):
             return torch.autograd.grad(
                 (result * weight).sum(), sources, allow_unused=True
             )
@@ -351,11 +370,11 @@ class LocalInstance(_LocalCallable, StudentInstance):
         return [name for name, _ in self._target.named_buffers()]
 
     def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
-        with _students_turn(f"{self.name}.load_state_dict(...)"):
+        with _students_turn(f"{self.name}.load_state_dict(...)", self.forbidden):
             self._target.load_state_dict(to_data(state))
 
     def train(self, mode: bool = True) -> None:
-        with _students_turn(f"{self.name}.train({mode})"):
+        with _students_turn(f"{self.name}.train({mode})", self.forbidden):
             self._target.train(mode)
 
 
@@ -368,12 +387,14 @@ class LocalModule(StudentModule):
     def build(self, *args: Data, **kwargs: Data) -> LocalInstance:
         call = describe_call(self.name, args, kwargs)
         _bind(self._target, call, args, kwargs)
-        with _students_turn(call):
+        with _students_turn(call, self.forbidden):
             instance = self._target(*args, **kwargs)
         if not isinstance(instance, torch.nn.Module):
             text = f"{self.name} is not derived from torch.nn.Module"
             raise StudentError("no module", text, call)
-        return LocalInstance(instance, self.name)
+        built = LocalInstance(instance, self.name)
+        built.forbidden = self.forbidden
+        return built
 
 
 def wrap(target: Any, wanted: type) -> StudentFunction | StudentModule:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import torch
 import torch.nn.functional as F
 
-from autograder import expect
+from autograder import expect, forbidden
 from autograder.checks.attention_mistakes import (
     ANGLES,
     Candidate,
@@ -49,6 +49,8 @@ from autograder.interface import (
     StudentInstance,
     StudentModule,
 )
+
+PYTORCHS_OWN = (forbidden.SCALED_DOT_PRODUCT, forbidden.MULTI_HEAD)
 
 chapter = Chapter(4, "04_attention")
 
@@ -580,7 +582,10 @@ def _expect_rows_without_keys_zero(row: torch.Tensor, on: str) -> None:
 # --- scaled dot-product attention -----------------------------------------------------
 
 
-@chapter.check(section="attention-weighted-average")
+@chapter.check(
+    section="attention-weighted-average",
+    forbidden=(forbidden.SCALED_DOT_PRODUCT, forbidden.MULTI_HEAD),
+)
 def scaled_dot_product_attention(
     student: StudentFunction, masked_softmax_student: StudentFunction, seed: int = 0
 ) -> None:
@@ -757,7 +762,10 @@ def _expect_attention_empty(
 # --- the attention layer --------------------------------------------------------------
 
 
-@chapter.check(section="attention-cross")
+@chapter.check(
+    section="attention-cross",
+    forbidden=(forbidden.SCALED_DOT_PRODUCT, forbidden.MULTI_HEAD),
+)
 def attention_module(
     student: StudentModule,
     attention_student: StudentFunction,

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder import expect
+from autograder import expect, forbidden
 from autograder.checks.decoder_mistakes import (
     DecoderParts,
     LanguageModel,
@@ -283,7 +283,7 @@ def _special_of_layer(missing: set, extra: set) -> Iterator[tuple[bool, str, str
     yield alone, "a submodule is missing", why
 
 
-@chapter.check(section="decoder-layer")
+@chapter.check(section="decoder-layer", forbidden=(forbidden.DECODER_LAYER,))
 def decoder_layer(student: StudentModule, seed: int = 0) -> None:
     """PyTorch's values with the same weights, both orders, masks, dropout."""
     generator = seeded(seed)
@@ -526,7 +526,7 @@ def _expect_stack_parameters(built: StudentInstance, shapes, n, pre, on) -> None
     refuse_if(torch.equal(first, second), "the layers start as copies", why, **say)
 
 
-@chapter.check(section="decoder-stack")
+@chapter.check(section="decoder-stack", forbidden=(forbidden.DECODER_LAYER,))
 def decoder(
     student: StudentModule, layer_student: StudentModule, seed: int = 0
 ) -> None:
@@ -683,7 +683,10 @@ def _draw_ids(generator, b: int, t: int, vocabulary: int, pad: int) -> torch.Ten
     return ids
 
 
-@chapter.check(section="decoder-transformer")
+@chapter.check(
+    section="decoder-transformer",
+    forbidden=(forbidden.TRANSFORMER, forbidden.ENCODER_LAYER, forbidden.DECODER_LAYER),
+)
 def transformer(
     student: StudentModule, decoder_student: StudentModule, seed: int = 0
 ) -> None:

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder import expect
+from autograder import expect, forbidden
 from autograder.checks.encoder_mistakes import (
     Candidate,
     Parts,
@@ -335,7 +335,7 @@ def _torch_rms_norm(x, gamma, epsilon) -> torch.Tensor:
     return F.rms_norm(x, x.shape[-1:], gamma, epsilon)
 
 
-@chapter.check(section="encoder-rms-norm")
+@chapter.check(section="encoder-rms-norm", forbidden=(forbidden.RMS_NORM,))
 def rms_norm(student: StudentModule, seed: int = 0) -> None:
     """Parameter, PyTorch's values at every scale, a token of zeros, gradients."""
     x = torch.tensor([[3.0, 4.0], [-6.0, 8.0], [1.0, 1.0]])
@@ -397,7 +397,7 @@ def diagnose_norm(student: StudentFunction, seed: int = 0) -> None:
 # --- activations and feed-forward networks --------------------------------------------
 
 
-@chapter.check(section="encoder-gelu")
+@chapter.check(section="encoder-gelu", forbidden=(forbidden.GELU,))
 def gelu(student: StudentFunction, seed: int = 0) -> None:
     """Values by hand and PyTorch's exact ones, any shape, the gradient."""
     generator = seeded(seed)
@@ -653,7 +653,7 @@ def _special_of_layer(missing: set, extra: set) -> Iterator[tuple[bool, str, str
     yield bool(missing) and not extra, "a submodule is missing", why
 
 
-@chapter.check(section="encoder-layer")
+@chapter.check(section="encoder-layer", forbidden=(forbidden.ENCODER_LAYER,))
 def encoder_layer(
     student: StudentModule,
     norm_student: StudentModule,
@@ -877,7 +877,7 @@ def _expect_stack_parameters(encoder: StudentInstance, shapes, n, pre, on) -> No
     refuse_if(torch.equal(first, second), "the layers start as copies", why, **say)
 
 
-@chapter.check(section="encoder-stack")
+@chapter.check(section="encoder-stack", forbidden=(forbidden.ENCODER_LAYER,))
 def encoder(
     student: StudentModule, layer_student: StudentModule, seed: int = 0
 ) -> None:

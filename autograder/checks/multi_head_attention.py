@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 import torch
 from torch import nn
 
-from autograder import expect
+from autograder import expect, forbidden
 from autograder.checks.attention_mistakes import Candidate
 from autograder.checks.multi_head_attention_mistakes import (
     State,
@@ -206,7 +206,7 @@ def _expect_merged(student: StudentFunction, x: torch.Tensor, on: str = "") -> N
 # --- the loop and the sum -------------------------------------------------------------
 
 
-@chapter.check(section="multi-head-loop")
+@chapter.check(section="multi-head-loop", forbidden=(forbidden.MULTI_HEAD,))
 def loop_of_heads(student: StudentFunction, seed: int = 0) -> None:
     """Against PyTorch's attention, with all sizes different, masks, and by hand."""
     generator = seeded(seed)
@@ -289,7 +289,7 @@ def _expect_sum(
 # --- the layer ------------------------------------------------------------------------
 
 
-@chapter.check(section="multi-head-layer")
+@chapter.check(section="multi-head-layer", forbidden=(forbidden.MULTI_HEAD,))
 def multi_head_attention(
     student: StudentModule,
     split_student: StudentFunction,
@@ -985,7 +985,7 @@ def _expect_repeated(
     _expect_value(student(x, times), expected, on, repeat_candidates(x, times))
 
 
-@chapter.check(section="multi-head-grouped")
+@chapter.check(section="multi-head-grouped", forbidden=(forbidden.MULTI_HEAD,))
 def grouped_query_attention(
     student: StudentModule,
     split_student: StudentFunction,

@@ -847,9 +847,12 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     return torch.matmul(weights, v), weights
 
 
-@right(SDPA)
+@wrong(
+    SDPA,
+    "uses torch.nn.functional.scaled_dot_product_attention, which this exercise asks "
+    "you to write yourself",
+)
 def scaled_dot_product_attention(q, k, v, mask=None):
-    """PyTorch's own output"""
     output = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     return output, attend(q, k, v, mask)[1]
 

@@ -364,6 +364,15 @@ class RMSNorm(RMSNormBase):
         return self.gamma * x / (x.abs().mean(-1, keepdim=True) + self.epsilon)
 
 
+@wrong(
+    "rms-norm",
+    "uses torch.nn.functional.rms_norm, which this exercise asks you to write yourself",
+)
+class RMSNorm(RMSNormBase):
+    def forward(self, x):
+        return F.rms_norm(x, x.shape[-1:], self.gamma, self.epsilon)
+
+
 @wrong("rms-norm", "gamma left out")
 class RMSNorm(RMSNormBase):
     def forward(self, x):
@@ -447,7 +456,15 @@ def gelu(x):
 
 @wrong("gelu", "no gradient comes back")
 def gelu(x):
-    return F.gelu(x.detach())
+    return x.detach() * torch.special.ndtr(x.detach())
+
+
+@wrong(
+    "gelu",
+    "uses torch.nn.functional.gelu, which this exercise asks you to write yourself",
+)
+def gelu(x):
+    return nn.GELU()(x)
 
 
 @right("gelu")
