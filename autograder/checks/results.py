@@ -99,6 +99,12 @@ def submitted(student: StudentFunction, demand: Demand) -> Submission:
     return replace(_loaded[demand, digest], name=name)
 
 
+def forget() -> None:
+    """Drop what is kept of the models; a grader does so after each submission."""
+    _loaded.clear()
+    _measured.clear()
+
+
 def measured(model: Submission, key: Hashable, evaluate: Callable[[], Any]) -> Any:
     """Return what ``evaluate`` finds; the second time, what it found."""
     place = (model.digest, key)
@@ -150,7 +156,7 @@ def _folder(student: StudentFunction) -> tuple[str, Path]:
     parts = PurePath(name.replace("\\", "/")).parts
     say = {"on": on, "got": repr(name), "expected": "the name of a folder"}
     refuse_if(
-        not parts or parts[0] in ("/", "~") or ".." in parts or ":" in parts[0],
+        not _is_inside(parts),
         "a folder that is not beside the notebook",
         "Only what lies beside the notebook is handed in. Move the folder there, and "
         "return its name alone, such as 'model'.",
@@ -159,13 +165,21 @@ def _folder(student: StudentFunction) -> tuple[str, Path]:
     folder = PLACE.joinpath(*parts)
     there = sorted(each.name for each in PLACE.glob("*/") if each.name[:1] != ".")
     refuse_if(
-        not folder.is_dir(),
+        not folder.is_dir() or not folder.resolve().is_relative_to(PLACE.resolve()),
         "there is no such folder",
         f"Copy the folder that training wrote beside the notebook, under this name. "
         f"Folders there: {', '.join(there[:8]) or 'none'}.",
         **say,
     )
     return "/".join(parts), folder
+
+
+def _is_inside(parts: tuple[str, ...]) -> bool:
+    """Tell whether a path leads down only, through names that any system can have."""
+    first = parts[0] if parts else "/"
+    if first.startswith(("/", "~")) or ":" in first or ".." in parts or len(parts) > 8:
+        return False
+    return all(each.isprintable() and len(each.encode()) < 256 for each in parts)
 
 
 def _digest(folder: Path, demand: Demand, name: str) -> str:

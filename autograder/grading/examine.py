@@ -1,0 +1,479 @@
+"""Grade one submission: its cells run over there, its checks are judged here.
+
+>>> outcome = examine(job, sandbox)
+>>> outcome.status, outcome.score, outcome.points
+('graded', 26.0, 30.0)
+
+Nothing that a submission does, sends or returns raises an exception here: it ends as
+graded, or as ungraded with a reason. Use it from the main thread of a process, which
+alone can be interrupted by an alarm.
+"""
+
+import ast
+import contextlib
+import copy
+import functools
+import gc
+import hashlib
+import io
+import json
+import platform
+import random
+import signal
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path, PurePath
+from types import CodeType
+
+import nbformat
+import torch
+from nbformat import NotebookNode
+from nbgrader.utils import compute_checksum, determine_grade
+
+from autograder.checks import results
+from autograder.expect import CheckFailure, failure_of
+from autograder.grading.job import GRADED, NOT_RUN, Job, Outcome, Verdict
+from autograder.grading.kernel import Kernel, KernelGone
+from autograder.grading.limits import Limits
+from autograder.grading.paper import Paper, exercise_of
+from autograder.grading.reading import Refused, clean, parse
+from autograder.grading.remote import Names, imports_of
+from autograder.grading.repair import repair
+from autograder.grading.sandbox import Cage, Sandbox, SandboxError
+from autograder.interface import Data, StudentError
+
+PACKAGES = {
+    "autograder": "transformers-by-hand",
+    "torch": "torch",
+    "nbgrader": "nbgrader",
+}
+REPAIR_SECONDS = 60
+CALLS_SECONDS = 60  # of all calls of the student's code in a part of a check
+LONGEST_CHECK = 120  # seconds of a part of a check, calls and all
+UNEXPLAINED = "killed (SIGKILL)"  # by itself, or by somebody who tidies the machine up
+MOST_LIMITED = 50  # notes; a loop over thousands of cells can cause as many
+FACT = 2_000  # characters of a part of a message; the checks' own are far shorter
+ANSWER = 50_000  # characters of a written answer
+BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
+TOO_SLOW = (
+    f"All its calls together took more than {CALLS_SECONDS} seconds; a right answer "
+    "needs less than one. Does a loop do what one operation on a tensor could?"
+)
+ODD = (
+    "The check could not deal with what the answer returned. Does it return what the "
+    "docstring says? If it does, show this message to your instructor."
+)
+FACTS = ("what", "mistake", "on", "got", "expected", "why", "read", "first")
+
+Tell = Callable[[str], None]  # is told what is being run
+
+
+class _TookTooLong(BaseException):
+    """An alarm has rung; out of reach of a check's ``except Exception``."""
+
+
+class _Stopped(Exception):
+    """The submission cannot be graded; the text is the reason."""
+
+
+def examine(job: Job, sandbox: Sandbox, tell: Tell = lambda where: None) -> Outcome:
+    """Grade a submission.
+
+    Args:
+        job: the submission, and what it is graded by.
+        sandbox: where its code runs.
+        tell: is called with what is about to run, such as "exercise softmax".
+
+    Returns:
+        What became of it; no exception is raised.
+    """
+    started = time.monotonic()
+    outcome = job.ungraded("")
+    outcome.sha256 = hashlib.sha256(job.notebook).hexdigest()
+    outcome.versions = _versions()
+    try:
+        _examine(job, sandbox, outcome, tell)
+    except (Refused, _Stopped, SandboxError) as error:
+        outcome.reason = str(error)
+        outcome.again = isinstance(error, SandboxError)
+    except Exception as error:  # whatever it is, it must cost nobody else anything
+        outcome.reason = clean(f"{type(error).__name__} in the grader: {error}", 500)
+        outcome.log = clean(traceback.format_exc(), 20_000)
+    finally:
+        results.forget()
+        gc.collect()
+    if outcome.status != GRADED:
+        outcome.verdicts, outcome.by_hand, outcome.notebook = [], [], ""
+    outcome.seconds = round(time.monotonic() - started, 3)
+    return outcome
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    versions = {name: version(package) for name, package in PACKAGES.items()}
+    return versions | {"python": platform.python_version()}
+
+
+def _examine(job: Job, sandbox: Sandbox, outcome: Outcome, tell: Tell) -> None:
+    sheet = _sheet_of(job.paper)
+    notebook = _repaired(job, sheet, outcome)
+    cage = sandbox.open(_files(job))
+    sitting = _Sitting(job, sheet, outcome, tell)
+    try:
+        with _beside(job.models, outcome.limited):
+            sitting.run(notebook, cage)
+    except KernelGone as gone:
+        outcome.again = gone.reason == UNEXPLAINED
+        text = f"the kernel died while running {sitting.where} ({gone.reason})"
+        raise _Stopped(text) from None
+    finally:
+        cage.end()
+    outcome.limited = outcome.limited[:MOST_LIMITED]
+    outcome.verdicts.sort(key=lambda verdict: sheet.order[verdict.grade_id])
+    outcome.notebook = json.dumps(notebook, ensure_ascii=False)
+    outcome.status = GRADED
+
+
+# --- the paper ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Check:
+    """An instructor's check cell: what it says it checks, and its two parts."""
+
+    cell: NotebookNode
+    title: str
+    parts: dict[str, CodeType]  # "visible" and "hidden"
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """A paper, read: once in a process, because all of a class have the same."""
+
+    paper: Paper
+    release: NotebookNode
+    checks: dict[str, _Check]
+    imports: list[str]  # the statements that bring the checks in
+    order: dict[str, int]  # of the graded cells
+
+
+_sheets: dict[str, _Sheet] = {}  # by chapter
+
+
+def _sheet_of(paper: Paper) -> _Sheet:
+    known = _sheets.get(paper.chapter)
+    if known is None or known.paper != paper:
+        known = _sheets[paper.chapter] = _read(paper)
+    return known
+
+
+def _read(paper: Paper) -> _Sheet:
+    release = nbformat.reads(paper.released, as_version=4)
+    source = nbformat.reads(paper.source, as_version=4)
+    metadata = {
+        cell.metadata.nbgrader.grade_id: cell.metadata
+        for cell in release.cells
+        if "nbgrader" in cell.metadata
+    }
+    checks = {}
+    for cell in source.cells:
+        grading = cell.metadata.get("nbgrader", {})
+        if grading.get("grade") and not grading.get("solution"):
+            cell.metadata = copy.deepcopy(metadata[grading.grade_id])
+            cell.metadata.nbgrader.checksum = compute_checksum(cell)
+            checks[grading.grade_id] = _check_of(cell)
+    given = [
+        cell.source
+        for cell in source.cells
+        if cell.cell_type == "code" and "nbgrader" not in cell.metadata
+    ]
+    order = {grade_id: place for place, grade_id in enumerate(paper.points)}
+    return _Sheet(paper, release, checks, imports_of(given), order)
+
+
+def _check_of(cell: NotebookNode) -> _Check:
+    name = cell.metadata.nbgrader.grade_id
+    visible, hidden = _split(cell.source)
+    title = ast.get_docstring(ast.parse(visible)) or name
+    parts = {
+        "visible": compile(visible, f"<{name}>", "exec"),
+        "hidden": compile(hidden, f"<{name}, hidden tests>", "exec"),
+    }
+    return _Check(cell, title, parts)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Take the hidden tests out of a check cell; lines keep their numbers."""
+    visible, hidden, inside = [], [], False
+    for line in text.splitlines():
+        marker = line.strip() in (BEGIN_HIDDEN, END_HIDDEN)
+        inside = line.strip() == BEGIN_HIDDEN if marker else inside
+        visible.append("" if inside or marker else line)
+        hidden.append(line if inside and not marker else "")
+    return "\n".join(visible), "\n".join(hidden)
+
+
+# --- what was handed in ---------------------------------------------------------------
+
+
+def _repaired(job: Job, sheet: _Sheet, outcome: Outcome) -> NotebookNode:
+    """Read and repair the notebook; put the instructor's check cells into it."""
+    try:
+        with _alarm(REPAIR_SECONDS):
+            submitted, notes = parse(job.notebook)
+            notebook, repairs = repair(submitted, sheet.release)
+    except _TookTooLong:
+        text = f"the notebook could not be read within {REPAIR_SECONDS} seconds"
+        raise Refused(text) from None
+    except (RecursionError, MemoryError) as error:
+        text = f"the notebook could not be read ({type(error).__name__})"
+        raise Refused(text) from None
+    outcome.repairs += [*notes, *repairs]
+    for place, cell in enumerate(notebook.cells):
+        name = _grade_id(cell)
+        if name in sheet.checks:
+            notebook.cells[place] = copy.deepcopy(sheet.checks[name].cell)
+            notebook.cells[place].id = cell.id
+    return notebook
+
+
+def _grade_id(cell: NotebookNode) -> str:
+    return cell.metadata.get("nbgrader", {}).get("grade_id", "")
+
+
+def _files(job: Job) -> dict[str, bytes]:
+    """Give what lies beside the notebook: earlier chapters' parts, trained models."""
+    parts = {name: text.encode() for name, text in job.paper.parts.items()}
+    models = {
+        f"{folder}/{name}": content
+        for folder, name, content in _model_files(job.models)
+    }
+    room = min(job.limits.temporary_bytes // 2, 2 * job.limits.file_bytes)
+    fits = sum(map(len, models.values())) <= room
+    return parts | models if fits else parts
+
+
+def _model_files(models: dict) -> Iterator[tuple[str, str, bytes]]:
+    """Give the files of models by folder and name; both are names and no paths."""
+    for folder, files in models.items():
+        for name, content in files.items():
+            if _is_name(folder) and _is_name(name):
+                yield folder, name, content
+
+
+def _is_name(text: str) -> bool:
+    return PurePath(text).name == text and not text.startswith(".") and "\0" not in text
+
+
+@contextlib.contextmanager
+def _beside(models: dict, limited: list[str]) -> Iterator[None]:
+    """Make a folder with the models the working directory, as checks expect it."""
+    with tempfile.TemporaryDirectory(prefix="models-") as folder:
+        for model, name, content in _model_files(models):
+            try:
+                place = Path(folder, model)
+                place.mkdir(exist_ok=True)
+                (place / name).write_bytes(content)
+            except OSError as error:
+                why = error.strerror or "no valid name"
+                limited.append(clean(f"{model}/{name} was not used: {why}", 200))
+        with contextlib.chdir(folder):
+            yield
+
+
+# --- running --------------------------------------------------------------------------
+
+
+class _Sitting:
+    """One submission while it runs."""
+
+    def __init__(self, job: Job, sheet: _Sheet, outcome: Outcome, tell: Tell) -> None:
+        self.limits, self.sheet, self.outcome = job.limits, sheet, outcome
+        self.where, self.tell = "the first cell", tell
+
+    def run(self, notebook: NotebookNode, cage: Cage) -> None:
+        """Run all cells in order, and judge the answers where their checks stand."""
+        self.kernel = _Patient(cage, self.limits)
+        self.names = Names(self.kernel, self.sheet.imports)
+        for number, cell in enumerate(notebook.cells, start=1):
+            if cell.cell_type == "code":
+                self._cell(cell, number)
+                cell.execution_count = number
+            elif cell.metadata.get("nbgrader", {}).get("grade"):
+                self._written(cell)
+
+    def _cell(self, cell: NotebookNode, number: int) -> None:
+        name = _grade_id(cell)
+        self.where = (
+            f"exercise {exercise_of(name)}" if name else f"cell number {number}"
+        )
+        self.tell(self.where)
+        if name in self.sheet.checks:
+            self._check(cell, self.sheet.checks[name])
+        else:
+            self._run(cell, name or f"number {number}")
+        self._time_left()
+
+    def _time_left(self) -> None:
+        """Stop if the notebook has used its time."""
+        if self.kernel.seconds_left <= 0:
+            seconds = f"{self.limits.notebook_seconds:g} seconds"
+            text = (
+                f"the notebook was stopped after {seconds}, while running {self.where}"
+            )
+            raise _Stopped(text)
+
+    def _run(self, cell: NotebookNode, name: str) -> None:
+        """Run a cell of the student's."""
+        result = self.kernel.run_cell(cell.source)
+        cell.outputs = result.outputs
+        if result.cut:
+            self.outcome.limited.append(f"cell {name}: output cut")
+        if result.stopped:
+            self._time_left()
+            text = f"stopped after {self.limits.cell_seconds:g} seconds"
+            self.outcome.limited.append(f"cell {name}: {text}")
+            said = f"{text}. Does a loop never end?"
+            cell.outputs.append(_error("TimeoutError", said))
+
+    # --- judging ----------------------------------------------------------------------
+
+    def _check(self, cell: NotebookNode, check: _Check) -> None:
+        """Judge an answer by the instructor's cell; keep what it says in the cell."""
+        name = _grade_id(cell)
+        points = self.sheet.paper.points[name]
+        verdict = Verdict(exercise_of(name), name, points, 0.0, title=check.title)
+        printed = io.StringIO()
+        for part, code in check.parts.items():
+            verdict.failure = self._failure(name, code, printed)
+            if verdict.failure is not None:
+                verdict.part = part
+                cell.outputs = [_error("CheckFailure", verdict.failure["text"])]
+                break
+        else:
+            verdict.score = points
+            text = clean(printed.getvalue(), FACT)
+            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)]
+        self.outcome.verdicts.append(verdict)
+
+    def _failure(self, name: str, code: CodeType, printed: io.StringIO) -> dict | None:
+        """Run a part of a check; return what it says against the answer."""
+        self.kernel.begin_check()
+        try:
+            with _alarm(LONGEST_CHECK), _silence(printed):
+                exec(code, self.names)
+        except StudentError as error:
+            return _facts(failure_of(error), name)
+        except CheckFailure as failure:
+            return _facts(failure, name)
+        except KernelGone:
+            raise
+        except _TookTooLong:
+            if self.kernel.broken_off:  # an answer may be on its way
+                raise _Stopped(f"{self.where} could not be interrupted") from None
+            self.outcome.limited.append(f"check {name}: stopped, too slow")
+            return _facts(CheckFailure("takes too long", why=TOO_SLOW), name)
+        except Exception as error:  # no value may be odd enough to stop the grader
+            said = clean(f"{type(error).__name__}: {error}", 300)
+            self.outcome.limited.append(f"check {name} could not be run: {said}")
+            return _facts(CheckFailure("cannot be checked", why=ODD), name)
+        return None
+
+    def _written(self, cell: NotebookNode) -> None:
+        """Leave a written answer to a person, unless nothing was written."""
+        name = _grade_id(cell)
+        points = self.sheet.paper.points[name]
+        score, _ = determine_grade(cell)
+        if score is None:
+            answer = clean(cell.source, ANSWER)
+            entry = {"exercise": exercise_of(name), "grade_id": name}
+            self.outcome.by_hand.append(entry | {"points": points, "answer": answer})
+        else:
+            failure = _facts(CheckFailure("nothing was written"), exercise_of(name))
+            self.outcome.verdicts.append(
+                Verdict(exercise_of(name), name, points, score, NOT_RUN, "", failure)
+            )
+
+
+class _Patient(Kernel):
+    """A kernel that a check may ask until its calls have taken too long together."""
+
+    def __init__(self, cage: Cage, limits: Limits) -> None:
+        self.calls_left, self.broken_off = 0.0, False
+        super().__init__(cage, limits)
+
+    def begin_check(self) -> None:
+        """Give the next part of a check its time."""
+        self.calls_left = CALLS_SECONDS
+
+    def ask(self, *request: object) -> Data:
+        """Ask for a call of the student's code."""
+        if self.calls_left <= 0:
+            raise _TookTooLong
+        before = self.seconds_left
+        try:
+            return super().ask(*request)
+        except _TookTooLong:
+            self.broken_off = True
+            raise
+        finally:
+            self.calls_left -= before - self.seconds_left
+
+
+# --- words ----------------------------------------------------------------------------
+
+
+def _facts(failure: CheckFailure, name: str) -> dict[str, str | None]:
+    """Return what a failed check says, part by part; what came from outside, cut."""
+    failure.check = failure.check or exercise_of(name)
+    for fact in FACTS:
+        if getattr(failure, fact):
+            setattr(failure, fact, clean(str(getattr(failure, fact)), FACT))
+    facts = {fact: getattr(failure, fact) for fact in FACTS}
+    return facts | {"text": str(failure)}
+
+
+def _error(name: str, text: str) -> NotebookNode:
+    return nbformat.v4.new_output("error", ename=name, evalue=text, traceback=[text])
+
+
+# --- while a check runs ---------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    """Raise _TookTooLong after a time; in the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(number: int, frame: object) -> None:
+        raise _TookTooLong
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def _silence(printed: io.StringIO) -> Iterator[None]:
+    """Collect what a check prints; let it begin as any other time it is run."""
+    torch.manual_seed(0)
+    random.seed(0)
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        warnings.simplefilter("ignore")
+        yield
