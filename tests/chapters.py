@@ -24,6 +24,15 @@ def source(chapter: str) -> generator.Source:
     return generator.read(chapter)
 
 
+def code_cells(chapter: str) -> list[str]:
+    """The code of a solved notebook without its checks, cell by cell."""
+    return [
+        without_markers(cell.text)
+        for cell in source(chapter).cells
+        if cell.node.cell_type == "code" and cell.kind != "check"
+    ]
+
+
 @functools.cache
 def _solved(chapter: str) -> dict:
     matplotlib.use("agg")
@@ -31,9 +40,8 @@ def _solved(chapter: str) -> dict:
     if chapter in handed_in.CHAPTERS:
         handed_in.right(handed_in.CHAPTERS[chapter])
     with contextlib.redirect_stdout(io.StringIO()):
-        for cell in source(chapter).cells:
-            if cell.node.cell_type == "code" and cell.kind != "check":
-                exec(compile(without_markers(cell.text), chapter, "exec"), names)
+        for text in code_cells(chapter):
+            exec(compile(text, chapter, "exec"), names)
     return names
 
 

@@ -22,7 +22,6 @@ from autograder.interface import (
     describe_call,
     wrap,
 )
-from tests import chapters, remote
 
 CHECK = Chapter(0, "00_example")
 
@@ -35,39 +34,6 @@ def doubled(student: StudentFunction, seed: int = 0) -> None:
 @CHECK.check(section="here")
 def layer(student: StudentModule) -> None:
     student.build(2)
-
-
-@pytest.mark.parametrize("chapter", chapters.CHAPTERS)
-def test_every_check_works_across_a_process_boundary(chapter: str) -> None:
-    """Only data cross; the verdict on the reference is the same: passed."""
-    process = remote.Process(chapter)
-    try:
-        names = remote.remote_names(process, chapters.solved(chapter))
-        for exercise in chapters.source(chapter).exercises:
-            for text in chapters.check_cells(chapter, exercise.name, hidden=True):
-                exec(text, names)
-    finally:
-        process.close()
-
-
-@pytest.mark.parametrize("chapter", chapters.CHAPTERS)
-def test_a_mistake_has_the_same_message_across_the_boundary(chapter: str) -> None:
-    number, entry = next(
-        (number, entry)
-        for number, entry in enumerate(chapters.bank(chapter))
-        if entry.mistake
-    )
-    with pytest.raises(CheckFailure) as here:
-        chapters.run_checks(chapter, entry, hidden=False)
-    process = remote.Process(chapter, overlay=(entry.answer.__name__, number))
-    try:
-        names = remote.remote_names(process, chapters.solved(chapter))
-        with pytest.raises(CheckFailure) as there:
-            for text in chapters.check_cells(chapter, entry.exercise, hidden=False):
-                exec(text, names)
-    finally:
-        process.close()
-    assert str(there.value) == str(here.value)
 
 
 def message(answer: object, check=doubled) -> str:

@@ -1,0 +1,300 @@
+"""The student's side of the boundary: a process that holds one submission's objects.
+
+``serve`` runs the notebook's cells and answers what a check asks about the functions
+and classes in it. All of this runs beside the student's code, which can reach and
+change it: what is sent from here is the student's word. The other side reads it so.
+"""
+
+import contextlib
+import functools
+import io
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from socket import socket
+from typing import Any
+
+import torch
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from autograder import interface
+from autograder.boundary.channel import Channel, ChannelError
+from autograder.boundary.data import BoundaryError, Named
+from autograder.boundary.outputs import Outputs
+from autograder.interface import (
+    Gradients,
+    LocalFunction,
+    LocalModule,
+    StudentError,
+)
+
+METHODS = (
+    "__call__",
+    "gradients",
+    "state_dict",
+    "parameter_names",
+    "buffer_names",
+    "load_state_dict",
+    "train",
+)
+ERROR_SIZES = (200, 10_000, 2_000, 500, 500)  # of kind, text, call, function, line
+_MISSING = object()
+
+# --- cells ----------------------------------------------------------------------------
+
+
+class _Shell(InteractiveShell):
+    """IPython without a terminal, a history or files; it shows on ``outputs``."""
+
+    outputs = Outputs(0)
+
+    def ask_exit(self):
+        """Go on: `exit` ends a kernel, and here the next cells are still to run."""
+
+    def enable_gui(self, gui=None):
+        """Open no window; ``%matplotlib inline`` asks for none, too."""
+
+    def _showtraceback(self, etype, evalue, stb):
+        self.outputs.fail(etype.__name__, str(evalue), list(stb))
+
+
+class _DisplayHook(DisplayHook):
+    """Shows a cell's result."""
+
+    def write_output_prompt(self):
+        pass
+
+    def write_format_data(self, format_dict, md_dict=None):
+        self.shell.outputs.show(format_dict, result=True)
+
+    def finish_displayhook(self):
+        pass
+
+
+class _DisplayPublisher(DisplayPublisher):
+    """Shows what ``display`` is given."""
+
+    def publish(self, data, *args, **kwargs):
+        self.shell.outputs.show(data)
+
+    def clear_output(self, wait=False):
+        pass
+
+
+class _Stream(io.TextIOBase):
+    """Stands for stdout or stderr."""
+
+    def __init__(self, shell: _Shell, name: str) -> None:
+        self._shell, self._name = shell, name
+
+    encoding = "utf-8"
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() takes a string, not {type(text).__name__}")
+        self._shell.outputs.write(self._name, text)
+        return len(text)
+
+
+@functools.cache
+def shell() -> InteractiveShell:
+    """Make the one IPython of this process; a process may do so before it forks."""
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.HistoryManager.hist_file = ":memory:"
+    config.InteractiveShell.colors = "nocolor"
+    config.InteractiveShell.warn_venv = False
+    config.InteractiveShell.display_page = True
+    with tempfile.TemporaryDirectory() as folder:  # IPython makes a profile in any case
+        made = _Shell.instance(
+            config=config,
+            ipython_dir=folder,
+            displayhook_class=_DisplayHook,
+            display_pub_class=_DisplayPublisher,
+        )
+    return made
+
+
+# --- requests -------------------------------------------------------------------------
+
+
+def serve(sock: socket) -> None:
+    """Run cells and answer requests until the other side closes the socket.
+
+    Whatever the process writes to its own standard files goes nowhere: what a cell
+    prints is collected, and sent.
+    """
+    _Student(Channel(sock, named=True), shell()).serve()
+
+
+class _Student:
+    """One submission's names and objects."""
+
+    def __init__(self, channel: Channel, shell: _Shell) -> None:
+        self.channel, self.shell = channel, shell
+        self.objects: dict[int, LocalFunction | LocalModule] = {}
+        self.made = 0
+        self.busy, self.interrupted = False, False
+
+    def serve(self) -> None:
+        _standard_files_lead_nowhere()
+        sys.stdout, sys.stderr = (
+            _Stream(self.shell, name) for name in ("stdout", "stderr")
+        )
+        _import_as_in_a_notebook()
+        signal.signal(signal.SIGINT, self._on_interrupt)
+        with contextlib.suppress(ChannelError):
+            while True:
+                self._reply(self.channel.receive())
+
+    def _on_interrupt(self, number, frame) -> None:
+        if self.busy:
+            self.interrupted = True
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def _students_turn(self) -> Iterator[None]:
+        """Let the grader interrupt what is done in the block, and nothing else."""
+        self.interrupted, self.busy = False, True
+        try:
+            yield
+        finally:
+            self.busy = False
+
+    def _reply(self, request: dict) -> None:
+        process = os.getpid()
+        try:
+            with self._students_turn():
+                reply = {"value": getattr(self, f"_{request['do']}")(request)}
+        except BaseException as error:  # student code may raise anything
+            self.busy = False
+            reply = {"error": self._facts(error, request)}
+        if os.getpid() != process:
+            os._exit(0)  # the student's code has forked; only one of the two answers
+        number = {"number": request["number"]}
+        try:
+            self.channel.send(reply | number)
+        except BoundaryError as error:
+            text = f"the result cannot be handed to the check: {error}"
+            self.channel.send({"error": ("TooMuchData", text, "", "", "")} | number)
+
+    def _facts(self, error: BaseException, request: dict) -> tuple[str, ...]:
+        if not isinstance(error, StudentError):
+            kind, text = type(error).__name__, _text(error)
+            if self.interrupted:
+                kind, text = "endless", "it had not returned when its time was over"
+            error = StudentError(kind, text, str(request.get("method", "")))
+        facts = error.kind, error.text, error.call, error.function, error.line
+        pairs = zip(facts, ERROR_SIZES, strict=True)
+        return tuple(_text(fact)[:size] for fact, size in pairs)
+
+    def _begin(self, request: dict) -> None:
+        interface.SECONDS_PER_CALL = request["call_seconds"]
+
+    def _cell(self, request: dict) -> dict:
+        """Run a cell; return its outputs and the exception that ended it, if any."""
+        outputs = self.shell.outputs = Outputs(request["output_bytes"])
+        error = None
+        try:
+            result = self.shell.run_cell(request["code"], store_history=True)
+            error = result.error_before_exec or result.error_in_exec
+        except BaseException as raised:
+            error = raised
+        self.busy = False
+        self.shell.outputs = Outputs(0)
+        if isinstance(error, KeyboardInterrupt) and self.interrupted:
+            outputs.fail("KeyboardInterrupt", "stopped: it took too long", [])
+        words = "" if error is None else f"{type(error).__name__}: {_text(error)}"
+        return {
+            "outputs": outputs.as_list(),
+            "error": words[: ERROR_SIZES[1]],
+            "cut": outputs.cut,
+        }
+
+    def _look(self, request: dict) -> dict:
+        """Say what a name stands for; keep the object if it can be called."""
+        found = self.shell.user_ns.get(request["name"], _MISSING)
+        if found is _MISSING:
+            return {"kind": "missing"}
+        if not callable(found):
+            return {"kind": "data", "value": interface.to_data(found)}
+        name = getattr(found, "__name__", type(found).__name__)
+        name = _text(name)[: ERROR_SIZES[0]]
+        if isinstance(found, type):
+            kept, kind = LocalModule(found, name), "class"
+        else:
+            kept, kind = LocalFunction(found, name), "function"
+        return {"kind": kind, "name": name, "handle": self._keep(kept)}
+
+    def _keep(self, wrapped: LocalFunction | LocalModule) -> int:
+        self.made += 1
+        self.objects[self.made] = wrapped
+        return self.made
+
+    def _ask(self, request: dict) -> Any:
+        """Carry out one method of the interface."""
+        for handle in request["drop"]:
+            self.objects.pop(handle, None)
+        target, method = self.objects[request["handle"]], request["method"]
+        args = [self._found(value) for value in request["args"]]
+        kwargs = {key: self._found(each) for key, each in request["kwargs"].items()}
+        forbidden = tuple(request["forbidden"])
+        if method == "build":
+            target.forbidden = forbidden
+            return self._keep(target.build(*args, **kwargs))
+        if method not in METHODS:
+            raise ValueError(f"no method {method}")
+        function = _as_function(target)
+        function.forbidden = forbidden
+        value = getattr(function, method)(*args, **kwargs)
+        if method == "state_dict":
+            _expect_state(value)
+        return value if isinstance(value, Gradients) else interface.to_data(value)
+
+    def _found(self, value: Any) -> Any:
+        if isinstance(value, Named):
+            return _as_function(self.objects[value.handle])
+        return value
+
+
+def _as_function(wrapped: LocalFunction | LocalModule) -> LocalFunction:
+    """A class can be called, too, where a check wanted a function."""
+    if isinstance(wrapped, LocalModule):
+        return LocalFunction(wrapped._target, wrapped.name)
+    return wrapped
+
+
+def _expect_state(value: Any) -> None:
+    items = value.items() if isinstance(value, dict) else [(None, None)]
+    if not all(type(k) is str and isinstance(v, torch.Tensor) for k, v in items):
+        raise TypeError("state_dict() has to return a dict of tensors by their names")
+
+
+def _text(value: object) -> str:
+    try:
+        return "".join(str(value))
+    except BaseException:
+        return f"a {type(value).__name__} that cannot be written"
+
+
+def _standard_files_lead_nowhere() -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nowhere, standard)
+    os.close(nowhere)
+
+
+def _import_as_in_a_notebook() -> None:
+    """Import from the working folder first, and nothing that was read before."""
+    if sys.path[:1] != [""]:
+        sys.path.insert(0, "")
+    for name in [each for each in sys.modules if each.split(".")[0] == "transformer"]:
+        del sys.modules[name]

@@ -1,0 +1,335 @@
+"""The trusted end of a student's process: cells go in, outputs and data come out.
+
+Whatever arrives was written by code that the student may have changed. It is measured,
+its form is compared with what was asked for, and it is never more than data. Each
+request carries a number that cannot be guessed and that the reply must repeat, so that
+no reply can be prepared for a question that has not been asked yet.
+"""
+
+import contextlib
+import secrets
+import time
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from autograder.boundary.channel import Channel, ChannelError
+from autograder.boundary.data import BoundaryError
+from autograder.boundary.outputs import Outputs
+from autograder.grading.limits import Limits
+from autograder.interface import Data, Gradients, StudentError
+
+GRACE = 3.0  # seconds between an interrupt and the end
+TRANSFER = 2.0  # seconds for what surrounds the student's own code in a call
+ERROR_SIZES = (200, 10_000, 2_000, 500, 500)  # of kind, text, call, function, line
+NAME_SIZE = 1_000  # characters of a name
+NAMES = 10_000  # of parameters
+
+
+class Cage(Protocol):
+    """What holds a student's process, as autograder.grading.sandbox makes it."""
+
+    socket: Any
+
+    def interrupt(self) -> None:
+        """Send SIGINT to the student's code."""
+
+    def end(self) -> str:
+        """Kill all of it; return why it had died before, or ""."""
+
+
+class KernelGone(Exception):
+    """The student's process has died, or had to be ended; ``reason`` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass
+class CellResult:
+    """What came of a cell.
+
+    Args:
+        outputs: in nbformat's form.
+        error: the exception that ended it, "NameError: …", or "".
+        stopped: why it was not run to its end, or "".
+        cut: whether there was more output than is kept.
+    """
+
+    outputs: list[dict] = field(default_factory=list)
+    error: str = ""
+    stopped: str = ""
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a name of the student's stands for.
+
+    Args:
+        kind: "function", "class", "data" or "missing".
+        name: what the object calls itself.
+        handle: the number that it is asked by, if it can be called.
+        value: the data.
+    """
+
+    kind: str
+    name: str = ""
+    handle: int = 0
+    value: Data = None
+
+
+class _Unasked(Exception):
+    """The reply has not the form that was asked for."""
+
+
+class Kernel:
+    """A student's process.
+
+    Args:
+        cage: holds the process, in which ``autograder.boundary.student.serve`` runs.
+        limits: of time and size.
+    """
+
+    def __init__(self, cage: Cage, limits: Limits) -> None:
+        self._cage, self._limits = cage, limits
+        self._channel = Channel(cage.socket, limit=limits.message_bytes + 2**20)
+        self._left, self._room = limits.notebook_seconds, limits.output_bytes
+        self._gone = ""
+        self._dropped: list[int] = []
+        self._count = 0
+        self._request({"do": "begin", "call_seconds": limits.call_seconds}, GRACE)
+
+    @property
+    def seconds_left(self) -> float:
+        """What is left of the notebook's time."""
+        return max(0.0, self._left)
+
+    def run_cell(self, code: str) -> CellResult:
+        """Run a cell.
+
+        Raises:
+            KernelGone: the process died, or could not be interrupted.
+        """
+        seconds = min(self._limits.cell_seconds, self._left)
+        if seconds <= 0:
+            whole = f"{self._limits.notebook_seconds:g}"
+            return CellResult(stopped=f"not run: the notebook had used its {whole} s")
+        room = max(0, min(self._limits.output_bytes_cell, self._room))
+        request = {"do": "cell", "code": code, "output_bytes": room}
+        try:
+            reply, late = self._request(request, seconds)
+        except StudentError as error:  # its own code failed, not the student's
+            return CellResult(error=str(error)[:NAME_SIZE])
+        with self._checked():
+            outputs = _outputs_of(reply, room)
+        self._room -= outputs.size
+        result = CellResult(
+            outputs.as_list(), reply["error"], cut=outputs.cut or reply["cut"] is True
+        )
+        if late:
+            result.stopped = f"stopped after {seconds:.3g} seconds"
+        self._number(result.outputs)
+        return result
+
+    def _number(self, outputs: list[dict]) -> None:
+        self._count += 1
+        for output in outputs:
+            if "execution_count" in output:
+                output["execution_count"] = self._count
+
+    def look(self, name: str) -> Found:
+        """Ask what a name stands for.
+
+        Raises:
+            StudentError: the student's process could not say.
+            KernelGone: it died, or could not be interrupted.
+        """
+        seconds = self._limits.call_seconds + TRANSFER
+        reply, _ = self._request({"do": "look", "name": name}, seconds)
+        with self._checked():
+            return _found(reply)
+
+    def ask(
+        self,
+        method: str,
+        handle: int,
+        args: tuple = (),
+        kwargs: dict | None = None,
+        forbidden: tuple[str, ...] = (),
+    ) -> Data:
+        """Ask the student's process to run a method of the interface.
+
+        Args:
+            method: its name, such as "__call__" or "build".
+            handle: the number of a ``Found``, or what "build" returned.
+            args: data, or ``Named``.
+            kwargs: the same.
+            forbidden: names that the student's code may not use.
+
+        Raises:
+            StudentError: the student's code raised, or did not return.
+            KernelGone: the process died, or could not be interrupted.
+        """
+        if self._left <= 0:
+            text = (
+                f"the notebook had used its {self._limits.notebook_seconds:g} seconds"
+            )
+            raise StudentError("endless", text)
+        dropped, self._dropped = self._dropped, []
+        request = {
+            "do": "ask",
+            "method": method,
+            "handle": handle,
+            "args": list(args),
+            "kwargs": kwargs or {},
+            "forbidden": list(forbidden),
+            "drop": dropped,
+        }
+        turns = 2 if method == "gradients" else 1  # forwards and backwards
+        seconds = turns * self._limits.call_seconds + TRANSFER
+        value, _ = self._request(request, seconds)
+        with self._checked():
+            _FORMS[method](value)
+        return value
+
+    def drop(self, handle: int) -> None:
+        """Let the student's process forget an object, with the next request."""
+        self._dropped.append(handle)
+
+    def _request(self, request: dict, seconds: float) -> tuple[Any, bool]:
+        """Send a request; return the reply's value, and whether it was late."""
+        if self._gone:
+            raise KernelGone(self._gone)
+        number = secrets.token_hex(16)
+        began = time.monotonic()
+        try:
+            self._channel.send(request | {"number": number}, began + seconds + GRACE)
+            reply, late = self._receive(began + seconds)
+        except ChannelError as error:
+            self._end(_WORDS[error.kind])
+        finally:
+            self._left -= time.monotonic() - began
+        with self._checked():
+            _expect(type(reply) is dict and reply.get("number") == number)
+            error = reply.get("error")
+            if error is not None:
+                raise _student_error(error)
+            return reply.get("value"), late
+
+    def _receive(self, deadline: float) -> tuple[Data, bool]:
+        """Wait for a reply; interrupt at the deadline, and more than once."""
+        with _unless_late():
+            return self._channel.receive(deadline), False
+        last = time.monotonic() + GRACE
+        while True:
+            self._cage.interrupt()
+            until = min(time.monotonic() + GRACE / 3, last)
+            with _unless_late(until < last):
+                return self._channel.receive(until), True
+
+    @contextlib.contextmanager
+    def _checked(self):
+        """End the process if what it has sent is not what was asked for."""
+        try:
+            yield
+        except (_Unasked, BoundaryError):
+            self._end(_WORDS["not data"])
+
+    def _end(self, reason: str) -> None:
+        """End the process; raise ``KernelGone``."""
+        self._gone = self._cage.end() or reason
+        raise KernelGone(self._gone)
+
+
+_WORDS = {
+    "closed": "it ended itself",
+    "late": "it could not be interrupted",
+    "too large": "it sent more than is allowed",
+    "not data": "it sent what was not asked for",
+}
+
+
+@contextlib.contextmanager
+def _unless_late(really: bool = True):
+    """Go on after the block if nothing has come in time."""
+    try:
+        yield
+    except ChannelError as error:
+        if error.kind != "late" or not really:
+            raise
+
+
+def _expect(fits: bool) -> None:
+    if not fits:
+        raise _Unasked
+
+
+def _student_error(facts: object) -> StudentError:
+    _expect(type(facts) is tuple and len(facts) == len(ERROR_SIZES))
+    _expect(all(type(fact) is str for fact in facts))
+    pairs = zip(facts, ERROR_SIZES, strict=True)
+    return StudentError(*(fact[:size] for fact, size in pairs))
+
+
+def _outputs_of(reply: object, room: int) -> Outputs:
+    _expect(type(reply) is dict and type(reply.get("outputs")) is list)
+    _expect(type(reply.get("error")) is str and len(reply["error"]) <= ERROR_SIZES[1])
+    outputs = Outputs(room)
+    for each in reply["outputs"]:
+        outputs.add(each)
+    return outputs
+
+
+def _found(reply: object) -> Found:
+    _expect(type(reply) is dict)
+    kind, name, handle = (reply.get(key) for key in ("kind", "name", "handle"))
+    if kind == "missing":
+        return Found(kind)
+    if kind == "data":
+        return Found(kind, value=reply.get("value"))
+    _expect(kind in ("function", "class") and type(handle) is int)
+    _expect(type(name) is str and len(name) <= ERROR_SIZES[0])
+    return Found(kind, name, handle)
+
+
+def _any_data(value: Data) -> None:
+    _expect(type(value) is not Gradients)
+
+
+def _gradients(value: Data) -> None:
+    _expect(type(value) is Gradients)
+
+
+def _state(value: Data) -> None:
+    _expect(type(value) is dict and len(value) <= NAMES)
+    for name, tensor in value.items():
+        _expect(type(name) is str and len(name) <= NAME_SIZE)
+        _expect(type(tensor) is torch.Tensor)
+
+
+def _names(value: Data) -> None:
+    _expect(type(value) is list and len(value) <= NAMES)
+    _expect(all(type(name) is str and len(name) <= NAME_SIZE for name in value))
+
+
+def _nothing(value: Data) -> None:
+    _expect(value is None)
+
+
+def _handle(value: Data) -> None:
+    _expect(type(value) is int and 0 <= value < 2**63)
+
+
+_FORMS = {  # of what each method returns
+    "__call__": _any_data,
+    "gradients": _gradients,
+    "state_dict": _state,
+    "parameter_names": _names,
+    "buffer_names": _names,
+    "load_state_dict": _nothing,
+    "train": _nothing,
+    "build": _handle,
+}

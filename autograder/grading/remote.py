@@ -1,0 +1,163 @@
+"""The interface with a student's process behind it; a check cannot tell.
+
+``Names`` is what an instructor's grade cell runs in: the modules that it uses are the
+trusted side's own, everything else is looked up in the student's process.
+"""
+
+import ast
+import builtins
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from autograder.boundary.data import Named
+from autograder.grading.kernel import Kernel
+from autograder.interface import (
+    Data,
+    Gradients,
+    StudentError,
+    StudentFunction,
+    StudentInstance,
+    StudentModule,
+)
+
+TRUSTED = ("autograder.checks", "torch", "math", "numpy")  # packages of grade cells
+
+
+def _named(value: Data) -> Data:
+    return Named(value.handle) if isinstance(value, RemoteFunction) else value
+
+
+class RemoteFunction(StudentFunction):
+    """A function in the student's process.
+
+    Args:
+        kernel: the process.
+        handle: the number that it is asked by.
+        name: what it calls itself.
+    """
+
+    def __init__(self, kernel: Kernel, handle: int, name: str) -> None:
+        self._kernel, self.handle, self.name = kernel, handle, name
+        self._end = weakref.finalize(self, kernel.drop, handle)
+        self._end.atexit = False
+
+    def _ask(self, method: str, args: tuple = (), kwargs: dict | None = None) -> Data:
+        args = tuple(map(_named, args))
+        kwargs = {key: _named(value) for key, value in (kwargs or {}).items()}
+        return self._kernel.ask(method, self.handle, args, kwargs, self.forbidden)
+
+    def __call__(self, *args: Data, **kwargs: Data) -> Data:
+        """Call it."""
+        return self._ask("__call__", args, kwargs)
+
+    def gradients(self, *args: Data, **kwargs: Any) -> Gradients:
+        """Call it and differentiate; the arguments are those of the interface."""
+        found = self._ask("gradients", args, kwargs)
+        expected = len(kwargs.get("wrt", (0,)))
+        if len(found.inputs) != expected:
+            text = f"{len(found.inputs)} gradients came back instead of {expected}"
+            raise StudentError("gradients", text, self.name)
+        return found
+
+    def build(self, *args: Data, **kwargs: Data) -> StudentInstance:
+        """Refuse: a check that builds wants a class."""
+        raise StudentError("missing", f"{self.name} is not a class", self.name)
+
+
+class RemoteInstance(RemoteFunction, StudentInstance):
+    """A built module in the student's process."""
+
+    def state_dict(self):
+        """Return copies of the parameters and buffers, by name."""
+        return self._ask("state_dict")
+
+    def parameter_names(self):
+        """Return the names of what is trained, in order."""
+        return self._ask("parameter_names")
+
+    def buffer_names(self):
+        """Return the names of what moves with the module without being trained."""
+        return self._ask("buffer_names")
+
+    def load_state_dict(self, state):
+        """Copy the tensors in."""
+        self._ask("load_state_dict", (state,))
+
+    def train(self, mode: bool = True):
+        """Switch to training (True) or evaluation (False)."""
+        self._ask("train", (mode,))
+
+
+class RemoteModule(RemoteFunction, StudentModule):
+    """A class in the student's process."""
+
+    def build(self, *args: Data, **kwargs: Data) -> RemoteInstance:
+        """Construct an instance."""
+        handle = self._ask("build", args, kwargs)
+        built = RemoteInstance(self._kernel, handle, self.name)
+        built.forbidden = self.forbidden
+        return built
+
+
+class NotDefined(StudentError, NameError):
+    """A name that the notebook has not; the message is a student's to read."""
+
+
+class Names(dict):
+    """The names of a grade cell, to be given to ``exec`` as its globals.
+
+    What the notebook imports from ``TRUSTED`` packages, and Python's own functions,
+    are the trusted side's. Any other name is looked up in the student's process each
+    time that it is used.
+
+    Args:
+        kernel: the student's process.
+        imports: import statements of the notebook as it was handed out.
+    """
+
+    def __init__(self, kernel: Kernel, imports: Iterable[str] = ()) -> None:
+        super().__init__(__name__="__main__", __builtins__=builtins)
+        self._kernel = kernel
+        for statement in imports:
+            exec(statement, self)
+
+    def __missing__(self, name: str) -> Any:
+        if hasattr(builtins, name):
+            raise KeyError(name)  # Python then takes its own
+        found = self._kernel.look(name)
+        if found.kind == "missing":
+            raise NotDefined("missing", f"the name {name} is not defined", name)
+        if found.kind == "data":
+            return found.value
+        kind = RemoteModule if found.kind == "class" else RemoteFunction
+        return kind(self._kernel, found.handle, found.name)
+
+
+def imports_of(cells: Iterable[str]) -> list[str]:
+    """Find what the cells of a notebook import from packages that can be trusted.
+
+    >>> imports_of(["from autograder.checks import attention as check", "import os"])
+    ['from autograder.checks import attention as check']
+    """
+    found = []
+    for text in cells:
+        try:
+            statements = ast.parse(text).body
+        except SyntaxError:
+            continue  # a cell with a magic
+        for statement in statements:
+            match statement:
+                case ast.Import(names=names):
+                    modules = [each.name for each in names]
+                case ast.ImportFrom(module=str(module), level=0):
+                    modules = [module]
+                case _:
+                    continue
+            if all(map(_is_trusted, modules)):
+                found.append(ast.unparse(statement))
+    return found
+
+
+def _is_trusted(module: str) -> bool:
+    return any(module == each or module.startswith(f"{each}.") for each in TRUSTED)
