@@ -1,0 +1,8 @@
+"""Searches with an expression that takes longer than the universe is old."""
+# exercise: softmax
+# where: answer
+# status: any
+
+import re
+
+re.match(r"(a+)+$", "a" * 64 + "b")

@@ -1,0 +1,11 @@
+"""Waits inside the C library, where Python cannot interrupt it."""
+# exercise: softmax
+# where: answer
+# status: ungraded
+# reason: softmax
+
+import ctypes
+
+libc = ctypes.PyDLL(None)
+while True:
+    libc.sleep(1000)

@@ -1,0 +1,14 @@
+"""Leaves an object that never finishes being deleted."""
+# exercise: softmax
+# where: answer
+# status: any
+
+
+class Clinging:
+    def __del__(self):
+        while True:
+            pass
+
+
+thing = Clinging()
+del thing

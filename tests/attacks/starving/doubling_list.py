@@ -1,0 +1,11 @@
+"""Returns a small list that is astronomically large when written out."""
+# exercise: softmax
+# where: answer
+# status: any
+
+
+def softmax(scores):
+    value = ["x"]
+    for _ in range(7):
+        value = [value] * 1000
+    return value

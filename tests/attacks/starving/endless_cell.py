@@ -1,0 +1,7 @@
+"""Never comes to the end of a cell."""
+# exercise: softmax
+# where: answer
+# limited: cell softmax: stopped after
+
+while True:
+    pass

@@ -1,0 +1,14 @@
+"""Raises an error whose text is made for ever."""
+# exercise: softmax
+# where: answer
+# status: any
+
+
+class Endless(Exception):
+    def __str__(self):
+        while True:
+            pass
+
+
+def softmax(scores):
+    raise Endless

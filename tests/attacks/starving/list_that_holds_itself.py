@@ -1,0 +1,11 @@
+"""Returns a list that is its own element."""
+# exercise: softmax
+# where: answer
+# status: any
+
+
+def softmax(scores):
+    value = []
+    value.append(value)
+    value *= 8
+    return value

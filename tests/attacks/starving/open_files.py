@@ -1,0 +1,8 @@
+"""Opens files until no more can be opened."""
+# exercise: softmax
+# where: answer
+# status: any
+
+kept = []
+while True:
+    kept.append(open("/dev/null"))

@@ -1,0 +1,7 @@
+"""Prints without end."""
+# exercise: softmax
+# where: answer
+# status: any
+
+while True:
+    print("softmax" * 1000)

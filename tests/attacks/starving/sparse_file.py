@@ -1,0 +1,9 @@
+"""Makes a file that claims to be an exabyte."""
+# exercise: softmax
+# where: answer
+# status: any
+
+import os
+
+with open("attack-was-here", "wb") as file:
+    os.truncate(file.fileno(), 2**60)

@@ -1,0 +1,12 @@
+"""Waits for a lock that nobody will ever release."""
+# exercise: softmax
+# where: answer
+# status: any
+
+import threading
+
+
+def softmax(scores):
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()

@@ -1,0 +1,225 @@
+"""What strangers hand in: short notebooks in which one thing is changed.
+
+An attack or a fault is a small Python file: a docstring that says in a sentence what it
+does, comments ``# key: value`` below it, and code. The chapters are cut down to a few
+exercises, so that a submission takes a fraction of a second.
+"""
+
+import ast
+import copy
+import dataclasses
+import functools
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.generator.modules import without_markers
+from autograder.grading.job import Job, Outcome
+from autograder.grading.limits import MIB, Limits
+from autograder.grading.paper import Paper, exercise_of
+from mistakes import handed_in
+from workbench import results
+
+EXERCISES = {  # those that are kept of a chapter
+    "04_attention": (
+        "worked-context",
+        "softmax",
+        "project-qkv",
+        "causal-mask",
+        "masked-softmax",
+        "scaled-dot-product-attention",
+        "attention-module",
+    ),
+    "09_translator": ("own-translator",),
+}
+CHAPTER = "04_attention"
+LIMITS = Limits(  # small: what is meant to last for ever should not hold up the tests
+    cell_seconds=2,
+    notebook_seconds=15,
+    call_seconds=2,
+    cpu_seconds=20,
+    memory_bytes=512 * MIB,
+    file_bytes=8 * MIB,
+    temporary_bytes=16 * MIB,
+    output_bytes_cell=20_000,
+    output_bytes=200_000,
+    message_bytes=16 * MIB,
+)
+HEADER = re.compile(r"# ([a-z-]+): (.+)")
+
+
+# --- files ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An attack or a fault, as its file has it."""
+
+    path: Path
+    says: str  # the first line of its docstring
+    headers: dict[str, str]
+    code: str
+
+    @property
+    def label(self) -> str:
+        """Its group and its name."""
+        return f"{self.path.parent.name}/{self.path.stem}"
+
+    def get(self, key: str, default: str = "") -> str:
+        """A header's value."""
+        return self.headers.get(key, default)
+
+    def words(self, key: str) -> list[str]:
+        """A header's values, which are separated by |."""
+        return [word.strip() for word in self.get(key).split("|") if word.strip()]
+
+
+def read(path: Path) -> Entry:
+    """Read a file; the code is what follows the comments below its docstring."""
+    text = path.read_text("utf-8")
+    first = ast.parse(text).body[0]
+    lines = text.splitlines()[first.end_lineno :]
+    headers = {}
+    while lines and (found := HEADER.fullmatch(lines[0])):
+        headers[found[1]] = found[2]
+        del lines[0]
+    says = ast.literal_eval(first.value).splitlines()[0]
+    return Entry(path, says, headers, "\n".join(lines).strip() + "\n")
+
+
+def read_all(folder: Path) -> list[Entry]:
+    """Read every file of a folder of groups."""
+    return [read(path) for path in sorted(folder.glob("*/*.py"))]
+
+
+# --- notebooks ------------------------------------------------------------------------
+
+
+@functools.cache
+def paper(chapter: str = CHAPTER, hidden: str = "") -> Paper:
+    """The paper of a chapter with a few exercises; ``hidden`` is put into its tests."""
+    whole = Paper.of(chapter)
+    source = _cut(json.loads(whole.source), chapter)
+    for cell in source["cells"]:
+        marker = "### BEGIN HIDDEN TESTS"
+        cell["source"] = _text(cell).replace(marker, f"{marker}\n# {hidden}")
+    kept = EXERCISES[chapter]
+    return dataclasses.replace(
+        whole,
+        released=json.dumps(_cut(json.loads(whole.released), chapter)),
+        source=json.dumps(source),
+        points={k: v for k, v in whole.points.items() if exercise_of(k) in kept},
+    )
+
+
+def _cut(notebook: dict, chapter: str) -> dict:
+    """Keep the cells before the first exercise, and those of some exercises."""
+    kept, begun = [], False
+    for cell in notebook["cells"]:
+        name = grade_id(cell)
+        begun = begun or bool(name)
+        first = cell["cell_type"] == "code" and not begun
+        if first or (name and exercise_of(name) in EXERCISES[chapter]):
+            kept.append(cell)
+    return notebook | {"cells": kept}
+
+
+def _text(cell: dict) -> str:
+    text = cell["source"]
+    return "".join(text) if isinstance(text, list) else text
+
+
+def grade_id(cell: dict) -> str:
+    """The name that nbgrader knows a cell by."""
+    return cell["metadata"].get("nbgrader", {}).get("grade_id", "")
+
+
+def find(notebook: dict, name: str) -> int:
+    """Where the cell of that name is."""
+    return next(n for n, cell in enumerate(notebook["cells"]) if grade_id(cell) == name)
+
+
+def blank(chapter: str = CHAPTER) -> dict:
+    """A notebook as it is handed out."""
+    return json.loads(paper(chapter).released)
+
+
+@functools.cache
+def _answers(chapter: str) -> dict[str, str]:
+    source = json.loads(paper(chapter).source)["cells"]
+    answers = [cell for cell in source if grade_id(cell) in EXERCISES[chapter]]
+    return {grade_id(cell): without_markers(_text(cell)) for cell in answers}
+
+
+def solved(chapter: str = CHAPTER) -> dict:
+    """A notebook with every answer right."""
+    notebook = blank(chapter)
+    for cell in notebook["cells"]:
+        cell["source"] = _answers(chapter).get(grade_id(cell), _text(cell))
+    return notebook
+
+
+def code_cell(source: str) -> dict:
+    """A cell of the student's own."""
+    return {
+        "cell_type": "code",
+        "metadata": {},
+        "source": source,
+        "outputs": [],
+        "execution_count": None,
+    }
+
+
+def put(notebook: dict, exercise: str, where: str, code: str) -> dict:
+    """Put code in place of an answer, or into a cell before or after it."""
+    notebook = copy.deepcopy(notebook)
+    at = find(notebook, exercise)
+    if where == "answer":
+        notebook["cells"][at]["source"] = code
+    else:
+        notebook["cells"].insert(at + (where == "after"), code_cell(code))
+    return notebook
+
+
+# --- jobs -----------------------------------------------------------------------------
+
+
+def job(notebook: dict | bytes, chapter: str = CHAPTER, **more: object) -> Job:
+    """A submission of a notebook."""
+    data = notebook if isinstance(notebook, bytes) else json.dumps(notebook).encode()
+    given = {"paper": paper(chapter), "limits": LIMITS, "version": "tests"} | more
+    return Job(student="ada", chapter=chapter, notebook=data, **given)
+
+
+def scores(outcome: Outcome) -> dict[str, float]:
+    """The points by exercise."""
+    found: dict[str, float] = {}
+    for each in outcome.verdicts:
+        found[each.exercise] = found.get(each.exercise, 0) + each.score
+    return found
+
+
+def full(chapter: str = CHAPTER) -> dict[str, float]:
+    """The most points by exercise."""
+    found: dict[str, float] = {}
+    for name, points in paper(chapter).points.items():
+        found[exercise_of(name)] = found.get(exercise_of(name), 0) + points
+    return found
+
+
+def lasting(outcome: Outcome) -> dict:
+    """All of an outcome that must be the same whenever the same is graded."""
+    return {k: v for k, v in outcome.to_dict().items() if k not in ("seconds",)}
+
+
+@functools.cache
+def right_model() -> dict[str, bytes]:
+    """The files of a trained translator."""
+    folder = handed_in.PLACE / handed_in.right("translator")
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def model_of_the_course() -> Path:
+    """The folder of the translator that the course ships."""
+    return results.model_folder("phrasebook")
