@@ -1,0 +1,399 @@
+"""What a student gets back: one page a chapter that says what to look at, and why.
+
+The page is complete in itself: no scripts, no requests, readable on a phone and on
+paper. Whatever comes from the student, or from code of the student's, is shown as text.
+Of a hidden test the page says what it checks, never on what.
+"""
+
+import builtins
+import functools
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import jinja2
+from markupsafe import Markup
+
+from autograder.generator.source import BEGIN_SOLUTION, END_SOLUTION
+from autograder.grading import markdown
+from autograder.grading.job import GRADED, NOT_RUN, Outcome, Verdict
+from autograder.grading.paper import Paper, exercise_of
+
+LONGEST = 3000  # characters of anything that a student's code wrote
+HINT = re.compile(
+    r"<details>\s*<summary>(Hint \d+[^<]*)</summary>(.*?)</details>", re.DOTALL
+)
+TITLE = re.compile(r"^## Exercise (.+)$", re.MULTILINE)
+READ = re.compile(r"chapter (\d+): ([\w-]+\.html)(?:#([\w-]+))?")
+CONTROL = re.compile(
+    "\x1b\\[[0-9;]*[A-Za-z]"  # colours of a terminal
+    "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+NOTHING = Markup("")
+PASSED, FAILED, UNTOUCHED = "passed", "failed", "untouched"
+WAITING, PARTLY = "waiting", "partly"
+SYMBOLS = {PASSED: "✓", FAILED: "✗", UNTOUCHED: "○", WAITING: "…", PARTLY: "◐"}
+WORDS = {
+    PASSED: "solved",
+    FAILED: "not solved yet",
+    UNTOUCHED: "not written yet",
+    WAITING: "waits for a person",
+    PARTLY: "partly solved",
+}
+ADVICE = (  # words of a reason -> what a student can do about it
+    (
+        "no notebook",
+        "Hand the notebook in under the name it was handed out with.",
+    ),
+    (
+        "memory",
+        "Something made far more numbers than the exercise needs. Look for tensors "
+        "that grow in a loop, and for shapes that broadcast to a huge one.",
+    ),
+    (
+        "interrupt",
+        "A cell does not end, and does not let itself be stopped. Look at its loops, "
+        "and at what catches every exception.",
+    ),
+    (
+        "time",
+        "Something runs far longer than the exercise needs. Look for a loop that does "
+        "not end, and for a training that belongs in a terminal.",
+    ),
+    (
+        "kernel died",
+        "Restart the kernel and run all cells. If it dies for you, too, the cell at "
+        "which it dies is the one to mend.",
+    ),
+)
+GENERAL_ADVICE = (
+    "Open your notebook, restart the kernel, run all cells, save it, and hand it in "
+    "again if you still can. If all of that works for you, show this page to your "
+    "instructor: it may not be your fault."
+)
+
+
+@dataclass(frozen=True)
+class HandGrade:
+    """What a person gave for a cell: a written answer, or a check that they overrule.
+
+    Args:
+        grade_id: the cell's name.
+        score: the points, or None where the person has only written a comment.
+        comment: what the person wrote, in Markdown.
+    """
+
+    grade_id: str
+    score: float | None = None
+    comment: str = ""
+
+
+@dataclass
+class _Part:
+    """What the page says about one graded cell."""
+
+    title: str
+    points: float
+    score: float
+    state: str
+    headline: str = ""  # the named mistake, or what is wrong
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    why: list[str] = field(default_factory=list)
+    hidden: bool = False
+    where: str = ""
+    link: str = ""
+    answer: str | None = None
+    rubric: Markup = NOTHING
+    comment: Markup = NOTHING
+
+    symbol = property(lambda self: SYMBOLS[self.state])
+
+
+@dataclass
+class _Exercise:
+    """What the page says about one exercise."""
+
+    name: str
+    title: str
+    hints: list[tuple[str, Markup]]
+    parts: list[_Part]
+
+    points = property(lambda self: sum(part.points for part in self.parts))
+    score = property(lambda self: sum(part.score for part in self.parts))
+    symbol = property(lambda self: SYMBOLS[self.state])
+    words = property(lambda self: WORDS[self.state])
+
+    @property
+    def state(self) -> str:
+        """The state of its parts together."""
+        states = {part.state for part in self.parts}
+        if len(states) == 1:
+            return states.pop()
+        return next(s for s in (WAITING, PARTLY, FAILED) if s in states | {PARTLY})
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something to do."""
+        return self.state not in (PASSED, WAITING)
+
+    @property
+    def in_full(self) -> bool:
+        """Whether there is more to say than that it is solved."""
+        said = any(part.comment or part.answer is not None for part in self.parts)
+        return self.state != PASSED or said
+
+    @property
+    def headline(self) -> str:
+        """The first thing that is wrong."""
+        return next((part.headline for part in self.parts if part.headline), "")
+
+
+def page(
+    outcome: Outcome,
+    paper: Paper,
+    *,
+    hand: Iterable[HandGrade] = (),
+    site: str = "",
+    penalty: float = 0.0,
+    notes: Sequence[str] = (),
+) -> str:
+    """Return the page of a student and a chapter.
+
+    Args:
+        outcome: what became of the submission.
+        paper: the chapter's exercises.
+        hand: what people gave for its cells.
+        site: the address of the book, for links to its sections; without one they are
+            named in words.
+        penalty: points taken off because it was late.
+        notes: what else to say about the score, such as which attempt counts.
+    """
+    exercises = []
+    if outcome.status == GRADED:
+        exercises = _exercises(
+            outcome, paper, {each.grade_id: each for each in hand}, site
+        )
+    return _template("feedback.html").render(
+        outcome=outcome,
+        title=_title(paper),
+        number=_number(paper.chapter),
+        exercises=exercises,
+        begin=next((each for each in exercises if each.is_open), None),
+        advice=[] if exercises else _advice(outcome.reason),
+        notes=notes,
+        penalty=penalty,
+        **_sums(exercises),
+    )
+
+
+def _sums(exercises: Sequence[_Exercise]) -> dict:
+    states = [exercise.state for exercise in exercises]
+    parts = [part for exercise in exercises for part in exercise.parts]
+    return {
+        "score": sum(exercise.score for exercise in exercises),
+        "points": sum(exercise.points for exercise in exercises),
+        "solved": states.count(PASSED),
+        "waiting": sum(part.points for part in parts if part.state == WAITING),
+    }
+
+
+def _advice(reason: str) -> list[str]:
+    found = [advice for words, advice in ADVICE if words in reason][:1]
+    return [*found, GENERAL_ADVICE]
+
+
+# --- the paper ------------------------------------------------------------------------
+
+
+def _title(paper: Paper) -> str:
+    """Return the chapter's title, from the first heading of its notebook."""
+    heading = re.search(r"^# (.+)$", _cells(paper.released)[0]["source"], re.MULTILINE)
+    return heading.group(1).removesuffix(": exercises") if heading else paper.chapter
+
+
+def _number(chapter: str) -> str:
+    return chapter.partition("_")[0].lstrip("0")
+
+
+def _cells(notebook: str) -> list[dict]:
+    cells = json.loads(notebook)["cells"]
+    return [cell | {"source": "".join(cell["source"])} for cell in cells]
+
+
+@functools.lru_cache(maxsize=16)
+def _headings(released: str) -> dict[str, tuple[str, list[tuple[str, Markup]]]]:
+    """Return the title and the hints of every exercise, by its name."""
+    found: dict[str, tuple[str, list[tuple[str, Markup]]]] = {}
+    title, hints = "", []
+    for cell in _cells(released):
+        if cell["cell_type"] == "markdown":
+            if heading := re.search(
+                r"^## Exercise (.+)$", cell["source"], re.MULTILINE
+            ):
+                title, hints = heading.group(1), []
+            hints += [
+                (summary.strip(), markdown.render(text))
+                for summary, text in HINT.findall(cell["source"])
+            ]
+        if grading := cell["metadata"].get("nbgrader"):
+            found.setdefault(exercise_of(grading["grade_id"]), (title, hints))
+    return found
+
+
+@functools.lru_cache(maxsize=16)
+def _rubrics(source: str) -> dict[str, Markup]:
+    """Return the rubric of every written answer, by its grade_id."""
+    found = {}
+    for cell in _cells(source):
+        grading = cell["metadata"].get("nbgrader", {})
+        if grading.get("grade") and grading.get("solution"):
+            text = cell["source"].replace(BEGIN_SOLUTION, "").replace(END_SOLUTION, "")
+            _, heading, rubric = text.partition("**Rubric")
+            found[grading["grade_id"]] = markdown.render(heading + rubric)
+    return found
+
+
+# --- exercises ------------------------------------------------------------------------
+
+
+def _exercises(
+    outcome: Outcome, paper: Paper, hand: dict[str, HandGrade], site: str
+) -> list[_Exercise]:
+    verdicts = {verdict.grade_id: verdict for verdict in outcome.verdicts}
+    written = {answer["grade_id"]: answer for answer in outcome.by_hand}
+    found: dict[str, _Exercise] = {}
+    for grade_id in paper.points:
+        if grade_id in verdicts:
+            part = _checked(verdicts[grade_id], site)
+        elif grade_id in written:
+            part = _written(written[grade_id], paper, hand.get(grade_id))
+        else:
+            continue
+        _overrule(part, hand.get(grade_id))
+        name = exercise_of(grade_id)
+        if name not in found:
+            title, hints = _headings(paper.released).get(name, (name, []))
+            found[name] = _Exercise(name, title, hints, [])
+        found[name].parts.append(part)
+    return list(found.values())
+
+
+def _overrule(part: _Part, given: HandGrade | None) -> None:
+    """Enter what a person gave, whatever a check said."""
+    if given is None:
+        return
+    part.comment = markdown.render(plain(given.comment))
+    if given.score is not None:
+        part.score = given.score
+        part.state = PASSED if given.score >= part.points else PARTLY
+        if given.score <= 0:
+            part.state = FAILED
+
+
+def _written(answer: dict, paper: Paper, given: HandGrade | None) -> _Part:
+    """Describe a written answer; the rubric is shown once there are points."""
+    part = _Part("Your answer", float(answer["points"]), 0.0, WAITING)
+    part.answer = plain(answer["answer"], most=20_000)
+    if given is not None and given.score is not None:
+        part.rubric = _rubrics(paper.source).get(answer["grade_id"], Markup(""))
+    return part
+
+
+def _checked(verdict: Verdict, site: str) -> _Part:
+    """Describe a check."""
+    state = PASSED if not verdict.part else FAILED
+    title = verdict.title.partition(": ")[2] or verdict.title
+    part = _Part(title, verdict.points, verdict.score, state)
+    if state == PASSED or verdict.failure is None:
+        return part
+    failure = {key: plain(value or "") for key, value in verdict.failure.items()}
+    if verdict.part == NOT_RUN or failure["what"].endswith("not written yet"):
+        part.state = UNTOUCHED
+    part.hidden = verdict.part == "hidden"
+    part.where, part.link = _reading(failure.get("read", ""), site)
+    if part.hidden:
+        part.headline = failure.get("mistake", "") or _stopped(failure["what"])
+    else:
+        part.headline = failure.get("mistake", "") or failure["what"]
+        if failure["what"] != part.headline:
+            part.facts.append(("what", failure["what"]))
+        part.facts += [
+            (label, failure[key])
+            for key, label in (
+                ("on", "input"),
+                ("got", "got"),
+                ("expected", "expected"),
+            )
+            if failure.get(key)
+        ]
+    why = [failure.get("first", ""), *failure.get("why", "").split("\n")]
+    part.why = [paragraph for paragraph in why if paragraph]
+    return part
+
+
+def _stopped(what: str) -> str:
+    """Say how an answer fails a hidden test: a class name may be made to say more."""
+    kind = what.removeprefix("stopped with ")
+    if kind != what and hasattr(builtins, kind):
+        return what
+    return "fails on inputs that the visible check does not try"
+
+
+def _reading(read: str, site: str) -> tuple[str, str]:
+    """Return where the book explains it, in words and as an address."""
+    found = READ.fullmatch(read)
+    if not found:
+        return "", ""
+    number, name, section = found.groups()
+    words = f"chapter {number}" + (
+        f", “{section.replace('-', ' ')}”" if section else ""
+    )
+    if not re.match(r"https?://|file://|[\w./-]+$", site):
+        return words, ""
+    return words, f"{site.rstrip('/')}/{name}" + (f"#{section}" if section else "")
+
+
+# --- text -----------------------------------------------------------------------------
+
+
+def plain(text: object, most: int = LONGEST) -> str:
+    """Return a text without what a browser should not meet, and not endlessly long."""
+    text = CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text))
+    return text if len(text) <= most else f"{text[:most]} … ({len(text)} characters)"
+
+
+def number(value: float) -> str:
+    """Write points without a needless fraction.
+
+    >>> number(2.0), number(1.5)
+    ('2', '1.5')
+    """
+    return f"{round(value, 2):g}"
+
+
+def count(value: float, word: str) -> str:
+    """Write a number of things.
+
+    >>> count(1, "point"), count(0.5, "point")
+    ('1 point', '0.5 points')
+    """
+    return f"{number(value)} {word}" + ("" if value == 1 else "s")
+
+
+@functools.cache
+def _template(name: str) -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("autograder.grading"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "inline": lambda text: markdown.inline(plain(text)),
+        "number": number,
+    }
+    environment.globals |= {"count": count}
+    return environment.get_template(name)
