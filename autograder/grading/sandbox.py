@@ -1,0 +1,567 @@
+"""Run each submission's code behind walls: bubblewrap, namespaces, limits, a filter.
+
+>>> if text := problem():
+...     sys.exit(text)
+>>> sandbox = Sandbox(Limits())
+>>> cage = sandbox.open({"transformer/attention.py": source})
+>>> Kernel(cage.socket, ...)
+>>> cage.end()  # "" or why it had ended by itself
+>>> sandbox.close()
+
+A sandbox holds one process with PyTorch imported, the zygote; each cage is a fork of
+it. Nothing of a cage is left when ``end`` returns. Linux only.
+"""
+
+import base64
+import contextlib
+import functools
+import itertools
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+import autograder
+from autograder.boundary import walls
+from autograder.boundary.zygote import (
+    FILE_HEADER,
+    MESSAGE_BYTES,
+    READY,
+    WITHOUT_NAMESPACES,
+)
+from autograder.grading.limits import Limits
+
+PROGRAM = "bwrap"
+ZYGOTE = "autograder.boundary.zygote"
+COURSE = "/course"  # where the public part of the package is, inside
+START_SECONDS = 180  # PyTorch's first import on a slow disk
+OPEN_SECONDS = 30
+END_SECONDS = 10
+WATCH_SECONDS = 0.05
+
+SYSTEM = ("lib", "lib32", "lib64", "libx32")  # of /usr, and as links of /
+SYSTEM_FILES = (
+    "/usr/share/fonts",
+    "/usr/share/zoneinfo",
+    "/etc/ld.so.cache",
+    "/etc/alternatives",
+    "/etc/fonts",
+    "/etc/localtime",
+    "/sys/devices/system/cpu",  # how many processors there are
+)
+DEVICES = ("null", "zero", "full", "random", "urandom")
+PUBLIC_FOLDERS = ("autograder/boundary", "autograder/checks", "workbench", "results")
+PUBLIC_MODULES = ("__init__", "expect", "interface", "files", "forbidden")
+# packages of this course that may be installed beside the others, answers among them
+HIDDEN_PACKAGES = ("autograder", "workbench", "transformer", "mistakes")
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/tmp",
+    "USER": "student",
+    "LOGNAME": "student",
+    "LANG": "C.UTF-8",
+    "TMPDIR": "/tmp",
+    "MPLBACKEND": "agg",
+    "MPLCONFIGDIR": "/tmp",
+    "IPYTHONDIR": "/tmp",
+    "NBGRADER_EXECUTION": "autograde",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "MALLOC_ARENA_MAX": "2",  # each arena takes 64 MiB of the address space
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+class SandboxError(Exception):
+    """The sandbox cannot be started; the message says what to do."""
+
+
+class _NoNamespacesError(SandboxError):
+    """The zygote may not make namespaces of its own."""
+
+
+@functools.cache
+def problem() -> str:
+    """Say why submissions cannot be run safely here and what to do; "" if they can."""
+    if sys.platform != "linux":
+        return (
+            "The sandbox needs Linux. On Windows use WSL 2, on a Mac a virtual machine."
+        )
+    if shutil.which(PROGRAM) is None:
+        return (
+            "The sandbox needs bubblewrap, which is not installed. To install it: "
+            "sudo apt-get install bubblewrap (or your system's own command)."
+        )
+    try:
+        walls.forbidden_calls()
+    except (ImportError, OSError, RuntimeError) as error:
+        return (
+            f"The sandbox needs libseccomp ({error}). To install it: "
+            "sudo apt-get install libseccomp2, and pip install -r requirements.txt."
+        )
+    trial = [PROGRAM, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/"]
+    tried = subprocess.run([*trial, "true"], capture_output=True, text=True)
+    return "" if tried.returncode == 0 else _forbidden(tried.stderr.strip())
+
+
+def _forbidden(message: str) -> str:
+    for setting, bad, good in (
+        ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+        ("kernel.unprivileged_userns_clone", "0", "1"),
+        ("user.max_user_namespaces", "0", "15000"),
+    ):
+        file = Path("/proc/sys", *setting.split("."))
+        with contextlib.suppress(OSError):
+            if file.read_text().strip() == bad:
+                return (
+                    f"bubblewrap may not make namespaces here ({message}). "
+                    f"To allow it: sudo sysctl -w {setting}={good}"
+                )
+    return (
+        f"bubblewrap does not work here ({message}). In a container, start that with "
+        "namespaces allowed (docker run --security-opt seccomp=unconfined "
+        "--security-opt apparmor=unconfined --security-opt systempaths=unconfined)."
+    )
+
+
+class Sandbox:
+    """Opens cages, each for one submission.
+
+    Use it from the thread that lives longest: bubblewrap ends together with the thread
+    that started it.
+    """
+
+    def __init__(self, limits: Limits, unsafe: bool = False) -> None:
+        self.limits, self.unsafe = limits, unsafe
+        self.nested = not unsafe  # whether the zygote's children get namespaces
+        self.notice = ""  # what a user should know about how this sandbox works
+        self._zygote: _Zygote | None = None
+        self._watcher: _Watcher | None = None
+
+    def __enter__(self) -> "Sandbox":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the zygote, unless it runs; it takes seconds to import PyTorch.
+
+        Raises:
+            SandboxError: it cannot be started.
+        """
+        if self._zygote and not self._zygote.alive():
+            self._zygote.close()
+            self._zygote = None
+        if self._zygote is None:
+            self._zygote = _Zygote(self.limits, self.unsafe, self.nested)
+        if self._watcher is None:
+            self._watcher = _Watcher(self.limits)
+
+    def open(self, files: Mapping[str, bytes] | None = None) -> "Cage":
+        """Fork a child behind walls; its current folder holds the files.
+
+        Args:
+            files: content by relative path.
+
+        Raises:
+            SandboxError: no child can be made.
+        """
+        files = dict(files or {})
+        for name in files:
+            path = PurePosixPath(name)
+            if path.is_absolute() or ".." in path.parts or not path.parts:
+                raise ValueError(f"{name}: no path inside the folder")
+        try:
+            return self._open(files)
+        except _NoNamespacesError as error:
+            self.close()
+            self.nested = False
+            self.notice = (
+                f"Each submission gets a sandbox of its own, which is slower ({error})."
+            )
+        return self._open(files)
+
+    def _open(self, files: dict[str, bytes]) -> "Cage":
+        self.start()
+        zygote = self._zygote
+        cage = Cage(zygote, files)
+        self._watcher.watch(cage)
+        if zygote.alone:
+            self._zygote = None  # it is the cage's own
+        return cage
+
+    def close(self) -> None:
+        """End the zygote and every cage."""
+        if self._zygote:
+            self._zygote.close()
+        if self._watcher:
+            self._watcher.close()
+        self._zygote = self._watcher = None
+
+
+class Cage:
+    """A process that runs one submission's code.
+
+    Attributes:
+        socket: leads to ``autograder.boundary.student.serve``; it reads as closed when
+            the process has ended.
+        process: its number on this side.
+    """
+
+    def __init__(self, zygote: "_Zygote", files: dict[str, bytes]) -> None:
+        self._zygote, self._reason, self._ended = zygote, "", False
+        self._folder = tempfile.mkdtemp() if zygote.unsafe else ""
+        self.socket, theirs = socket.socketpair()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        self.socket.settimeout(OPEN_SECONDS)
+        self._pidfd: int | None = None
+        try:
+            with theirs:
+                self._number = zygote.fork(theirs)
+            self.process = self._prepare(files)
+            self._pidfd = os.pidfd_open(self.process)
+        except BaseException:
+            self._abandon()
+            raise
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
+        self.socket.settimeout(None)
+
+    def _prepare(self, files: dict[str, bytes]) -> int:
+        """Send the files, wait until the walls stand; return the process's number."""
+        message, sender = b"", []
+        try:
+            if self._folder:
+                self._send_file("", self._folder.encode())
+            for name, content in files.items():
+                self._send_file(name, content)
+            self.socket.sendall(FILE_HEADER.pack(0, 0))
+        except OSError:
+            pass  # it has ended: what follows says why
+        with contextlib.suppress(OSError):
+            space = socket.CMSG_SPACE(struct.calcsize("3i"))
+            message, sender, _, _ = self.socket.recvmsg(MESSAGE_BYTES, space)
+        if message != READY:
+            failed = self._zygote.failure(self._number)
+            if failed.startswith(WITHOUT_NAMESPACES):
+                raise _NoNamespacesError(failed.removeprefix(WITHOUT_NAMESPACES))
+            raise SandboxError(
+                failed or message.decode(errors="replace") or "no answer"
+            )
+        # the kernel vouches for it, and has translated it from the other namespace
+        return struct.unpack("3i", sender[0][2])[0]
+
+    def _send_file(self, name: str, content: bytes) -> None:
+        header = FILE_HEADER.pack(len(name.encode()), len(content))
+        self.socket.sendall(header + name.encode() + content)
+
+    def interrupt(self) -> None:
+        """Raise KeyboardInterrupt in it, as the stop button of a notebook does."""
+        self._signal(signal.SIGINT)
+
+    def stop(self, reason: str) -> None:
+        """End it at once; ``end`` will return the reason."""
+        if self.alive():
+            self._reason = self._reason or reason
+            self._signal(signal.SIGKILL)
+
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        if self._pidfd is None:
+            return False
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        return not poll.poll(0)
+
+    def end(self) -> str:
+        """End it and wait until nothing of it is left; say why it had ended before.
+
+        Returns:
+            "" if it was still running; else "memory", "threads", "cpu time",
+            "killed (SIGKILL)", "crashed (SIGSEGV)", "exited (1)" …
+        """
+        if not self._ended:
+            self._ended = True
+            ran = self.alive()
+            self._signal(signal.SIGKILL)
+            code, cpu = self._zygote.wait_for(self._number)
+            if not ran and not self._reason:
+                self._reason = _reason(code, cpu, self._zygote.limits)
+            self._abandon()
+        return self._reason
+
+    def _signal(self, number: int) -> None:
+        if self._pidfd is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, number)
+
+    def _abandon(self) -> None:
+        self._ended = True
+        self.socket.close()
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+            self._pidfd = None
+        if self._zygote.alone:
+            self._zygote.close()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _reason(code: int, cpu: float, limits: Limits) -> str:
+    if code >= 0:
+        return f"exited ({code})"
+    if -code == signal.SIGKILL and cpu > limits.cpu_seconds - 1:
+        return "cpu time"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"{-code}"
+    verb = "killed" if -code == signal.SIGKILL else "crashed"
+    return f"{verb} ({name})"
+
+
+class _Zygote:
+    """The process with PyTorch imported, and the socket to it."""
+
+    def __init__(self, limits: Limits, unsafe: bool, nested: bool) -> None:
+        self.limits, self.unsafe = limits, unsafe
+        self.alone = not nested and not unsafe  # it can serve one submission only
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+        self._messages: dict[int, dict] = {}
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115, closed by close()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                _command(theirs.fileno(), limits, unsafe),
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                pass_fds=[theirs.fileno()],
+                env=_environment() if unsafe else {"PATH": os.environ.get("PATH", "")},
+                start_new_session=True,
+            )
+        try:
+            self._send(json.dumps(self._settings()).encode())
+            self._control.settimeout(START_SECONDS)
+            if not self._receive():
+                raise SandboxError("The sandbox's process ended at once.")
+        except (OSError, SandboxError) as error:
+            self.close()
+            raise SandboxError(f"The sandbox does not start: {error}") from None
+
+    def _settings(self) -> dict:
+        limits = self.limits
+        calls = b"" if self.unsafe else walls.forbidden_calls()
+        kept = [
+            str(path)
+            for path in _python_folders()
+            if path.is_dir() and path.is_relative_to("/tmp")
+        ]
+        return {
+            "namespaces": not self.unsafe and not self.alone,
+            "alone": self.alone,
+            "calls": base64.b64encode(calls).decode(),
+            "limits": (
+                limits.memory_bytes,
+                limits.cpu_seconds,
+                limits.open_files,
+                limits.file_bytes,
+            ),
+            "files": (limits.temporary_bytes, limits.temporary_files, kept),
+        }
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def fork(self, connection: socket.socket) -> int:
+        """Have a child forked that serves the connection; return its number."""
+        number = next(self._numbers)
+        message = json.dumps({"fork": number}).encode()
+        try:
+            socket.send_fds(self._control, [message], [connection.fileno()])
+        except OSError as error:
+            raise SandboxError(f"The sandbox's process has ended: {error}") from None
+        return number
+
+    def failure(self, number: int) -> str:
+        """Say why a child could not be forked."""
+        return self._message(number).get("failed", "")
+
+    def wait_for(self, number: int) -> tuple[int, float]:
+        """Wait until a child has ended; return its exit code and processor time."""
+        message = self._message(number)
+        return message.get("code", -signal.SIGKILL), message.get("cpu", 0.0)
+
+    def _message(self, number: int) -> dict:
+        """Return what the zygote says of a child; if it says nothing, end it all."""
+        with self._lock:
+            deadline = time.monotonic() + END_SECONDS
+            while number not in self._messages:
+                self._control.settimeout(max(deadline - time.monotonic(), 0.01))
+                try:
+                    message = self._receive()
+                except OSError:
+                    message = {}
+                if not message:
+                    self.close()
+                    return {}
+                self._messages[message["number"]] = message
+            return self._messages.pop(number)
+
+    def _send(self, message: bytes) -> None:
+        self._control.send(message)
+
+    def _receive(self) -> dict:
+        message = self._control.recv(MESSAGE_BYTES)
+        return json.loads(message) if message else {}
+
+    def close(self) -> None:
+        """End it with all its children."""
+        self._control.close()  # it ends when it sees that
+        try:
+            self._process.wait(END_SECONDS if self.unsafe else 1)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+
+class _Watcher:
+    """Ends cages with too many threads or too much memory, which root may exceed."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._cages: dict[Cage, int] = {}
+        self._closed = threading.Event()
+        threading.Thread(target=self._run, name="watcher", daemon=True).start()
+
+    def watch(self, cage: Cage) -> None:
+        _, memory = _threads_and_memory(cage.process)
+        self._cages[cage] = memory + self._limits.memory_bytes
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def _run(self) -> None:
+        while not self._closed.wait(WATCH_SECONDS):
+            for cage, most in list(self._cages.items()):
+                if not cage.alive():
+                    self._cages.pop(cage)
+                    continue
+                threads, memory = _threads_and_memory(cage.process)
+                if threads > self._limits.threads:
+                    cage.stop("threads")
+                elif memory > most:
+                    cage.stop("memory")
+
+
+def _threads_and_memory(process: int) -> tuple[int, int]:
+    """Return how many threads a process has, and how much memory is its own."""
+    try:
+        text = Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return 0, 0
+    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    kilobytes = sum(
+        int(fields.get(name, "0 kB").split()[0])
+        for name in ("RssAnon", "RssShmem", "VmSwap")
+    )
+    return int(fields.get("Threads", "0")), kilobytes * 1024
+
+
+def _command(descriptor: int, limits: Limits, unsafe: bool) -> list[str]:
+    """Return the command line that starts the zygote, inside bubblewrap or not."""
+    # without `site`: no .pth file, no sitecustomize, no user's own packages
+    python = [
+        os.path.realpath(sys.executable),
+        "-S",
+        "-P",
+        "-s",
+        "-m",
+        ZYGOTE,
+        str(descriptor),
+    ]
+    python += map(str, _package_folders())
+    if unsafe:
+        return python
+    program = shutil.which(PROGRAM)
+    if program is None:
+        raise SandboxError(problem())
+    return [program, *_walls(limits), "--", *python]
+
+
+def _walls(limits: Limits) -> Iterator[str]:
+    """Give bubblewrap's options: what is seen inside, all of it read-only."""
+    yield from ("--unshare-all", "--die-with-parent", "--new-session", "--as-pid-1")
+    yield from ("--hostname", "sandbox", "--clearenv", "--cap-drop", "ALL")
+    # not root inside: without privileges, root may not enter namespaces of its own
+    yield from ("--uid", "1000", "--gid", "1000")
+    for name, value in _environment(COURSE).items():
+        yield from ("--setenv", name, value)
+    for name in SYSTEM:
+        yield from ("--ro-bind-try", f"/usr/{name}", f"/usr/{name}")
+        if Path("/", name).is_symlink():
+            yield from ("--symlink", f"usr/{name}", f"/{name}")
+        else:
+            yield from ("--ro-bind-try", f"/{name}", f"/{name}")
+    yield from ("--size", str(limits.temporary_bytes), "--tmpfs", "/tmp")
+    for path in (*SYSTEM_FILES, *_python_folders()):
+        yield from ("--ro-bind-try", str(path), str(path))
+    for path in _hidden():
+        yield from ("--tmpfs", str(path), "--remount-ro", str(path))
+    for path, place in _public():
+        yield from ("--ro-bind", str(path), f"{COURSE}/{place}")
+    yield from ("--proc", "/proc", "--tmpfs", "/dev")
+    for name in DEVICES:
+        yield from ("--dev-bind", f"/dev/{name}", f"/dev/{name}")
+    yield from ("--remount-ro", "/dev")
+    yield from ("--remount-ro", "/", "--chdir", "/tmp")
+
+
+def _environment(course: str = "") -> dict[str, str]:
+    course = course or str(Path(autograder.__file__).parents[1])
+    return {**ENVIRONMENT, "PYTHONPATH": course}
+
+
+def _python_folders() -> list[Path]:
+    """Return what this Python and its packages are made of, and nothing beside them."""
+    prefixes = {sys.prefix, sys.base_prefix}
+    folders = {Path(prefix, part) for prefix in prefixes for part in ("lib", "lib64")}
+    folders |= {Path(os.path.realpath(sys.executable)), *_package_folders()}
+    there = {
+        folder for folder in folders if folder.exists() and not folder.is_symlink()
+    }
+    return sorted(folder for folder in there if not there & set(folder.parents))
+
+
+def _package_folders() -> list[Path]:
+    """Return the folders from which PyTorch and the other packages are imported."""
+    names = ("site-packages", "dist-packages")
+    return [Path(folder) for folder in sys.path if Path(folder).name in names]
+
+
+def _public() -> Iterator[tuple[Path, str]]:
+    """Give the files and folders of the course that a student may see, and where."""
+    root = Path(autograder.__file__).parents[1]
+    names = [f"autograder/{name}.py" for name in PUBLIC_MODULES]
+    for name in (*PUBLIC_FOLDERS, *names):
+        if (root / name).exists():
+            yield root / name, name
+
+
+def _hidden() -> Iterator[Path]:
+    """Give the course's own packages among the installed ones: they hold answers."""
+    for folder in _package_folders():
+        for name in HIDDEN_PACKAGES:
+            if (folder / name).is_dir():
+                yield folder / name
