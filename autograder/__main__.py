@@ -8,6 +8,7 @@ from pathlib import Path
 from autograder import generator
 from autograder.generator import ROOT, Missing, SourceError
 from autograder.grading import command as grading
+from autograder.grading import exports
 from autograder.grading.settings import put_environment_on_path
 
 
@@ -80,6 +81,7 @@ def parser() -> argparse.ArgumentParser:
         "chapter", nargs="*", metavar="CHAPTER", help="chapters (default: all)"
     )
     grading.add_arguments(add(grading.run, "grade"))
+    exports.add_arguments(add(exports.run, "export"))
     return top
 
 
