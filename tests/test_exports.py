@@ -353,6 +353,7 @@ BAD = {
     "empty": (GRADES_CSV, "", "is no grades.csv"),
     "only a header": (GRADES_CSV, HEAD, "holds no grades of any"),
     "words": (GRADES_CSV, GRADES.replace("23.0", "many"), "the score is no number"),
+    "infinite": (GRADES_CSV, GRADES.replace("23.0", "inf"), "the score is no number"),
     "no text": (GRADES_CSV, "\udcff", "is not UTF-8"),
     "no roster": (ROSTER_CSV, "Name,Score\nAda,1\n", "no gradebook that Canvas"),
     "twice": (ROSTER_CSV, CANVAS.replace("Quiz", "04_attention"), "several"),

@@ -9,6 +9,7 @@ what one would expect, a comment says so.
 import argparse
 import csv
 import io
+import math
 import re
 import sys
 from collections import Counter
@@ -115,14 +116,21 @@ def _grade(path: Path, entry: dict[str, str]) -> Grade:
     graded = entry["status"] == "graded"
     try:
         return Grade(
-            score=float(entry["score"]) if graded else None,
-            maximum=_number(float(entry["max_score"])),
-            penalty=float(entry.get("late_submission_penalty") or 0),
+            score=_finite(entry["score"]) if graded else None,
+            maximum=_number(_finite(entry["max_score"])),
+            penalty=_finite(entry.get("late_submission_penalty") or "0"),
             reason=entry["reason"],
         )
     except ValueError:
         where = f"{entry['student_id']}, {entry['assignment']}"
         raise ExportError(f"{path}: {where}: the score is no number") from None
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
 
 
 def _number(value: float) -> str:
