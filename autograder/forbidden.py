@@ -27,6 +27,8 @@ MULTI_HEAD = "torch.nn.MultiheadAttention"
 ENCODER_LAYER = "torch.nn.TransformerEncoderLayer"
 DECODER_LAYER = "torch.nn.TransformerDecoderLayer"
 TRANSFORMER = "torch.nn.Transformer"
+SOFTMAX = "torch.softmax"
+LAYER_NORM = "torch.nn.functional.layer_norm"
 RMS_NORM = "torch.nn.functional.rms_norm"
 GELU = "torch.nn.functional.gelu"
 
@@ -40,6 +42,12 @@ _COMPILED = {
     ),
     MULTI_HEAD: ("_native_multi_head_attention",),
     ENCODER_LAYER: ("_transformer_encoder_layer_fwd",),
+    SOFTMAX: (
+        *("softmax.int", "_softmax", "_softmax.out"),
+        *("log_softmax.int", "_log_softmax", "_log_softmax.out"),
+        *("_safe_softmax", "_masked_softmax", "_sparse_softmax"),
+    ),
+    LAYER_NORM: ("layer_norm", "native_layer_norm", "native_layer_norm.out"),
     RMS_NORM: ("rms_norm", "_fused_rms_norm"),
     GELU: ("gelu", "gelu.out", "gelu_"),
 }

@@ -134,7 +134,7 @@ def _expect_softmax(
     expect.equal(got, weights_of(scores), on=on, mistakes=mistakes, tolerance=tolerance)
 
 
-@chapter.check(section="attention-softmax")
+@chapter.check(section="attention-softmax", forbidden=(forbidden.SOFTMAX,))
 def softmax(student: StudentFunction, seed: int = 0) -> None:
     """Values by hand and PyTorch's, large scores, rows of -inf, the gradient."""
     generator = seeded(seed)

@@ -314,7 +314,7 @@ def _torch_layer_norm(x, gamma, beta, epsilon) -> torch.Tensor:
     return F.layer_norm(x, x.shape[-1:], gamma, beta, epsilon)
 
 
-@chapter.check(section="encoder-layer-norm")
+@chapter.check(section="encoder-layer-norm", forbidden=(forbidden.LAYER_NORM,))
 def layer_norm(student: StudentModule, seed: int = 0) -> None:
     """Parameters, PyTorch's values at every scale, constant tokens, gradients."""
     state = {

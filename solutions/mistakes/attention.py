@@ -43,7 +43,8 @@ def softmax(scores):
 
 @wrong("softmax", "softmax over the wrong axis")
 def softmax(scores):
-    return torch.softmax(scores, dim=1)
+    powers = torch.exp(scores - scores.amax(1, keepdim=True))
+    return powers / powers.sum(1, keepdim=True)
 
 
 @wrong("softmax", "one softmax over the whole tensor")
@@ -113,14 +114,17 @@ def softmax(scores):
     return powers / powers.sum(-1, keepdim=True)
 
 
-@wrong("softmax", "NaN for a row of only −∞")
+@wrong(
+    "softmax",
+    "uses torch.softmax, which this exercise asks you to write yourself",
+)
 def softmax(scores):
     return torch.softmax(scores, -1)
 
 
 @wrong("softmax", "equal weights for a row of only −∞")
 def softmax(scores):
-    return torch.softmax(scores.clamp(min=-1e9), -1)
+    return weights_of(scores.clamp(min=-1e9))
 
 
 @wrong("softmax", "changes its argument in place")
@@ -146,9 +150,11 @@ def softmax(scores):
     return weights_of(scores.float())
 
 
-@right("softmax")
+@wrong(
+    "softmax",
+    "uses torch.softmax, which this exercise asks you to write yourself",
+)
 def softmax(scores):
-    """torch.softmax, rows of -inf replaced"""
     empty = (scores == -INF).all(-1, keepdim=True)
     return torch.where(empty, 0.0, torch.softmax(torch.where(empty, 0.0, scores), -1))
 
@@ -160,9 +166,11 @@ def softmax(scores):
     return logarithm.exp().nan_to_num(0.0)
 
 
-@right("softmax")
+@wrong(
+    "softmax",
+    "uses torch.softmax, which this exercise asks you to write yourself",
+)
 def softmax(scores):
-    """F.softmax and nan_to_num"""
     return F.softmax(scores, dim=-1).nan_to_num()
 
 

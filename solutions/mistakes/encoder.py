@@ -93,26 +93,25 @@ class LayerNorm(LayerNormBase):
 @wrong("layer-norm", "gamma added")
 class LayerNorm(LayerNormBase):
     def forward(self, x):
-        return F.layer_norm(x, x.shape[-1:], eps=self.epsilon) + self.gamma + self.beta
+        return rescaled(x, inside=self.epsilon) + self.gamma + self.beta
 
 
 @wrong("layer-norm", "beta added before gamma multiplies")
 class LayerNorm(LayerNormBase):
     def forward(self, x):
-        normalised = F.layer_norm(x, x.shape[-1:], eps=self.epsilon)
-        return self.gamma * (normalised + self.beta)
+        return self.gamma * (rescaled(x, inside=self.epsilon) + self.beta)
 
 
 @wrong("layer-norm", "gamma and beta left out")
 class LayerNorm(LayerNormBase):
     def forward(self, x):
-        return F.layer_norm(x, x.shape[-1:], eps=self.epsilon)
+        return rescaled(x, inside=self.epsilon)
 
 
 @wrong("layer-norm", "beta left out")
 class LayerNorm(LayerNormBase):
     def forward(self, x):
-        return self.gamma * F.layer_norm(x, x.shape[-1:], eps=self.epsilon)
+        return self.gamma * rescaled(x, inside=self.epsilon)
 
 
 @wrong("layer-norm", "divided by the variance")
@@ -156,7 +155,7 @@ class LayerNorm(LayerNormBase):
 @wrong("layer-norm", "epsilon is always 0.00001")
 class LayerNorm(LayerNormBase):
     def forward(self, x):
-        return F.layer_norm(x, x.shape[-1:], self.gamma, self.beta, 1e-5)
+        return self.gamma * rescaled(x, inside=1e-5) + self.beta
 
 
 @wrong("layer-norm", "NaN gradient on a constant token")
@@ -182,7 +181,7 @@ class LayerNorm(LayerNormBase):
         self.gamma = nn.Parameter(torch.randn(d_model))
 
     def forward(self, x):
-        return F.layer_norm(x, x.shape[-1:], self.gamma, self.beta, self.epsilon)
+        return self.gamma * rescaled(x, inside=self.epsilon) + self.beta
 
 
 @wrong("layer-norm", "parameters are missing")
@@ -192,7 +191,7 @@ class LayerNorm(nn.Module):
         self.gamma, self.beta = torch.ones(d_model), torch.zeros(d_model)
 
     def forward(self, x):
-        return F.layer_norm(x, x.shape[-1:], self.gamma, self.beta)
+        return self.gamma * rescaled(x) + self.beta
 
 
 @wrong("layer-norm", "the parameters have other names")
@@ -221,10 +220,12 @@ class LayerNorm(nn.Module):
         self.beta = nn.Parameter(torch.zeros(1))
 
 
-@right("layer-norm")
+@wrong(
+    "layer-norm",
+    "uses torch.nn.functional.layer_norm, which this exercise asks you to write "
+    "yourself",
+)
 class LayerNorm(LayerNormBase):
-    """F.layer_norm"""
-
     def forward(self, x):
         return F.layer_norm(x, x.shape[-1:], self.gamma, self.beta, self.epsilon)
 
