@@ -450,7 +450,8 @@ def test_a_dry_run_says_what_would_be_done(write, tmp_path) -> None:
     speed = dry_run.speeds(audit)
     assert speed == {CHAPTER: 3}
     lines = dry_run.text(plan, of_class, {CHAPTER: 30}, speed, 2).splitlines()
-    row = "amelia.brandt  04_attention  attempt-1  2026-12-02 21:00  2026-12-01 18:00"
+    assert lines[0].split()[:3] == ["04_attention", "attempt", "handed"]
+    row = "amelia.brandt  attempt-1  2026-12-02 21:00  2026-12-01 18:00"
     assert lines[1] == f"{row}  1 day 3 hours, -6  grade"
     assert "late" not in lines[2]
     assert lines[2].endswith(

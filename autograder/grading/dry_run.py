@@ -55,7 +55,7 @@ def text(
     speed: dict[str, float],
     workers: int,
 ) -> str:
-    """Write a plan as a table, with counts and the time it would take.
+    """Write a plan as a table a chapter, with counts and the time it would take.
 
     Args:
         plan: what would be done, in the order to be shown.
@@ -64,17 +64,24 @@ def text(
         speed: seconds a submission (``speeds``).
         workers: how many are graded at a time.
     """
-    rows = [("student", "chapter", "attempt", "handed in", "due", "late", "")]
-    rows += [_row(each, of_class, points) for each in plan]
+    chapters = dict.fromkeys(each.chapter for each in plan)
+    tables = [_table(chapter, plan, of_class, points) for chapter in chapters]
     lines = [
-        *_aligned(rows),
-        "",
+        *(line for table in tables for line in (*table, "")),
         f"late rule: {of_class.late}; attempt that counts: {of_class.attempts}",
         _counts(plan),
         _time(plan, speed, workers),
         "dry run: nothing was graded or written",
     ]
-    return "\n".join(line for line in lines if line is not None)
+    return "\n".join(lines)
+
+
+def _table(
+    chapter: str, plan: Sequence[Planned], of_class: Class, points: dict[str, float]
+) -> list[str]:
+    rows = [(chapter, "attempt", "handed in", "due", "late", "")]
+    rows += [_row(each, of_class, points) for each in plan if each.chapter == chapter]
+    return _aligned(rows)
 
 
 def _row(planned: Planned, of_class: Class, points: dict[str, float]) -> tuple:
@@ -89,7 +96,7 @@ def _row(planned: Planned, of_class: Class, points: dict[str, float]) -> tuple:
     notes = "; ".join(attempt.notes) if attempt else ""
     what += f" ({notes})" if notes else ""
     until = _clock(due, of_class.time_zone)
-    return planned.student, planned.chapter, name, handed_in, until, late, what
+    return planned.student, name, handed_in, until, late, what
 
 
 def _late(
