@@ -220,7 +220,8 @@ def test_every_known_name_is_tried_above() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr in vars(forbidden)
     }
-    names = {value for name, value in vars(forbidden).items() if name.isupper()}
+    names = {value for key, value in vars(forbidden).items() if key[0].isupper()}
+    names = {value for value in names if isinstance(value, str)}
     assert names == tried & names
 
 
@@ -266,15 +267,15 @@ def test_a_forbidden_backward_pass_is_refused() -> None:
 
     student = LocalFunction(Mine.apply, "mine")
     student.forbidden = (forbidden.SOFTMAX,)
-    with pytest.raises(StudentError, match="uses torch.softmax"):
+    with pytest.raises(StudentError, match=r"uses torch\.softmax"):
         student.gradients(torch.ones(2, 3))
 
 
 def test_all_is_as_before_afterwards() -> None:
     with forbidden.while_running(ATTENTION + LAYERS + (forbidden.SOFTMAX,)) as used:
-        with pytest.raises(Exception, match="uses torch.softmax"):
+        with pytest.raises(Exception, match=r"uses torch\.softmax"):
             torch.ones(3).softmax(-1)
-        with pytest.raises(Exception, match="uses torch.nn.Transformer,"):
+        with pytest.raises(Exception, match=r"uses torch\.nn\.Transformer,"):
             nn.Transformer(4, 2)
     assert used == [forbidden.SOFTMAX, forbidden.TRANSFORMER]
     assert torch.ones(2).softmax(-1).tolist() == [0.5, 0.5]
@@ -285,9 +286,8 @@ def test_all_is_as_before_afterwards() -> None:
 
 
 def test_an_unknown_name_is_an_error_of_the_course() -> None:
-    with pytest.raises(KeyError, match="does not know torch.nothing"):
-        with forbidden.while_running(("torch.nothing",)):
-            pass
+    with pytest.raises(KeyError, match=r"does not know torch\.nothing"):
+        call(by_its_name, ("torch.nothing",))
 
 
 def checks_that_forbid() -> list[tuple[int, str, tuple[str, ...]]]:

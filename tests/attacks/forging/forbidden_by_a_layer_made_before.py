@@ -15,9 +15,9 @@ class Attention(nn.Module):
         self.w_k = nn.Parameter(torch.randn(d_model, d_k) / d_model**0.5)
         self.w_v = nn.Parameter(torch.randn(d_model, d_v) / d_model**0.5)
 
-    def forward(self, x, x_kv=None, mask=None):
-        x_kv = x if x_kv is None else x_kv
-        q, k, v = x @ self.w_q, x_kv @ self.w_k, x_kv @ self.w_v
+    def forward(self, x_q, x_kv=None, mask=None):
+        x_kv = x_q if x_kv is None else x_kv
+        q, k, v = x_q @ self.w_q, x_kv @ self.w_k, x_kv @ self.w_v
         weights = q @ k.mT / k.shape[-1] ** 0.5
         if mask is not None:
             weights = weights.masked_fill(~mask, -torch.inf)
