@@ -462,7 +462,7 @@ def test_a_dry_run_says_what_would_be_done(write, tmp_path) -> None:
         "late rule: 10 % a day, zero after 7 days; attempt that counts: best" in lines
     )
     assert "2 to grade, 2 to refuse" in lines
-    assert "time: about 0.00083 hours (3.0 s a submission, 2 at a time" in lines[-2]
+    assert "time: about 1 minute (3.0 s a submission, 2 at a time" in lines[-2]
     assert lines[-1] == "dry run: nothing was graded or written"
 
 

@@ -6,7 +6,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 from autograder.grading.classfile import Class
@@ -145,9 +145,9 @@ def _time(plan: Sequence[Planned], speed: dict[str, float], workers: int) -> str
     if unknown:
         return f"time: unknown, for no run has graded {', '.join(sorted(unknown))} yet"
     seconds = sum(count * speed[chapter] for chapter, count in number.items())
-    hours = seconds / workers / 3600
+    in_all = duration(timedelta(seconds=seconds / workers))
     each = f"{seconds / sum(number.values()):.1f} s a submission, {workers} at a time"
-    return f"time: about {hours:.2g} hours ({each}, as in the last run)"
+    return f"time: about {in_all} ({each}, as in the last run)"
 
 
 __all__ = ["GRADE", "KEEP", "PASS_OVER", "REFUSE", "Planned", "speeds", "text"]
