@@ -1,12 +1,15 @@
-"""Set up the course that a class is graded in: sources, release, students."""
+"""Set up the course that a class is graded in: sources and release."""
+
+import json
 
 import sqlalchemy
+from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import GenerateAssignment
 
 from autograder.files import write_beside
 from autograder.generator import write_nbgrader_source
 from autograder.grading.course import Course
-from autograder.grading.tasks import UNGRADED, Result
+from autograder.grading.paper import Paper
 
 CONFIG = '''"""nbgrader's settings for this class: in this folder, run `nbgrader …`."""
 
@@ -22,18 +25,21 @@ class CourseError(Exception):
     """The course cannot be set up; says what to do."""
 
 
-def build(course: Course, chapters: list[str], students: list[str]) -> dict[str, dict]:
-    """Write the sources, release them, enter the students; return facts by chapter."""
+def build(course: Course, papers: list[Paper]) -> None:
+    """Write the sources and release them, where that has not been done already.
+
+    Raises:
+        CourseError: the folder or the gradebook holds something else, or the database
+            cannot be used.
+    """
     course.root.mkdir(parents=True, exist_ok=True)
     _write_config(course)
-    for chapter in chapters:
-        write_nbgrader_source(chapter, course.root / "source" / chapter)
     try:
-        with course.gradebook():
-            pass  # creates the tables before several processes would
-        for chapter in chapters:
-            _release(course, chapter)
-        return _enter(course, chapters, students)
+        with course.gradebook() as gradebook:
+            new = [each for each in papers if not _is_released(course, gradebook, each)]
+        for paper in new:
+            write_nbgrader_source(paper.chapter, course.root / "source" / paper.chapter)
+            _release(course, paper.chapter)
     except (sqlalchemy.exc.SQLAlchemyError, ModuleNotFoundError) as error:
         cause = " ".join(str(getattr(error, "orig", error)).split())
         where = sqlalchemy.make_url(course.db_url).render_as_string()
@@ -46,6 +52,38 @@ def _write_config(course: Course) -> None:
     write_beside(course.root / "nbgrader_config.py", text, mode=0o600)
 
 
+def _is_released(course: Course, gradebook: Gradebook, paper: Paper) -> bool:
+    """Tell whether the folder and the gradebook have just this version of a chapter.
+
+    A release takes seconds, and a grading that goes on after a kill needs none.
+    """
+    name = f"{paper.chapter}.ipynb"
+    source = course.root / "source" / paper.chapter / name
+    release = course.root / "release" / paper.chapter / name
+    if not (source.is_file() and release.is_file()):
+        return False
+    if source.read_text(encoding="utf-8") != paper.source:
+        return False
+    try:
+        notebook = gradebook.find_notebook(paper.chapter, paper.chapter)
+    except MissingEntry:
+        return False
+    points = {cell.name: cell.max_score for cell in notebook.grade_cells}
+    texts = {cell.name: cell.source for cell in notebook.source_cells}
+    return points == paper.points and texts == _texts(paper)
+
+
+def _texts(paper: Paper) -> dict[str, str]:
+    """Return what nbgrader keeps of a chapter's cells: stubs, and checks in full."""
+    kept = {}
+    for notebook in (paper.released, paper.source):
+        for cell in json.loads(notebook)["cells"]:
+            grading = cell["metadata"].get("nbgrader")
+            if grading and (grading["locked"] or grading["grade_id"] not in kept):
+                kept[grading["grade_id"]] = "".join(cell["source"])
+    return kept
+
+
 def _release(course: Course, chapter: str) -> None:
     done = course.convert(GenerateAssignment, chapter, ".", course.config())
     if not done["success"]:
@@ -56,41 +94,3 @@ def _release(course: Course, chapter: str) -> None:
             )
         last = done["error"].strip().splitlines()[-1]
         raise CourseError(f"{chapter}: nbgrader cannot release it ({last})")
-
-
-def _enter(course: Course, chapters: list[str], students: list[str]) -> dict[str, dict]:
-    with course.gradebook() as gradebook:
-        for student in students:
-            gradebook.update_or_create_student(student)
-        facts = {}
-        for chapter in chapters:
-            assignment = gradebook.find_assignment(chapter)
-            facts[chapter] = {
-                "duedate": str(assignment.duedate or ""),
-                "max_score": str(assignment.max_score),
-            }
-        return facts
-
-
-def handed_in(course: Course) -> set[tuple[str, str]]:
-    """Return the students and chapters that have an entry in the gradebook."""
-    with course.gradebook() as gradebook:
-        return {
-            (submission.student.id, assignment.name)
-            for assignment in gradebook.assignments
-            for submission in assignment.submissions
-        }
-
-
-def forget_ungraded(
-    course: Course, results: list[Result], before: set[tuple[str, str]]
-) -> None:
-    """Remove the entries that a failed grading left: they would be exported as 0.
-
-    An entry that was there before keeps its grades.
-    """
-    new = handed_in(course) - before
-    with course.gradebook() as gradebook:
-        for result in results:
-            if result.status == UNGRADED and (result.student, result.chapter) in new:
-                gradebook.remove_submission(result.chapter, result.student)

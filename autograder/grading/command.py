@@ -6,36 +6,59 @@ import fcntl
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
 from autograder import generator
-from autograder.files import write_beside
 from autograder.generator import Missing, SourceError
-from autograder.grading import report, submission
-from autograder.grading.apart import SchedulerError, grade_all, pool
-from autograder.grading.build import CourseError, build, forget_ungraded, handed_in
+from autograder.grading import classfile, dry_run, planning, report, sandbox, submission
+from autograder.grading.build import CourseError, build
+from autograder.grading.classfile import Class, ClassError
 from autograder.grading.course import Course
-from autograder.grading.settings import CELL_TIMEOUT
-from autograder.grading.tasks import UNGRADED, Result, Task
+from autograder.grading.gradebook import GradebookError
+from autograder.grading.job import Job
+from autograder.grading.journal import Journal
+from autograder.grading.limits import Limits
+from autograder.grading.paper import Paper
+from autograder.grading.planning import Terms, Work
+
+if TYPE_CHECKING:
+    from autograder.grading.record import Record
 
 DESCRIPTION = """\
-Grade a class with nbgrader. DIR holds STUDENT/CHAPTER/CHAPTER.ipynb.
+Grade a class. DIR holds STUDENT/CHAPTER/CHAPTER.ipynb.
 
 Writes, in OUT: grades.csv (nbgrader's columns, then `status` and `reason`; ungraded
-has no score, which is not 0), feedback/STUDENT/CHAPTER.html, audit.jsonl (a line a
-submission), and course/, an nbgrader course with the gradebook in which formgrader
-and the other nbgrader commands work. Grading again into the same OUT keeps what was
-graded by hand there.
+has no score, which is not 0), feedback/STUDENT/CHAPTER.html, report/report.html (the
+class at a glance), audit.jsonl (a line a submission), and course/, an nbgrader course
+with the gradebook in which formgrader and the other nbgrader commands work.
 
-The notebooks are run as nbgrader runs them: as you, on this machine. Grade only what
-you would run yourself.
+The same command again goes on where it was stopped: what is graded already, by the
+same checks, is kept, and so is everything graded by hand.
+
+Each submission runs in a sandbox without network, which needs Linux and bubblewrap.
+"""
+UNSAFE = """\
+warning: --unsafe: submissions run without a sandbox, as you, on this machine. They
+can read your files and the hidden tests, and change grades. The grades are marked.
 """
 
 
 class BadInput(Exception):
     """Something on the command line cannot be; says what to do."""
+
+
+ERRORS = (
+    BadInput,
+    ClassError,
+    CourseError,
+    GradebookError,
+    Missing,
+    SourceError,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +76,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "least one student handed in",
     )
     add(
+        "--class",
+        dest="class_file",
+        type=Path,
+        metavar="FILE",
+        help="due dates, late rules, attempts, students (default: class.yml in DIR, "
+        "if it is there)",
+    )
+    add("--dry-run", action="store_true", help="say what would be done, write nothing")
+    add(
+        "--regrade",
+        action="store_true",
+        help="grade again what is graded already and has not changed",
+    )
+    add(
         "--workers",
         type=_positive,
         default=_cores(),
@@ -63,20 +100,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scheduler",
         metavar="ADDRESS",
         help="grade on the cluster of this Dask scheduler, such as tcp://host:8786; "
-        "its workers must see the same files at the same paths",
+        "its workers need this package and bubblewrap, no shared files",
     )
     add(
         "--db",
         default="",
         metavar="URL",
-        help="the gradebook's database (default: SQLite, OUT/course/gradebook.db)",
+        help="the gradebook's database, such as postgresql+psycopg://user@host/name "
+        "(default: SQLite, OUT/course/gradebook.db)",
     )
     add(
         "--cell-timeout",
         type=_positive,
-        default=CELL_TIMEOUT,
+        default=int(Limits().cell_seconds),
         metavar="S",
         help="seconds after which a cell is stopped (default: %(default)s)",
+    )
+    add(
+        "--site",
+        default="",
+        metavar="URL",
+        help="the address of the course's site, for links in feedback",
+    )
+    add(
+        "--unsafe",
+        action="store_true",
+        help="run submissions without a sandbox, and mark the grades: only for "
+        "notebooks that you would run yourself",
     )
 
 
@@ -96,29 +146,66 @@ def _positive(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Grade a class: grades.csv, feedback and an audit log."""
+    # Dask takes a second to import
+    from autograder.grading.cluster import ClusterError
+
     out = arguments.out
     try:
-        out, students, chapters = _inspect(arguments)
+        request = _inspect(arguments)
+        out = request.out
+        if arguments.dry_run:
+            print(_dry_run(request, arguments.workers))
+            return 0
         with _locked(out):
-            results = _grade(arguments, out, students, chapters)
-    except (BadInput, CourseError, SchedulerError, Missing, SourceError) as error:
+            rows = _grade(request, arguments)
+    except (*ERRORS, ClusterError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"error: {error.filename or out}: {error.strerror}", file=sys.stderr)
+        where = error.filename or out
+        print(f"error: {where}: {error.strerror or error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("stopped; no results were written", file=sys.stderr)
+        kept = (
+            "stopped; what was graded is kept, and the same command goes on from there"
+        )
+        print(kept, file=sys.stderr)
         return 130
-    print(report.table(results))
-    print(f"\n{out / 'grades.csv'}\n{out / 'feedback'}{os.sep}\n{out / 'audit.jsonl'}")
+    print(report.table(rows))
+    _print_places(out)
     return 0
+
+
+def _print_places(out: Path) -> None:
+    print(f"\n{out / 'grades.csv'}\n{out / 'feedback'}{os.sep}")
+    print(f"{out / 'report' / 'report.html'}\n{out / 'audit.jsonl'}")
 
 
 # --- input ----------------------------------------------------------------------------
 
 
-def _inspect(arguments: argparse.Namespace) -> tuple[Path, list[Path], list[str]]:
+@dataclass(frozen=True)
+class Request:
+    """What is to be graded, and where results go."""
+
+    out: Path
+    students: list[Path]
+    terms: Terms
+    db: str = ""
+    site: str = ""
+
+    @property
+    def course(self) -> Course:
+        """The nbgrader course in the folder for results."""
+        return Course(self.out / "course", self.db)
+
+    def work(self) -> Iterator[Work]:
+        """Give what each student handed in, unread."""
+        terms = self.terms
+        return planning.find_work(self.students, sorted(terms.papers), terms.of_class)
+
+
+def _inspect(arguments: argparse.Namespace) -> Request:
     """Check the arguments before anything is written."""
     folder, out = arguments.submissions.resolve(), arguments.out.resolve()
     if not folder.is_dir():
@@ -135,24 +222,48 @@ def _inspect(arguments: argparse.Namespace) -> tuple[Path, list[Path], list[str]
         )
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out}: is a file; choose another --out")
-    students = _students(folder)
-    return out, students, _chapters(arguments.chapter, folder, students)
+    of_class = classfile.find(arguments.class_file, folder, generator.chapters())
+    students = _students(folder, of_class)
+    chapters = _chapters(arguments.chapter, folder, students)
+    _check_sandbox(arguments)
+    terms = Terms(
+        papers={chapter: Paper.of(chapter) for chapter in chapters},
+        of_class=of_class,
+        limits=Limits(cell_seconds=arguments.cell_timeout),
+        unsafe=arguments.unsafe,
+        regrade=arguments.regrade,
+    )
+    return Request(out, students, terms, arguments.db, arguments.site)
 
 
-def _students(folder: Path) -> list[Path]:
-    students = []
+def _check_sandbox(arguments: argparse.Namespace) -> None:
+    """Refuse to grade without a sandbox; a cluster's workers are asked later."""
+    if arguments.unsafe:
+        print(UNSAFE, end="", file=sys.stderr)
+    elif not (arguments.scheduler or arguments.dry_run) and sandbox.problem():
+        raise BadInput(sandbox.problem())
+
+
+def _students(folder: Path, of_class: Class) -> list[Path]:
+    """Find the students' folders; add whom only the class's list has."""
+    students = {folder / name for name in of_class.students}
     for path in sorted(folder.iterdir()):
-        if path.name.startswith("."):
+        if path.name.startswith(".") or path.name == classfile.NAME:
             continue
         if path.is_dir():
-            students.append(path)
+            students.add(path)
+        elif submission.is_archive(path):
+            students.add(submission.packed_student(path))
         else:
             print(f"{path}: is no student's folder, passed over", file=sys.stderr)
     if not students:
         raise BadInput(
             f"{folder}: holds no student's folder; expected STUDENT/CHAPTER/"
         )
-    return students
+    names = [path.name for path in students if path.is_dir()]
+    for line in of_class.unknown(names):
+        print(line, file=sys.stderr)
+    return sorted(students)
 
 
 def _chapters(asked: list[str] | None, folder: Path, students: list[Path]) -> list[str]:
@@ -194,72 +305,59 @@ def _locked(out: Path) -> Iterator[None]:
 # --- grading --------------------------------------------------------------------------
 
 
-def _grade(
-    arguments: argparse.Namespace, out: Path, students: list[Path], chapters: list[str]
-) -> list[Result]:
-    course = Course(out / "course", arguments.db, arguments.cell_timeout)
-    tasks, results = _plan(course, out, students, chapters)
-    with pool(arguments.workers, arguments.scheduler) as executor:
-        facts = build(course, chapters, sorted({task.student for task in tasks}))
-        before = handed_in(course)
-        with tqdm(total=len(tasks), unit="notebook", desc="grading") as progress:
-            for result in grade_all(executor, tasks):
-                results.append(result)
-                progress.update()
-    forget_ungraded(course, results, before)
-    results.sort(key=lambda result: (result.chapter, result.student))
-    _write(out, results, facts)
-    return results
+def _dry_run(request: Request, workers: int) -> str:
+    """Say what would be done with every submission."""
+    planned = []
+    with Journal(request.course.root / "journal.jsonl", read_only=True) as journal:
+        for work in request.work():
+            work.read(request.terms)
+            kept = planning.is_kept(journal.find(*work.key), work, request.terms)
+            planned += planning.plan(work, kept)
+    points = {
+        chapter: sum(paper.points.values())
+        for chapter, paper in request.terms.papers.items()
+    }
+    speeds = dry_run.speeds(request.out / "audit.jsonl")
+    return dry_run.text(planned, request.terms.of_class, points, speeds, workers)
 
 
-def _write(out: Path, results: list[Result], facts: dict[str, dict]) -> None:
-    for result in results:
-        if result.status == UNGRADED:
-            page = out / "feedback" / result.student / f"{result.chapter}.html"
-            write_beside(page, report.ungraded_page(result))
-    write_beside(out / "audit.jsonl", report.audit(results))
-    write_beside(out / "grades.csv", report.grades(results, facts))
+def _grade(request: Request, arguments: argparse.Namespace) -> list[dict[str, str]]:
+    from autograder.grading.cluster import Cluster
+    from autograder.grading.record import Record
+
+    course = request.course
+    with Cluster(arguments.workers, arguments.scheduler, arguments.unsafe) as cluster:
+        build(course, list(request.terms.papers.values()))
+        with Record(request.out, course, request.terms, request.site) as record:
+            record.enter_students(request.students)
+            works = list(request.work())
+            with tqdm(total=len(works), unit="notebook", desc="grading") as progress:
+                jobs = _jobs(works, record, request.terms, progress)
+                for (work, number), outcome in cluster.grade(jobs):
+                    work.outcomes[number] = outcome
+                    if work.is_done:
+                        record.add(work)
+                        work.forget()
+                        progress.update()
+            rows = record.write_tables(request.students)
+            record.write_report(request.students)
+    return rows
 
 
-def _plan(
-    course: Course, out: Path, students: list[Path], chapters: list[str]
-) -> tuple[list[Task], list[Result]]:
-    """Find the notebooks; what cannot be graded is a result at once."""
-    tasks, refused = [], []
-    for student in students:
-        for chapter in chapters:
-            try:
-                tasks.append(_task(course, out, student, chapter))
-            except submission.Refused as error:
-                refused.append(Result(student.name, chapter, reason=str(error)))
-    return tasks, refused
-
-
-def _task(course: Course, out: Path, student: Path, chapter: str) -> Task:
-    _refuse_odd_name(student.name)
-    found = submission.find(student, chapter)
-    return Task(
-        student=student.name,
-        chapter=chapter,
-        notebook=str(found.path),
-        sha256=found.sha256(),
-        notes=found.notes,
-        course=str(course.root),
-        db=course.db,
-        out=str(out),
-        cell_timeout=course.cell_timeout,
-    )
-
-
-def _refuse_odd_name(name: str) -> None:
-    """Refuse a folder's name that nbgrader's patterns and gradebook would misread."""
-    if set(name) & set("*?[]{}") or name != name.strip() or not _is_text(name):
-        raise submission.Refused(
-            "the folder's name cannot be a student's id: at most 128 letters of UTF-8, "
-            "none of * ? [ ] { }, no space at either end"
-        )
-
-
-def _is_text(name: str) -> bool:
-    """Tell whether a name is printable UTF-8 that fits into nbgrader's column."""
-    return name.isprintable() and len(name) <= 128
+def _jobs(
+    works: list[Work], record: "Record", terms: Terms, progress: tqdm
+) -> Iterator[tuple[tuple[Work, int], Job]]:
+    """Read what is to be graded, just before it is; pass over what is graded."""
+    for work in works:
+        work.read(terms)
+        if record.keep(work):
+            # it takes no time, so it must not count in the time that is left
+            progress.total -= 1
+            progress.refresh()
+            work.forget()
+            continue
+        jobs = list(work.jobs(terms))
+        yield from jobs
+        if not jobs:  # there was nothing to grade
+            record.add(work)
+            progress.update()

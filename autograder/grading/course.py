@@ -1,5 +1,6 @@
 """The nbgrader course that a class is graded in: its folders and its gradebook."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,20 +15,19 @@ from autograder.grading.settings import configure
 
 @dataclass(frozen=True)
 class Course:
-    """Where a class is graded, and by which limits."""
+    """Where a class is graded."""
 
     root: Path
     db: str = ""  # the URL asked for; SQLite in the course's folder without one
-    cell_timeout: int = 30
 
     @property
     def db_url(self) -> str:
-        """The gradebook's address; many processes may write, so wait for a lock."""
+        """The gradebook's address; formgrader may write as well, so wait for a lock."""
         return self.db or f"sqlite:///{self.root / 'gradebook.db'}?timeout=60"
 
     def config(self) -> Config:
         """Return nbgrader's configuration."""
-        return configure(Config(), self.root, self.db_url, self.cell_timeout)
+        return configure(Config(), self.root, self.db_url)
 
     def convert(
         self, converter: type[BaseConverter], chapter: str, student: str, config: Config
@@ -41,5 +41,16 @@ class Course:
         return capture_log(step)
 
     def gradebook(self) -> Gradebook:
-        """Open the gradebook; close it after use."""
+        """Open the gradebook, and make it if it is not there; close it after use."""
+        path = self.root / "gradebook.db"
+        if not self.db and not path.exists():
+            # a kill must not leave one with half of its tables
+            beside = path.with_name(".gradebook.db.new")
+            beside.unlink(missing_ok=True)
+            Gradebook(f"sqlite:///{beside}").close()
+            os.replace(beside, path)
         return Gradebook(self.db_url)
+
+    def notebook(self, step: str, student: str, chapter: str) -> Path:
+        """Return where nbgrader has a notebook in a step such as ``autograded/``."""
+        return self.root / step / student / chapter / f"{chapter}.ipynb"

@@ -1,14 +1,11 @@
-"""What an instructor gets: grades.csv, audit.jsonl, and a table on the screen."""
+"""What a grading leaves: grades.csv, audit.jsonl, and a table on the screen."""
 
 import csv
-import html
 import io
 import json
-import platform
-from dataclasses import asdict
-from importlib.metadata import version
 
-from autograder.grading.tasks import GRADED, Result
+from autograder.grading.gradebook import Row
+from autograder.grading.job import GRADED
 
 COLUMNS = (  # nbgrader's own, then ours
     "assignment",
@@ -25,64 +22,92 @@ COLUMNS = (  # nbgrader's own, then ours
     "status",
     "reason",
 )
-PACKAGES = {
-    "autograder": "transformers-by-hand",
-    "torch": "torch",
-    "nbgrader": "nbgrader",
-}
+AUDIT = (  # of a journal's entry
+    "student",
+    "chapter",
+    "status",
+    "reason",
+    "repairs",
+    "limited",
+    "notes",
+    "unsafe",
+    "attempt",
+    "handed_in",
+    "due",
+    "penalty",
+    "sha256",
+    "paper",
+    "seconds",
+    "versions",
+)
+UNSAFE = "graded without a sandbox"
 
 
-def grades(results: list[Result], facts: dict[str, dict]) -> str:
-    """Write one CSV line a student and chapter; an ungraded one has no score at all."""
+def grade(entry: dict, row: Row | None, facts: dict[str, str]) -> dict[str, str]:
+    """Return a line of grades.csv; an ungraded one has no score at all.
+
+    Args:
+        entry: the journal's.
+        row: the gradebook's.
+        facts: the columns that every student of the chapter has.
+    """
+    missing = {"assignment": entry["chapter"], "student_id": entry["student"]}
+    columns = row.columns if row else missing | facts
+    return columns | {"status": entry["status"], "reason": reason(entry, row)}
+
+
+def reason(entry: dict, row: Row | None) -> str:
+    """Say why there is no grade, or what an instructor should know about it."""
+    parts = [entry["reason"]] if entry["reason"] else []
+    if row and row.by_hand:
+        parts.append(f"to be graded by hand: {', '.join(row.by_hand)}")
+    if row and row.confirm:
+        again = ", ".join(row.confirm)
+        parts.append(f"graded by hand before, to be confirmed: {again}")
+    if entry["status"] == GRADED:
+        for what, found in (
+            ("repaired", entry["repairs"]),
+            ("limited", entry["limited"]),
+        ):
+            if found:
+                parts.append(f"{what}: {'; '.join(found)}")
+        parts += entry["notes"]
+        if entry["unsafe"]:
+            parts.append(UNSAFE)
+    return ". ".join(parts)
+
+
+def grades(rows: list[dict[str, str]]) -> str:
+    """Write grades.csv."""
     text = io.StringIO()
     table = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     table.writeheader()
-    for result in results:
-        missing = {"assignment": result.chapter, "student_id": result.student}
-        row = result.row or missing | facts[result.chapter]
-        table.writerow(row | {"status": result.status, "reason": result.reason})
+    table.writerows(rows)
     return text.getvalue()
 
 
-def audit(results: list[Result]) -> str:
-    """Write one JSON line a student and chapter: what was done, and by what."""
-    versions = {name: version(package) for name, package in PACKAGES.items()}
-    versions["python"] = platform.python_version()
-    lines = []
-    for result in results:
-        entry = asdict(result)
-        del entry["row"]
-        lines.append(json.dumps(entry | {"versions": versions}, ensure_ascii=False))
-    return "".join(f"{line}\n" for line in lines)
+def audit(entry: dict, row: Row | None) -> str:
+    """Write a line of audit.jsonl: what was done to a submission, and by what."""
+    line = {name: entry[name] for name in AUDIT}
+    line |= {"reason": reason(entry, row), "scores": row.scores if row else {}}
+    return json.dumps(line, ensure_ascii=False) + "\n"
 
 
-def ungraded_page(result: Result) -> str:
-    """Write the page that a student gets whose submission was not graded."""
-    reason, chapter = html.escape(result.reason), html.escape(result.chapter)
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        f"<title>{chapter}: not graded</title></head>\n"
-        f"<body><h1>{chapter}: not graded</h1>\n<p>Reason: {reason}.</p>\n"
-        "<p>This is not a score of 0. Ask your instructor what to do.</p>\n"
-        "</body></html>\n"
-    )
-
-
-def table(results: list[Result]) -> str:
+def table(rows: list[dict[str, str]]) -> str:
     """Sum up a class by chapter, and list who was not graded and why."""
     lines = [f"{'chapter':<28} {'graded':>6} {'ungraded':>8} {'mean':>7} {'of':>6}"]
-    for chapter in sorted({result.chapter for result in results}):
-        rows = [result for result in results if result.chapter == chapter]
-        scores = [float(r.row["score"]) for r in rows if r.status == GRADED]
-        most = next((r.row["max_score"] for r in rows if r.status == GRADED), "")
+    for chapter in sorted({row["assignment"] for row in rows}):
+        of_chapter = [row for row in rows if row["assignment"] == chapter]
+        scores = [float(row["score"]) for row in of_chapter if row["status"] == GRADED]
         mean = f"{sum(scores) / len(scores):.2f}" if scores else "-"
         lines.append(
-            f"{chapter:<28} {len(scores):>6} {len(rows) - len(scores):>8} "
-            f"{mean:>7} {most:>6}"
+            f"{chapter:<28} {len(scores):>6} {len(of_chapter) - len(scores):>8} "
+            f"{mean:>7} {of_chapter[0]['max_score']:>6}"
         )
-    lost = [result for result in results if result.status != GRADED]
+    lost = [row for row in rows if row["status"] != GRADED]
     if lost:
         lines += ["", "not graded:"]
-        lines += [f"  {r.student}, {r.chapter}: {r.reason}" for r in lost]
+        lines += [
+            f"  {r['student_id']}, {r['assignment']}: {r['reason']}" for r in lost
+        ]
     return "\n".join(lines)

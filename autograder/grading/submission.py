@@ -1,17 +1,31 @@
-"""Find a student's notebook and read it, or say in plain words why that cannot be."""
+"""Find a student's notebook and what belongs to it, or say why it cannot be graded.
+
+Nothing is followed out of the student's folder, nothing is unpacked, and only regular
+files of bounded size are read.
+"""
 
 import hashlib
-import shutil
-from dataclasses import dataclass
+import json
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from nbformat import NotebookNode
-
-from autograder.grading.reading import Refused, parse
+from autograder.grading.reading import LARGEST_NOTEBOOK, Refused, clean
 
 MODEL_FILES = ("model.safetensors", "config.json", "tokenizer.json")
 LARGEST_FILE = 25_000_000  # bytes; a check refuses much smaller ones, and says why
 MOST_MODELS = 3
+ARCHIVES = (".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".7z", ".rar")
+ARCHIVES_BEGIN = (
+    b"PK\x03\x04",
+    b"\x1f\x8b",
+    b"7z\xbc\xaf",
+    b"Rar!",
+    b"BZh",
+    b"\xfd7zXZ",
+)
 
 
 @dataclass(frozen=True)
@@ -19,36 +33,140 @@ class Found:
     """A submitted notebook, and what was unusual about it."""
 
     path: Path
+    student: Path  # the student's folder, which nothing leads out of
+    notes: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Where the trained models lie."""
+        return self.path.parent
+
+
+@dataclass(frozen=True)
+class Content:
+    """What was handed in, read."""
+
+    notebook: bytes
+    models: dict[str, dict[str, bytes]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def sha256(self) -> str:
-        """Return the file's checksum."""
-        try:
-            with self.path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise _unreadable(error) from None
+        """Return the notebook's checksum."""
+        return hashlib.sha256(self.notebook).hexdigest()
+
+    def fingerprint(self) -> str:
+        """Return a checksum of everything: equal ones are graded alike."""
+        models = {
+            name: {
+                file: hashlib.sha256(data).hexdigest() for file, data in each.items()
+            }
+            for name, each in self.models.items()
+        }
+        text = json.dumps([self.sha256(), models, self.notes], sort_keys=True)
+        return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
 
-def find(student: Path, chapter: str) -> Found:
-    """Return the notebook that a student handed in for a chapter."""
-    folder = student / chapter
+# --- finding --------------------------------------------------------------------------
+
+
+def find(
+    student: Path, chapter: str, folder: Path | None = None, others: Iterable[str] = ()
+) -> Found:
+    """Return the notebook that a student handed in for a chapter.
+
+    Args:
+        student: the student's folder.
+        chapter: the chapter's name.
+        folder: where the attempt lies; the chapter's own folder without it.
+        others: names beside the notebook that have their own meaning.
+
+    Raises:
+        Refused: there is none, or it is unclear which; says what to do.
+    """
+    try:
+        return _find(student, chapter, folder or student / chapter, set(others))
+    except OSError as error:
+        raise Refused(f"the folder cannot be read ({error.strerror})") from None
+
+
+def _find(student: Path, chapter: str, folder: Path, others: set[str]) -> Found:
     named = folder / f"{chapter}.ipynb"
-    others = _notebooks(folder)
-    if named in others:
-        return Found(named, _leftovers(folder, named))
-    if len(others) > 1:
-        names = ", ".join(path.name for path in others)
+    if _leads_out(folder, student):
+        raise Refused(f"{folder.name}/ is a link out of the student's folder")
+    notebooks = _notebooks(folder)
+    if named in notebooks:
+        return _inside(Found(named, student, _leftovers(folder, named, others)))
+    if len(notebooks) > 1:
+        names = ", ".join(clean(path.name, 60) for path in notebooks[:5])
         raise Refused(f"several notebooks and none is named {named.name}: {names}")
-    if others:
-        note = f"the notebook was named {others[0].name}"
-        return Found(others[0], (note, *_leftovers(folder, others[0])))
+    if notebooks:
+        note = f"the notebook was named {clean(notebooks[0].name, 60)}"
+        notes = (note, *_leftovers(folder, notebooks[0], others))
+        return _inside(Found(notebooks[0], student, notes))
     loose = student / f"{chapter}.ipynb"
-    if loose.is_file():
-        return Found(loose, (f"the notebook was not in a folder {chapter}/",))
-    if named.is_symlink() or loose.is_symlink():
-        raise Refused("the notebook is a link to a file that is not there")
-    raise Refused("no notebook was submitted")
+    if folder == student / chapter and loose.is_file():
+        note = f"the notebook was not in a folder {chapter}/"
+        return _inside(Found(loose, student, (note,)))
+    raise Refused(_why_none(student, chapter, folder))
+
+
+def _inside(found: Found) -> Found:
+    if _leads_out(found.path, found.student):
+        raise Refused("the notebook is a link out of the student's folder")
+    return found
+
+
+def _leads_out(path: Path, student: Path) -> bool:
+    return not path.resolve().is_relative_to(student.resolve())
+
+
+def _why_none(student: Path, chapter: str, folder: Path) -> str:
+    for path in (folder / f"{chapter}.ipynb", student / f"{chapter}.ipynb"):
+        if path.is_symlink():
+            return "the notebook is a link to a file that is not there"
+    archives = [*_archives(folder), *_archives(student, chapter), *_packed(student)]
+    if archives:
+        return archive_reason(archives[0].name, f"{student.name}/{chapter}/")
+    return "no notebook was submitted"
+
+
+def archive_reason(name: str, where: str) -> str:
+    """Say why an archive is not graded, and what to do with it."""
+    return (
+        f"{name} is an archive, and archives are not unpacked here: unpack it "
+        f"yourself, so that the notebook lies in {where}, and grade again"
+    )
+
+
+def is_archive(path: Path) -> bool:
+    """Tell by its name whether a file is an archive."""
+    return path.suffix.lower() in ARCHIVES and path.is_file()
+
+
+def packed_student(archive: Path) -> Path:
+    """Return the folder that an archive stands in the place of."""
+    name = archive.name.removesuffix(archive.suffix)
+    return archive.with_name(name.removesuffix(".tar"))
+
+
+def _archives(folder: Path, beginning: str = "") -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.name.startswith(beginning) and is_archive(path)
+    )
+
+
+def _packed(student: Path) -> list[Path]:
+    """Find an archive that stands in the place of a student's folder."""
+    if student.is_dir():
+        return []
+    names = (
+        f"{student.name}{middle}{end}" for middle in ("", ".tar") for end in ARCHIVES
+    )
+    return [path for path in map(student.with_name, names) if path.is_file()]
 
 
 def _notebooks(folder: Path) -> list[Path]:
@@ -62,9 +180,9 @@ def _notebooks(folder: Path) -> list[Path]:
     )
 
 
-def _leftovers(folder: Path, used: Path) -> tuple[str, ...]:
+def _leftovers(folder: Path, used: Path, others: set[str]) -> tuple[str, ...]:
     """Say which other files were handed in: a submission is its notebook only."""
-    known = {used.name, "timestamp.txt", "transformer", "__pycache__"}
+    known = {used.name, "timestamp.txt", "transformer", "__pycache__"} | others
     known |= {path.name for path in _model_folders(folder)}
     names = sorted(
         path.name
@@ -73,8 +191,8 @@ def _leftovers(folder: Path, used: Path) -> tuple[str, ...]:
     )
     if not names:
         return ()
-    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-    return (f"other files were not used: {shown}",)
+    shown = ", ".join(clean(name, 60) for name in names[:3])
+    return (f"other files were not used: {shown}{', …' if len(names) > 3 else ''}",)
 
 
 def _model_folders(folder: Path) -> list[Path]:
@@ -83,54 +201,78 @@ def _model_folders(folder: Path) -> list[Path]:
         path
         for path in folder.iterdir()
         if path.is_dir() and not path.is_symlink() and not path.name.startswith(".")
+        if path.name.isprintable()
         if any((path / name).is_file() for name in MODEL_FILES)
     )
 
 
-def copy_models(source: Path, folder: Path) -> list[str]:
-    """Copy the trained models beside a notebook: data of a few names, and small.
+# --- reading --------------------------------------------------------------------------
+
+
+def read(found: Found) -> Content:
+    """Read a notebook and the models beside it.
+
+    Raises:
+        Refused: it cannot be read, is too large, or is an archive.
+    """
+    try:
+        notebook = _read_file(found.path, LARGEST_NOTEBOOK)
+        models, notes = read_models(found.folder)
+    except OSError as error:
+        raise Refused(f"the notebook cannot be read ({error.strerror})") from None
+    if notebook is None:
+        size = LARGEST_NOTEBOOK // 10**6
+        raise Refused(f"the notebook is larger than {size} MB: clear its outputs")
+    if notebook.startswith(ARCHIVES_BEGIN):
+        where = f"{found.student.name}/"
+        raise Refused(archive_reason(found.path.name, where))
+    return Content(notebook, models, (*found.notes, *notes))
+
+
+def read_models(folder: Path) -> tuple[dict[str, dict[str, bytes]], list[str]]:
+    """Read the trained models beside a notebook: data of a few names, and small.
 
     Args:
-        source: the folder that was handed in.
-        folder: where the notebook is graded.
+        folder: the folder that was handed in.
 
     Returns:
-        What was not copied, and why.
+        The files by folder and name, and what was not used, and why.
     """
+    models: dict[str, dict[str, bytes]] = {}
     notes = []
-    for number, model in enumerate(_model_folders(source)):
+    for number, model in enumerate(_model_folders(folder)):
         if number >= MOST_MODELS:
             notes.append(f"{model.name}/ was not used: {MOST_MODELS} models at most")
             continue
-        (folder / model.name).mkdir()
+        models[model.name] = {}
         for name in MODEL_FILES:
-            path = model / name
-            if path.is_symlink():
-                notes.append(f"{model.name}/{name} was not used: it is a link")
-            elif path.is_file():
-                notes += _copy_small(path, folder / model.name / name)
-    return notes
+            data, why = _read_small(model / name)
+            if why:
+                notes.append(f"{model.name}/{name} was not used: {why}")
+            elif data is not None:
+                models[model.name][name] = data
+    return models, notes
 
 
-def _copy_small(path: Path, target: Path) -> list[str]:
-    where = f"{path.parent.name}/{path.name} was not used"
+def _read_small(path: Path) -> tuple[bytes | None, str]:
+    """Return the content of a model's file, if it is there, or why it is not used."""
+    if path.is_symlink():
+        return None, "it is a link"
+    if not path.is_file():
+        return None, ""
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            return [f"{where}: it is larger than {LARGEST_FILE // 10**6} MB"]
-        shutil.copyfile(path, target)
+        data = _read_file(path, LARGEST_FILE)
     except OSError as error:
-        return [f"{where}: it cannot be read ({error.strerror})"]
-    return []
+        return None, f"it cannot be read ({error.strerror})"
+    if data is None:
+        return None, f"it is larger than {LARGEST_FILE // 10**6} MB"
+    return data, ""
 
 
-def read(path: Path) -> tuple[NotebookNode, tuple[str, ...]]:
-    """Read a notebook of any format version; return it, and notes."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise _unreadable(error) from None
-    return parse(data)
-
-
-def _unreadable(error: OSError) -> Refused:
-    return Refused(f"the notebook cannot be read ({error.strerror})")
+def _read_file(path: Path, largest: int) -> bytes | None:
+    """Read a regular file; None if it is larger than that."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(0, "it is no regular file")
+        data = file.read(largest + 1)
+    return data if len(data) <= largest else None

@@ -1,0 +1,250 @@
+"""Grade submissions side by side, on this machine's cores or on a Dask cluster.
+
+Both are the same code: here the cluster is made of threads of this process, which only
+wait for the processes that do the work. A worker keeps a ``Grader`` for each of its
+threads. A job carries all that it needs, so that workers need the installed package
+and no shared folder.
+"""
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from distributed import Client, Future, LocalCluster, get_worker
+from distributed.diagnostics.plugin import WorkerPlugin
+
+from autograder.grading import sandbox
+from autograder.grading.grader import Grader
+from autograder.grading.job import Job, Outcome
+from autograder.grading.version import code_version
+
+SCHEDULER_TIMEOUT = 20  # seconds to find it
+PATIENCE = 30  # seconds without any worker, or without the scheduler
+ATTEMPTS = 3  # at a submission whose grading was ended from outside
+AHEAD = 2  # jobs a thread of a worker, so that none waits for the next one
+NAME = "autograder"
+
+
+class ClusterError(Exception):
+    """The cluster cannot be used, or is gone; says what to do."""
+
+
+# --- on a worker ----------------------------------------------------------------------
+
+
+class Graders(WorkerPlugin):
+    """A grader for each thread of a worker, closed with the worker."""
+
+    name = NAME
+
+    def setup(self, worker: Any) -> None:
+        """Begin without graders (called by Dask)."""
+        self._lock = threading.Lock()
+        self._graders: dict[int, Grader] = {}
+
+    def teardown(self, worker: Any) -> None:
+        """Close them (called by Dask)."""
+        with self._lock:
+            graders = list(self._graders.values())
+            self._graders.clear()
+        for grader in graders:
+            grader.close()
+
+    def of_this_thread(self) -> Grader:
+        """Return the grader of the thread that asks."""
+        with self._lock:
+            return self._graders.setdefault(threading.get_ident(), Grader())
+
+
+def work(job: Job) -> Outcome:
+    """Grade a submission (runs on a worker)."""
+    return get_worker().plugins[NAME].of_this_thread().grade(job)
+
+
+def fitness(version: str, unsafe: bool) -> str:
+    """Say why a worker cannot grade, or nothing (runs on a worker)."""
+    if code_version() != version:
+        return f"has autograder {code_version()}, not {version}: install that one there"
+    return "" if unsafe else sandbox.problem()
+
+
+# --- here -----------------------------------------------------------------------------
+
+
+class Cluster:
+    """A Dask cluster that grades; use it in a ``with`` statement.
+
+    Args:
+        workers: how many submissions at a time, if this machine grades.
+        scheduler: the address of a cluster's scheduler; this machine without one.
+        unsafe: whether workers may lack a sandbox.
+
+    Raises:
+        ClusterError: on entering, if there is no scheduler, no worker, or one that
+            has another version or no sandbox.
+    """
+
+    def __init__(self, workers: int, scheduler: str | None, unsafe: bool) -> None:
+        self._workers, self._scheduler, self._unsafe = workers, scheduler, unsafe
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> "Cluster":
+        with self._stack:
+            self._client = self._connect()
+            self._stack.callback(self._forget_graders)
+            self._client.register_plugin(Graders())
+            self._survey()
+            self._stack = self._stack.pop_all()  # all is well: keep it open
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def _connect(self) -> Client:
+        if self._scheduler is None:
+            cluster = LocalCluster(
+                processes=False,
+                n_workers=self._workers,
+                threads_per_worker=1,
+                dashboard_address=None,
+                memory_limit=0,
+                silence_logs=50,
+            )
+            return self._stack.enter_context(
+                Client(self._stack.enter_context(cluster), set_as_default=False)
+            )
+        try:
+            client = Client(
+                self._scheduler, timeout=SCHEDULER_TIMEOUT, set_as_default=False
+            )
+        except (OSError, ValueError) as error:
+            raise ClusterError(
+                f"{self._scheduler}: no Dask scheduler answers ({error})"
+            ) from None
+        return self._stack.enter_context(client)
+
+    def _forget_graders(self) -> None:
+        """Let workers that go on living close their graders."""
+        with contextlib.suppress(Exception):  # whatever a cluster that is gone says
+            self._client.unregister_worker_plugin(NAME)
+
+    def _survey(self) -> None:
+        """Ask every worker whether it can grade."""
+        if not self._threads():
+            raise ClusterError(
+                f"{self._scheduler}: the scheduler has no workers; start some with: "
+                f"dask worker {self._scheduler}"
+            )
+        found = self._client.run(
+            fitness, code_version(), self._unsafe, on_error="return"
+        )
+        for address, problem in found.items():
+            if isinstance(problem, Exception):  # such as no package there at all
+                problem = f"cannot grade ({type(problem).__name__}: {problem})"
+            if problem and self._scheduler is None:
+                raise ClusterError(problem)
+            if problem:
+                raise ClusterError(f"the worker {address}: {problem}")
+
+    def _threads(self) -> int:
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        return sum(worker["nthreads"] for worker in workers.values())
+
+    def grade(self, jobs: Iterable[tuple[Any, Job]]) -> Iterator[tuple[Any, Outcome]]:
+        """Grade submissions; give each outcome as soon as it is there.
+
+        Args:
+            jobs: with a label each. They are asked for as they are needed: a few more
+                than there are workers are in memory at any one time.
+
+        Raises:
+            ClusterError: all workers, or the scheduler, are gone and stay away.
+        """
+        run = _Run(self._client, self._is_alive)
+        waiting = iter(jobs)
+        try:
+            while True:
+                room = AHEAD * max(self._threads(), 1) - len(run.pending)
+                for label, job in _first(waiting, room):
+                    run.submit(label, job)
+                if not run.pending:
+                    return
+                done = run.next()
+                if done:
+                    yield done
+        finally:
+            run.cancel()
+
+    def _is_alive(self) -> bool:
+        return self._client.status == "running" and self._threads() > 0
+
+
+def _first(items: Iterator, number: int) -> Iterator:
+    """Give the next few items, and leave the others."""
+    for _ in range(number):
+        try:
+            yield next(items)
+        except StopIteration:
+            return
+
+
+class _Run:
+    """The jobs that are under way."""
+
+    def __init__(self, client: Client, is_alive) -> None:
+        self._client, self._is_alive = client, is_alive
+        self._done: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self.pending: dict[str, tuple[Any, Job, int]] = {}  # by the future's key
+        self._futures: dict[str, Future] = {}  # Dask drops what nobody holds
+
+    def submit(self, label: Any, job: Job, attempt: int = 1) -> None:
+        """Hand a job to the cluster."""
+        future = self._client.submit(work, job, pure=False)
+        self.pending[future.key] = label, job, attempt
+        self._futures[future.key] = future
+        future.add_done_callback(self._done.put)
+
+    def next(self) -> tuple[Any, Outcome] | None:
+        """Wait for a job to end; None if it has to be done again."""
+        future = self._wait()
+        label, job, attempt = self.pending.pop(future.key)
+        del self._futures[future.key]
+        outcome = _outcome(future, job)
+        future.release()
+        if outcome.again and attempt < ATTEMPTS:
+            self.submit(label, job, attempt + 1)
+            return None
+        return label, outcome
+
+    def _wait(self) -> Future:
+        alive = time.monotonic()
+        while True:
+            with contextlib.suppress(queue.Empty):
+                future = self._done.get(timeout=1)
+                if future.status in ("finished", "error"):
+                    return future
+                alive = -PATIENCE  # a scheduler that is gone cancels everything
+            if alive >= 0 and self._is_alive():
+                alive = time.monotonic()
+            elif time.monotonic() - alive > PATIENCE:
+                raise ClusterError(
+                    "the cluster is gone: no scheduler, or no workers. What was graded "
+                    "is kept; the same command goes on from there"
+                )
+
+    def cancel(self) -> None:
+        """Drop what is not done yet."""
+        with contextlib.suppress(Exception):  # whatever a cluster that is gone says
+            self._client.cancel(list(self._futures.values()), force=True)
+
+
+def _outcome(future: Future, job: Job) -> Outcome:
+    try:
+        return future.result()
+    except Exception as error:  # such as workers that were killed one after another
+        lost = job.ungraded(f"the worker was lost ({type(error).__name__}: {error})")
+        lost.again = True
+        return lost

@@ -1,0 +1,407 @@
+"""Write grades into nbgrader's gradebook, as its own ``autograde`` would.
+
+nbgrader opens the database some ten times for a submission. Here one connection stays
+open, and what is known about a submission is one transaction: a kill leaves all of it
+or nothing. Nothing graded by hand is ever changed.
+"""
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import nbformat
+import sqlalchemy
+from nbgrader.api import (
+    Assignment,
+    Comment,
+    Grade,
+    Gradebook,
+    GradeCell,
+    Notebook,
+    SolutionCell,
+    Student,
+    SubmittedAssignment,
+    SubmittedNotebook,
+    TaskCell,
+)
+from nbgrader.preprocessors import AssignLatePenalties
+from nbgrader.utils import compute_checksum, is_solution
+from sqlalchemy.orm import Session, undefer
+
+from autograder.grading.course import Course
+from autograder.grading.job import Outcome
+from autograder.grading.paper import exercise_of
+
+NO_RESPONSE = "No response."  # nbgrader's words for an answer as it was handed out
+PATIENCE = 2  # seconds before a write that the database refused is tried once more
+
+
+class GradebookError(Exception):
+    """The gradebook's database cannot be used; says which and why."""
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """When a submission came, by a class's own dates.
+
+    Args:
+        handed_in: when; None if unknown.
+        due: the student's due date, with the extension; None without one.
+        penalty: points taken off. None leaves it to nbgrader's own late rule.
+    """
+
+    handed_in: datetime | None = None
+    due: datetime | None = None
+    penalty: float | None = None
+
+
+@dataclass
+class Row:
+    """What the gradebook holds about a submission."""
+
+    columns: dict[str, str]  # as in nbgrader's CSV export
+    scores: dict[str, dict[str, float]] = field(default_factory=dict)  # by exercise
+    by_hand: list[str] = field(default_factory=list)  # exercises that wait
+    confirm: list[str] = field(default_factory=list)  # points given before this run
+    hand: dict[str, tuple[float | None, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Chapter:
+    """The keys of a chapter's rows, read once."""
+
+    assignment: str
+    notebook: str
+    graded: dict[str, str]  # from a cell's id to its name
+    commented: dict[str, str]
+
+
+class Book:
+    """nbgrader's gradebook, open for a whole grading; not for several threads."""
+
+    def __init__(self, course: Course) -> None:
+        self._where = sqlalchemy.make_url(course.db_url).render_as_string()
+        self._chapters: dict[str, _Chapter] = {}
+        self._late_rule = AssignLatePenalties(config=course.config())
+        self._late_rule.init_plugin()
+        with self._errors():
+            self._gradebook = Gradebook(course.db_url)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._gradebook.close()
+
+    def __enter__(self) -> "Book":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Tell in one line what the database's driver tells in many."""
+        try:
+            yield
+        except (sqlalchemy.exc.SQLAlchemyError, ModuleNotFoundError) as error:
+            cause = " ".join(str(getattr(error, "orig", error)).split())
+            text = f"{self._where}: the gradebook cannot be used ({cause})"
+            raise GradebookError(text) from None
+
+    def _transaction(self, work: Callable[[Session], None]) -> None:
+        """Do all of some work or nothing; once more if the connection was lost."""
+        session = self._gradebook.db
+        with self._errors():
+            try:
+                work(session)
+                session.commit()
+            except sqlalchemy.exc.OperationalError:
+                session.rollback()
+                time.sleep(PATIENCE)
+                work(session)
+                session.commit()
+            finally:
+                with contextlib.suppress(sqlalchemy.exc.SQLAlchemyError):
+                    session.rollback()  # nothing stays open, and nothing in memory
+
+    # --- the class
+
+    def enter_students(self, students: dict[str, dict[str, str]]) -> None:
+        """Enter students that are not there yet.
+
+        Args:
+            students: by id, with what is known of ``first_name``, ``last_name`` and
+                ``email``; other values stay as they are.
+        """
+
+        def work(session: Session) -> None:
+            there = {student.id: student for student in session.query(Student)}
+            for name, facts in students.items():
+                student = there.get(name) or Student(id=name)
+                for key, value in facts.items():
+                    if value:
+                        setattr(student, key, value)
+                session.add(student)
+
+        self._transaction(work)
+
+    def enter_due_dates(self, dates: dict[str, datetime]) -> None:
+        """Enter when chapters are due."""
+
+        def work(session: Session) -> None:
+            for chapter, due in dates.items():
+                found = session.query(Assignment).filter_by(name=chapter).one()
+                found.duedate = _naive(due)
+
+        self._transaction(work)
+
+    def facts(self, chapter: str) -> dict[str, str]:
+        """Return the columns of grades.csv that a student without a grade has, too."""
+        with self._errors():
+            assignment = self._gradebook.find_assignment(chapter)
+            facts = {
+                "duedate": str(assignment.duedate or ""),
+                "max_score": str(assignment.max_score),
+            }
+            self._gradebook.db.rollback()
+        return facts
+
+    def handed_in(self) -> set[tuple[str, str]]:
+        """Return the students and chapters that have an entry."""
+        query = sqlalchemy.select(SubmittedAssignment.student_id, Assignment.name).join(
+            Assignment, Assignment.id == SubmittedAssignment.assignment_id
+        )
+        with self._errors():
+            found = {tuple(row) for row in self._gradebook.db.execute(query)}
+            self._gradebook.db.rollback()
+        return found
+
+    # --- a submission
+
+    def write(self, outcome: Outcome, late: Lateness) -> None:
+        """Enter a graded submission, in place of what an earlier grading entered."""
+        scores = {each.grade_id: each.score for each in outcome.verdicts}
+        scores |= {each["grade_id"]: None for each in outcome.by_hand}
+        comments = _comments(outcome.notebook)
+
+        def work(session: Session) -> None:
+            chapter = self._chapter(session, outcome.chapter)
+            submitted = self._submission(session, chapter, outcome.student)
+            (notebook,) = submitted.notebooks
+            for grade in notebook.grades:
+                name = chapter.graded[grade.cell_id]
+                if name in scores:
+                    _enter_score(grade, scores[name])
+            for comment in notebook.comments:
+                name = chapter.commented[comment.cell_id]
+                if name in comments:
+                    comment.auto_comment = comments[name]
+            self._enter_lateness(session, submitted, late)
+
+        self._transaction(work)
+
+    def write_lateness(self, student: str, chapter: str, late: Lateness) -> None:
+        """Enter another date or penalty for a submission; its grades stay."""
+
+        def work(session: Session) -> None:
+            ids = self._chapter(session, chapter)
+            submitted = self._submission(session, ids, student)
+            self._enter_lateness(session, submitted, late)
+
+        self._transaction(work)
+
+    def _chapter(self, session: Session, name: str) -> _Chapter:
+        if name not in self._chapters:
+            notebook = (
+                session.query(Notebook)
+                .join(Assignment, Assignment.id == Notebook.assignment_id)
+                .filter(Assignment.name == name, Notebook.name == name)
+                .one()
+            )
+
+            def names(kind: type) -> dict[str, str]:
+                found = session.query(kind).filter_by(notebook_id=notebook.id)
+                return {cell.id: cell.name for cell in found}
+
+            self._chapters[name] = _Chapter(
+                notebook.assignment_id,
+                notebook.id,
+                names(GradeCell) | names(TaskCell),
+                names(SolutionCell) | names(TaskCell),
+            )
+        return self._chapters[name]
+
+    def _submission(
+        self, session: Session, chapter: _Chapter, student: str
+    ) -> SubmittedAssignment:
+        """Find a student's entry, or make it with a row for each cell."""
+        ids = {"assignment_id": chapter.assignment, "student_id": student}
+        found = session.query(SubmittedAssignment).filter_by(**ids).one_or_none()
+        if found is not None:
+            return found
+        made = SubmittedAssignment(**ids)
+        notebook = SubmittedNotebook(notebook_id=chapter.notebook, assignment=made)
+        for cell in chapter.graded:
+            Grade(cell_id=cell, notebook=notebook)
+        for cell in chapter.commented:
+            Comment(cell_id=cell, notebook=notebook)
+        session.add(made)
+        return made
+
+    def _enter_lateness(
+        self, session: Session, submitted: SubmittedAssignment, late: Lateness
+    ) -> None:
+        submitted.timestamp = _naive(late.handed_in)
+        (notebook,) = submitted.notebooks
+        notebook.late_submission_penalty = None
+        session.flush()
+        if late.penalty is None:
+            penalty = self._penalty_by_nbgrader(session, submitted, notebook)
+        else:
+            penalty = late.penalty or None
+            submitted.extension = _extension(submitted.assignment.duedate, late.due)
+        notebook.late_submission_penalty = penalty
+
+    def _penalty_by_nbgrader(
+        self,
+        session: Session,
+        submitted: SubmittedAssignment,
+        notebook: SubmittedNotebook,
+    ) -> float | None:
+        """Apply the late rule of nbgrader's settings, as AssignLatePenalties does."""
+        seconds = submitted.total_seconds_late
+        if seconds <= 0:
+            return None
+        session.refresh(notebook, ["score"])
+        penalty = self._late_rule.plugin_inst.late_submission_penalty(
+            submitted.student_id, notebook.score, seconds
+        )
+        if penalty is None:
+            return None
+        return self._late_rule._check_late_penalty(notebook, penalty)
+
+    # --- reading
+
+    def rows(self, chapter: str) -> dict[str, Row]:
+        """Return what is entered for a chapter, by student."""
+        with self._errors():
+            session = self._gradebook.db
+            try:
+                return self._rows(session, chapter)
+            finally:
+                session.rollback()
+                session.expunge_all()
+
+    def _rows(self, session: Session, chapter: str) -> dict[str, Row]:
+        ids = self._chapter(session, chapter)
+        assignment = session.get(Assignment, ids.assignment)
+        submissions = (
+            session.query(SubmittedAssignment)
+            .options(
+                undefer(SubmittedAssignment.score),
+                undefer(SubmittedAssignment.late_submission_penalty),
+            )
+            .filter_by(assignment_id=ids.assignment)
+        )
+        students = {student.id: student for student in session.query(Student)}
+        rows = {
+            each.student_id: Row(_columns(each, students[each.student_id], assignment))
+            for each in submissions
+        }
+        for student, grade, most in self._grades(session, ids):
+            _add_grade(rows[student], ids.graded[grade.cell_id], grade, most)
+        for student, comment in self._comments(session, ids):
+            name = ids.commented[comment.cell_id]
+            score, _ = rows[student].hand.get(name, (None, ""))
+            rows[student].hand[name] = score, comment.manual_comment
+        return rows
+
+    def _grades(self, session: Session, ids: _Chapter) -> Iterator[tuple]:
+        most = {
+            cell.id: cell.max_score
+            for kind in (GradeCell, TaskCell)
+            for cell in session.query(kind).filter_by(notebook_id=ids.notebook)
+        }
+        query = self._of_notebook(session, Grade, ids)
+        for grade, student in query:
+            yield student, grade, most[grade.cell_id]
+
+    def _comments(self, session: Session, ids: _Chapter) -> Iterator[tuple]:
+        query = self._of_notebook(session, Comment, ids)
+        for comment, student in query.filter(Comment.manual_comment.isnot(None)):
+            yield student, comment
+
+    def _of_notebook(self, session: Session, kind: type, ids: _Chapter):
+        return (
+            session.query(kind, SubmittedAssignment.student_id)
+            .join(SubmittedNotebook, SubmittedNotebook.id == kind.notebook_id)
+            .join(
+                SubmittedAssignment,
+                SubmittedAssignment.id == SubmittedNotebook.assignment_id,
+            )
+            .filter(SubmittedNotebook.notebook_id == ids.notebook)
+        )
+
+
+def _enter_score(grade: Grade, score: float | None) -> None:
+    """Enter points; a person looks where there are none, or where one gave others."""
+    grade.auto_score = score
+    grade.needs_manual_grade = grade.manual_score is not None or score is None
+
+
+def _comments(notebook: str) -> dict[str, str | None]:
+    """Say of each answer in an executed notebook whether it is as handed out."""
+    found = {}
+    for cell in nbformat.from_dict(json.loads(notebook)).cells:
+        if is_solution(cell):
+            cell.source = "".join(cell.source)  # in a file it may be a list of lines
+            grading = cell.metadata.nbgrader
+            untouched = grading.get("checksum") == compute_checksum(cell)
+            found[grading.grade_id] = NO_RESPONSE if untouched else None
+    return found
+
+
+def _naive(when: datetime | None) -> datetime | None:
+    """Return a time as nbgrader keeps it: UTC, without a zone."""
+    return when and when.astimezone(UTC).replace(tzinfo=None)
+
+
+def _extension(general: datetime | None, own: datetime | None):
+    own = _naive(own)
+    extended = general is not None and own is not None and own != general
+    return own - general if extended else None
+
+
+def _columns(
+    submitted: SubmittedAssignment, student: Student, assignment: Assignment
+) -> dict[str, str]:
+    """Return the columns that nbgrader's own CSV export has."""
+    penalty = submitted.late_submission_penalty
+    row = {
+        "assignment": assignment.name,
+        "duedate": assignment.duedate,
+        "timestamp": submitted.timestamp,
+        "student_id": student.id,
+        "last_name": student.last_name,
+        "first_name": student.first_name,
+        "email": student.email,
+        "raw_score": submitted.score,
+        "late_submission_penalty": penalty,
+        "score": max(0.0, submitted.score - penalty),
+        "max_score": assignment.max_score,
+    }
+    return {key: "" if value is None else str(value) for key, value in row.items()}
+
+
+def _add_grade(row: Row, name: str, grade: Grade, most: float) -> None:
+    exercise = exercise_of(name)
+    entry = row.scores.setdefault(exercise, {"score": 0.0, "points": 0.0})
+    entry["score"] += grade.score or 0.0
+    entry["points"] += most
+    if grade.needs_manual_grade:
+        waiting = row.by_hand if grade.manual_score is None else row.confirm
+        waiting.append(exercise)
+    if grade.manual_score is not None:
+        row.hand[name] = grade.score, ""
