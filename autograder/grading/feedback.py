@@ -175,7 +175,7 @@ def page(
         exercises = _exercises(
             outcome, paper, {each.grade_id: each for each in hand}, site
         )
-    return _template("feedback.html").render(
+    return template("feedback.html").render(
         outcome=outcome,
         title=_title(paper),
         number=_number(paper.chapter),
@@ -383,7 +383,8 @@ def count(value: float, word: str) -> str:
 
 
 @functools.cache
-def _template(name: str) -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """Return a template of this package."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("autograder.grading"),
         autoescape=True,
