@@ -7,6 +7,7 @@ that refuses the system calls that a notebook does not need. Each wall holds alo
 The C library is called directly: Python's `os` knows most of this only from 3.12 on.
 """
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -18,13 +19,15 @@ from pathlib import Path
 
 HOME = Path("/tmp")  # the only folder that can be written to
 WORK = HOME / "work"  # the current folder when a notebook starts
+WITHOUT_PROC = 2**30  # what the libraries take, where it cannot be looked up
 
 NEW_NAMESPACES = 0x10000000 | 0x20000000 | 0x00020000 | 0x08000000 | 0x40000000
 #                user         process IDs  mounts       shared memory network
 THREAD, NEW_ANY = 0x00010000, 0x7E020080  # flags of the call that makes a thread
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_BIND, MS_RECURSIVE, MS_PRIVATE = 1 << 12, 1 << 14, 1 << 18
-PR_SET_SECCOMP, SECCOMP_FILTER, PR_CAPBSET_DROP = 22, 2, 24
+PR_SET_SECCOMP, SECCOMP_FILTER = 22, 2
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP = 1, 24
 PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 38, 36
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 CAPABILITIES_VERSION = 0x20080522
@@ -74,6 +77,9 @@ def forbidden_calls() -> bytes:
         if bit & NEW_ANY:
             wanted = pyseccomp.Arg(0, pyseccomp.MASKED_EQ, bit, bit)
             calls.add_rule(refuse, "clone", wanted)
+    # a process that is to end with its parent stays so
+    ends = pyseccomp.Arg(0, pyseccomp.EQ, PR_SET_PDEATHSIG)
+    calls.add_rule(refuse, "prctl", ends)
     # its flags are in memory, out of the filter's sight; libraries then use clone
     calls.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")
     with tempfile.TemporaryFile() as file:
@@ -134,11 +140,11 @@ def work_in(folder: Path, files: dict[str, bytes]) -> None:
 
 def limit(memory: int, cpu_seconds: int, open_files: int, file_bytes: int) -> None:
     """Limit this process; what it has used until now is not counted."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    taken = _address_space()
     used = resource.getrusage(resource.RUSAGE_SELF)
     cpu = int(used.ru_utime + used.ru_stime) + cpu_seconds
     for kind, most in (
-        (resource.RLIMIT_AS, pages * resource.getpagesize() + memory),
+        (resource.RLIMIT_AS, taken + memory),
         (resource.RLIMIT_CPU, cpu),
         (resource.RLIMIT_NOFILE, open_files),
         (resource.RLIMIT_FSIZE, file_bytes),
@@ -150,6 +156,13 @@ def limit(memory: int, cpu_seconds: int, open_files: int, file_bytes: int) -> No
         if hard != resource.RLIM_INFINITY:
             most = min(most, hard)
         resource.setrlimit(kind, (most, most))
+
+
+def _address_space() -> int:
+    with contextlib.suppress(OSError):
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        return pages * resource.getpagesize()
+    return WITHOUT_PROC
 
 
 def give_up_privileges() -> None:

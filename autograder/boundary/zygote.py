@@ -139,7 +139,12 @@ class Zygote:
     def _fork(self, number: int, connection: socket.socket) -> str:
         """Fork twice: the first is not yet inside, the second begins a new world."""
         reading, writing = os.pipe()
-        first = os.fork()
+        try:
+            first = os.fork()
+        except OSError as error:
+            os.close(reading)
+            os.close(writing)
+            return str(error)
         if first == 0:
             try:
                 if self.settings["namespaces"]:

@@ -31,6 +31,8 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+import psutil
+
 import autograder
 from autograder.boundary import walls
 from autograder.boundary.zygote import (
@@ -48,6 +50,7 @@ START_SECONDS = 180  # PyTorch's first import on a slow disk
 OPEN_SECONDS = 30
 END_SECONDS = 10
 WATCH_SECONDS = 0.05
+LOST = "killed (SIGKILL)"
 
 SYSTEM = ("lib", "lib32", "lib64", "libx32")  # of /usr, and as links of /
 SYSTEM_FILES = (
@@ -219,10 +222,13 @@ class Cage:
         socket: leads to ``autograder.boundary.student.serve``; it reads as closed when
             the process has ended.
         process: its number on this side.
+        lost: whether it was ended from outside, as by a person or for lack of memory:
+            code inside cannot do that to itself. It is worth another try.
     """
 
     def __init__(self, zygote: "_Zygote", files: dict[str, bytes]) -> None:
         self._zygote, self._reason, self._ended = zygote, "", False
+        self.lost = False
         self._folder = tempfile.mkdtemp() if zygote.unsafe else ""
         self.socket, theirs = socket.socketpair()
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -299,6 +305,7 @@ class Cage:
             code, cpu = self._zygote.wait_for(self._number)
             if not ran and not self._reason:
                 self._reason = _reason(code, cpu, self._zygote.limits)
+                self.lost = self._reason == LOST
             self._abandon()
         return self._reason
 
@@ -322,7 +329,7 @@ class Cage:
 def _reason(code: int, cpu: float, limits: Limits) -> str:
     if code >= 0:
         return f"exited ({code})"
-    if -code == signal.SIGKILL and cpu > limits.cpu_seconds - 1:
+    if -code == signal.SIGKILL and cpu > limits.cpu_seconds:
         return "cpu time"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"{-code}"
     verb = "killed" if -code == signal.SIGKILL else "crashed"
@@ -342,7 +349,7 @@ class _Zygote:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                _command(theirs.fileno(), limits, unsafe),
+                _command(theirs.fileno(), limits, unsafe, self.alone),
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,
@@ -356,8 +363,9 @@ class _Zygote:
             if not self._receive():
                 raise SandboxError("The sandbox's process ended at once.")
         except (OSError, SandboxError) as error:
-            self.close()
-            raise SandboxError(f"The sandbox does not start: {error}") from None
+            self._end()
+            said = f"{error}\n{self._said()}".strip()
+            raise SandboxError(f"The sandbox does not start: {said}") from None
 
     def _settings(self) -> dict:
         limits = self.limits
@@ -373,7 +381,7 @@ class _Zygote:
             "calls": base64.b64encode(calls).decode(),
             "limits": (
                 limits.memory_bytes,
-                limits.cpu_seconds,
+                limits.cpu_seconds + 2,  # the watcher comes first, and says why
                 limits.open_files,
                 limits.file_bytes,
             ),
@@ -399,6 +407,9 @@ class _Zygote:
 
     def wait_for(self, number: int) -> tuple[int, float]:
         """Wait until a child has ended; return its exit code and processor time."""
+        if self.alone:
+            code = self._process.wait(END_SECONDS)
+            return (128 - code if code > 128 else code), 0.0
         message = self._message(number)
         return message.get("code", -signal.SIGKILL), message.get("cpu", 0.0)
 
@@ -413,7 +424,7 @@ class _Zygote:
                 except OSError:
                     message = {}
                 if not message:
-                    self.close()
+                    self._end()
                     return {}
                 self._messages[message["number"]] = message
             return self._messages.pop(number)
@@ -425,61 +436,83 @@ class _Zygote:
         message = self._control.recv(MESSAGE_BYTES)
         return json.loads(message) if message else {}
 
-    def close(self) -> None:
-        """End it with all its children."""
+    def _said(self) -> str:
+        """Return the end of what it wrote, as a reason why it ended."""
+        self._log.seek(0)
+        return self._log.read()[-2000:].decode(errors="replace").strip()
+
+    def _end(self) -> None:
         self._control.close()  # it ends when it sees that
         try:
             self._process.wait(END_SECONDS if self.unsafe else 1)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+    def close(self) -> None:
+        """End it with all its children."""
+        self._end()
         self._log.close()
 
 
 class _Watcher:
-    """Ends cages with too many threads or too much memory, which root may exceed."""
+    """Ends cages that use too much, and knows why; the kernel's own limits come later.
+
+    Those do not bind root, or count for one process what several threads do.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._cages: dict[Cage, int] = {}
+        self._cages: dict[Cage, _Usage] = {}
         self._closed = threading.Event()
         threading.Thread(target=self._run, name="watcher", daemon=True).start()
 
     def watch(self, cage: Cage) -> None:
-        _, memory = _threads_and_memory(cage.process)
-        self._cages[cage] = memory + self._limits.memory_bytes
+        with contextlib.suppress(psutil.Error):  # it has ended already
+            self._cages[cage] = _Usage(cage.process)
 
     def close(self) -> None:
         self._closed.set()
 
     def _run(self) -> None:
         while not self._closed.wait(WATCH_SECONDS):
-            for cage, most in list(self._cages.items()):
-                if not cage.alive():
+            for cage, usage in list(self._cages.items()):
+                try:
+                    excess = usage.excess(self._limits)
+                except psutil.Error:
                     self._cages.pop(cage)
                     continue
-                threads, memory = _threads_and_memory(cage.process)
-                if threads > self._limits.threads:
-                    cage.stop("threads")
-                elif memory > most:
-                    cage.stop("memory")
+                if excess:
+                    cage.stop(excess)
 
 
-def _threads_and_memory(process: int) -> tuple[int, int]:
-    """Return how many threads a process has, and how much memory is its own."""
-    try:
-        text = Path(f"/proc/{process}/status").read_text()
-    except OSError:
-        return 0, 0
-    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-    kilobytes = sum(
-        int(fields.get(name, "0 kB").split()[0])
-        for name in ("RssAnon", "RssShmem", "VmSwap")
-    )
-    return int(fields.get("Threads", "0")), kilobytes * 1024
+class _Usage:
+    """What a process uses, seen from outside."""
+
+    def __init__(self, number: int) -> None:
+        self._process = psutil.Process(number)
+        self._memory_before = self._memory()
+        times = self._process.cpu_times()
+        self._time_before = times.user + times.system
+
+    def _memory(self) -> int:
+        memory = self._process.memory_info()
+        return memory.rss - memory.shared
+
+    def excess(self, limits: Limits) -> str:
+        """Say of what it uses more than its limits; "" if of nothing."""
+        with self._process.oneshot():
+            times = self._process.cpu_times()
+            if self._process.num_threads() > limits.threads:
+                return "threads"
+            if self._memory() - self._memory_before > limits.memory_bytes:
+                return "memory"
+            if times.user + times.system - self._time_before > limits.cpu_seconds:
+                return "cpu time"
+        return ""
 
 
-def _command(descriptor: int, limits: Limits, unsafe: bool) -> list[str]:
+def _command(descriptor: int, limits: Limits, unsafe: bool, alone: bool) -> list[str]:
     """Return the command line that starts the zygote, inside bubblewrap or not."""
     # without `site`: no .pth file, no sitecustomize, no user's own packages
     python = [
@@ -497,10 +530,10 @@ def _command(descriptor: int, limits: Limits, unsafe: bool) -> list[str]:
     program = shutil.which(PROGRAM)
     if program is None:
         raise SandboxError(problem())
-    return [program, *_walls(limits), "--", *python]
+    return [program, *_walls(limits, alone), "--", *python]
 
 
-def _walls(limits: Limits) -> Iterator[str]:
+def _walls(limits: Limits, alone: bool) -> Iterator[str]:
     """Give bubblewrap's options: what is seen inside, all of it read-only."""
     yield from ("--unshare-all", "--die-with-parent", "--new-session", "--as-pid-1")
     yield from ("--hostname", "sandbox", "--clearenv", "--cap-drop", "ALL")
@@ -521,10 +554,13 @@ def _walls(limits: Limits) -> Iterator[str]:
         yield from ("--tmpfs", str(path), "--remount-ro", str(path))
     for path, place in _public():
         yield from ("--ro-bind", str(path), f"{COURSE}/{place}")
-    yield from ("--proc", "/proc", "--tmpfs", "/dev")
+    # what runs beside a student's code in the same namespace sees no processes at all
+    yield from ("--tmpfs" if alone else "--proc", "/proc", "--tmpfs", "/dev")
     for name in DEVICES:
         yield from ("--dev-bind", f"/dev/{name}", f"/dev/{name}")
     yield from ("--remount-ro", "/dev")
+    if alone:
+        yield from ("--remount-ro", "/proc")
     yield from ("--remount-ro", "/", "--chdir", "/tmp")
 
 
