@@ -287,7 +287,7 @@ def test_all_is_as_before_afterwards() -> None:
 
 def test_an_unknown_name_is_an_error_of_the_course() -> None:
     with pytest.raises(KeyError, match=r"does not know torch\.nothing"):
-        call(by_its_name, ("torch.nothing",))
+        call(by_its_name, ("torch.nothing",), *3 * [torch.ones(3, 4)])
 
 
 def checks_that_forbid() -> list[tuple[int, str, tuple[str, ...]]]:
