@@ -56,6 +56,7 @@ PACKAGES = {
 REPAIR_SECONDS = 60
 CALLS_SECONDS = 60  # of all calls of the student's code in a part of a check
 LONGEST_CHECK = 120  # seconds of a part of a check, calls and all
+CHECKING_SECONDS = 60  # of the checks' own work in a notebook; one second is usual
 UNEXPLAINED = "killed (SIGKILL)"  # by itself, or by somebody who tidies the machine up
 MOST_LIMITED = 50  # notes; a loop over thousands of cells can cause as many
 FACT = 2_000  # characters of a part of a message; the checks' own are far shorter
@@ -296,11 +297,11 @@ class _Sitting:
     def __init__(self, job: Job, sheet: _Sheet, outcome: Outcome, tell: Tell) -> None:
         self.limits, self.sheet, self.outcome = job.limits, sheet, outcome
         self.where, self.tell = "the first cell", tell
+        self.end = time.monotonic() + job.limits.notebook_seconds + CHECKING_SECONDS
 
     def run(self, notebook: NotebookNode, cage: Cage) -> None:
         """Run all cells in order, and judge the answers where their checks stand."""
         self.kernel = _Patient(cage, self.limits)
-        self.names = Names(self.kernel, self.sheet.imports)
         for number, cell in enumerate(notebook.cells, start=1):
             if cell.cell_type == "code":
                 self._cell(cell, number)
@@ -321,13 +322,14 @@ class _Sitting:
         self._time_left()
 
     def _time_left(self) -> None:
-        """Stop if the notebook has used its time."""
-        if self.kernel.seconds_left <= 0:
-            seconds = f"{self.limits.notebook_seconds:g} seconds"
-            text = (
-                f"the notebook was stopped after {seconds}, while running {self.where}"
-            )
-            raise _Stopped(text)
+        """Stop if the notebook has used its time, or its checks have."""
+        seconds = self.limits.notebook_seconds
+        if self.kernel.seconds_left > 0 and time.monotonic() < self.end:
+            return
+        if self.kernel.seconds_left > 0:
+            seconds += CHECKING_SECONDS
+        text = f"the notebook was stopped after {seconds:g} seconds"
+        raise _Stopped(f"{text}, while running {self.where}")
 
     def _run(self, cell: NotebookNode, name: str) -> None:
         """Run a cell of the student's."""
@@ -349,9 +351,9 @@ class _Sitting:
         name = _grade_id(cell)
         points = self.sheet.paper.points[name]
         verdict = Verdict(exercise_of(name), name, points, 0.0, title=check.title)
-        printed = io.StringIO()
+        printed, names = io.StringIO(), Names(self.kernel, self.sheet.imports)
         for part, code in check.parts.items():
-            verdict.failure = self._failure(name, code, printed)
+            verdict.failure = self._failure(name, code, names, printed)
             if verdict.failure is not None:
                 verdict.part = part
                 cell.outputs = [_error("CheckFailure", verdict.failure["text"])]
@@ -362,12 +364,14 @@ class _Sitting:
             cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)]
         self.outcome.verdicts.append(verdict)
 
-    def _failure(self, name: str, code: CodeType, printed: io.StringIO) -> dict | None:
+    def _failure(
+        self, name: str, code: CodeType, names: Names, printed: io.StringIO
+    ) -> dict | None:
         """Run a part of a check; return what it says against the answer."""
         self.kernel.begin_check()
         try:
-            with _alarm(LONGEST_CHECK), _silence(printed):
-                exec(code, self.names)
+            with _alarm(self._longest()), _silence(printed):
+                exec(code, names)
         except StudentError as error:
             return _facts(failure_of(error), name)
         except CheckFailure as failure:
@@ -384,6 +388,10 @@ class _Sitting:
             self.outcome.limited.append(f"check {name} could not be run: {said}")
             return _facts(CheckFailure("cannot be checked", why=ODD), name)
         return None
+
+    def _longest(self) -> float:
+        """Return the seconds that a part of a check may take now."""
+        return max(0.1, min(LONGEST_CHECK, self.end - time.monotonic()))
 
     def _written(self, cell: NotebookNode) -> None:
         """Leave a written answer to a person, unless nothing was written."""

@@ -1,0 +1,266 @@
+"""The process in which submissions are examined, one after the other; replaced if dead.
+
+>>> with Grader() as grader:
+...     outcome = grader.grade(job)
+
+It is trusted: it holds checks, hidden tests and verdicts. The student's code runs in
+the sandbox below it. Whoever asks gets an outcome whatever happens to the process: it
+may be killed, hang, or fail to start. When whoever asks is gone, the process ends.
+"""
+
+import contextlib
+import gc
+import importlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+
+import psutil
+
+import autograder
+from autograder.grading.job import Job, Outcome
+
+MODULE = "autograder.grading.grader"
+START_SECONDS = 300  # for the imports of this process and of the one in the sandbox
+SPARE_SECONDS = 120  # for the checks' own work; nearly all of it takes a second
+LOG = "log.txt"
+KEPT = (  # of the environment: where programs and libraries are, and no secret
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "VIRTUAL_ENV",
+    "COURSE_TESTS_HANDED_IN",
+)
+SET = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MPLBACKEND": "agg",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+class Grader:
+    """A handle of the process; it is started when there is something to grade.
+
+    One thread at a time may use it. The process is below the one that uses it, not
+    below the thread, and not in its group: a Ctrl-C at the terminal does not reach it.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen | None = None
+        self._pipe: Connection | None = None
+        self._life: Connection | None = None
+        self._folder, self._fresh = "", True
+
+    def __enter__(self) -> "Grader":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @property
+    def process(self) -> int | None:
+        """The number of the process, while there is one."""
+        return self._process.pid if self._process else None
+
+    def grade(self, job: Job, deadline: float | None = None) -> Outcome:
+        """Grade a submission.
+
+        Args:
+            job: the submission.
+            deadline: the seconds after which the process is killed; without one, what
+                the job's own limits come to.
+
+        Returns:
+            The outcome; ungraded, and worth another try, if the process failed.
+        """
+        if self._process is None or self._process.poll() is not None:
+            try:
+                self._start()
+            except OSError as error:
+                self.close()
+                return _failed(job, f"the grading process does not start ({error})")
+        seconds = self._seconds(job) if deadline is None else deadline
+        late = threading.Event()
+        timer = threading.Timer(seconds, _stop, [self._process, late])
+        timer.start()
+        where = ""
+        try:
+            self._pipe.send(job)
+            while True:
+                kind, content = self._pipe.recv()
+                if kind == "outcome":
+                    self._fresh = False
+                    return content
+                where = content
+        except (OSError, EOFError):
+            reason = self._end(
+                f"stopped after {seconds:g} seconds" if late.is_set() else ""
+            )
+            return _failed(job, f"{reason}, while running {where}" if where else reason)
+        finally:
+            timer.cancel()
+
+    def _seconds(self, job: Job) -> float:
+        start = START_SECONDS if self._fresh else 0
+        return job.limits.notebook_seconds + SPARE_SECONDS + start
+
+    def close(self) -> None:
+        """End the process and all below it."""
+        if self._process:
+            self._end("")
+
+    # --- the process ------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self.close()
+        self._folder = tempfile.mkdtemp(prefix="autograder-")
+        self._pipe, theirs = Pipe()
+        life, self._life = Pipe(duplex=False)
+        with theirs, life, Path(self._folder, LOG).open("wb") as log:
+            given = theirs.fileno(), life.fileno()
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", MODULE, *map(str, given), self._folder],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=_environment(),
+                cwd=self._folder,
+                pass_fds=given,
+                start_new_session=True,
+            )
+        self._fresh = True
+
+    def _end(self, reason: str) -> str:
+        """End the process with all below it; say why it ended."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)  # it may be about to end, and say why
+        code = self._process.poll()
+        _kill(self._process)
+        for connection in (self._pipe, self._life):
+            connection.close()
+        said = Path(self._folder, LOG).read_text("utf-8", "replace")[-2000:].strip()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._process = None
+        return reason or _why(code, said)
+
+
+def _environment() -> dict[str, str]:
+    """Say where programs and this package are; pass nothing on that could be secret."""
+    folders = [str(Path(autograder.__file__).parents[1])]
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    folders += [os.path.abspath(folder) for folder in given if folder]
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    return kept | SET | {"PYTHONPATH": os.pathsep.join(folders)}
+
+
+def _failed(job: Job, reason: str) -> Outcome:
+    outcome = job.ungraded(reason)
+    outcome.again = True
+    return outcome
+
+
+def _why(code: int | None, said: str) -> str:
+    if code is None:
+        return "the grading process was ended"
+    if code < 0:
+        return f"the grading process was killed ({signal.Signals(-code).name})"
+    last = f": {said.splitlines()[-1][:200]}" if said else ""
+    return f"the grading process ended with code {code}{last}"
+
+
+def _stop(process: subprocess.Popen, late: threading.Event) -> None:
+    """Kill a process that takes too long: whoever waits for it reads its end."""
+    late.set()
+    _kill(process)
+
+
+def _kill(process: subprocess.Popen) -> None:
+    """Kill a process and all below it, from the top: nothing is started anew."""
+    below = _below(process.pid)
+    process.kill()
+    process.wait()
+    _kill_all(below)
+
+
+def _below(process: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(process).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _kill_all(processes: list[psutil.Process]) -> None:
+    for each in processes:
+        with contextlib.suppress(psutil.Error):
+            each.kill()
+    psutil.wait_procs(processes, timeout=10)
+
+
+# --- in the process -------------------------------------------------------------------
+
+
+def main(pipe: Connection, life: Connection, folder: str) -> None:
+    """Examine one job after the other, until there is nobody who sends them."""
+    threading.Thread(target=_end_with, args=(life, folder), daemon=True).start()
+    tempfile.tempdir = folder
+    from autograder.grading.examine import examine
+    from autograder.grading.sandbox import Sandbox
+
+    _prepare()
+    sandbox, made_for = None, None
+    while True:
+        job = _next(pipe)
+        if job is None:
+            break
+        if sandbox is None or made_for != (job.limits, job.unsafe):
+            if sandbox:
+                sandbox.close()
+            made_for = job.limits, job.unsafe
+            sandbox = Sandbox(*made_for)
+        outcome = examine(job, sandbox, lambda where: pipe.send(("where", where)))
+        pipe.send(("outcome", outcome))
+    if sandbox:
+        sandbox.close()
+
+
+def _next(pipe: Connection) -> Job | None:
+    try:
+        return pipe.recv()
+    except EOFError:
+        return None
+
+
+def _prepare() -> None:
+    """Import all checks; what is there now will stay, and need not be collected."""
+    import torch
+
+    from autograder import checks
+
+    torch.set_num_threads(1)
+    for path in sorted(Path(checks.__path__[0]).glob("[a-z]*.py")):
+        importlib.import_module(f"{checks.__name__}.{path.stem}")
+    gc.collect()
+    gc.freeze()
+
+
+def _end_with(life: Connection, folder: str) -> None:
+    """End this process, and all below it, when the other end of the pipe is gone."""
+    with contextlib.suppress(OSError, EOFError):
+        life.recv_bytes()
+    _kill_all(_below(os.getpid()))
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main(Connection(int(sys.argv[1])), Connection(int(sys.argv[2])), sys.argv[3])
