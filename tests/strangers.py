@@ -1,11 +1,10 @@
 """What strangers hand in: short notebooks in which one thing is changed.
 
-An attack or a fault is a small Python file: a docstring that says in a sentence what it
-does, comments ``# key: value`` below it, and code. The chapters are cut down to a few
-exercises, so that a submission takes a fraction of a second.
+An attack or a fault is a small file: a docstring that says in a sentence what it does,
+comments ``# key: value`` below it, and code (in a file .ipy if only IPython reads it).
+The chapters are cut down to some exercises: a submission takes a fraction of a second.
 """
 
-import ast
 import copy
 import dataclasses
 import functools
@@ -33,6 +32,7 @@ EXERCISES = {  # those that are kept of a chapter
     ),
     "09_translator": ("own-translator",),
 }
+FEW = ("worked-context", "softmax", "causal-mask")  # where it has to be quick
 CHAPTER = "04_attention"
 LIMITS = Limits(  # small: what is meant to last for ever should not hold up the tests
     cell_seconds=2,
@@ -45,6 +45,9 @@ LIMITS = Limits(  # small: what is meant to last for ever should not hold up the
     output_bytes_cell=20_000,
     output_bytes=200_000,
     message_bytes=16 * MIB,
+)
+QUICK = dataclasses.replace(  # for what never ends
+    LIMITS, cell_seconds=0.5, call_seconds=0.5, notebook_seconds=6
 )
 HEADER = re.compile(r"# ([a-z-]+): (.+)")
 
@@ -77,50 +80,55 @@ class Entry:
 
 def read(path: Path) -> Entry:
     """Read a file; the code is what follows the comments below its docstring."""
-    text = path.read_text("utf-8")
-    first = ast.parse(text).body[0]
-    lines = text.splitlines()[first.end_lineno :]
+    says, *lines = path.read_text("utf-8").splitlines()
+    if not (says.startswith('"""') and says.endswith('"""')):
+        raise ValueError(f"{path}: begin with a docstring of one line")
     headers = {}
     while lines and (found := HEADER.fullmatch(lines[0])):
         headers[found[1]] = found[2]
         del lines[0]
-    says = ast.literal_eval(first.value).splitlines()[0]
-    return Entry(path, says, headers, "\n".join(lines).strip() + "\n")
+    return Entry(path, says.strip('"'), headers, "\n".join(lines).strip() + "\n")
 
 
 def read_all(folder: Path) -> list[Entry]:
     """Read every file of a folder of groups."""
-    return [read(path) for path in sorted(folder.glob("*/*.py"))]
+    return [read(path) for path in sorted(folder.glob("*/*.*py"))]
 
 
 # --- notebooks ------------------------------------------------------------------------
 
 
 @functools.cache
-def paper(chapter: str = CHAPTER, hidden: str = "") -> Paper:
-    """The paper of a chapter with a few exercises; ``hidden`` is put into its tests."""
-    whole = Paper.of(chapter)
-    source = _cut(json.loads(whole.source), chapter)
+def paper(
+    chapter: str = CHAPTER, hidden: str = "", only: tuple[str, ...] = ()
+) -> Paper:
+    """The paper of a chapter with some exercises; ``hidden`` is put into its tests."""
+    whole, kept = _whole(chapter), only or EXERCISES[chapter]
+    source = _cut(json.loads(whole.source), kept)
     for cell in source["cells"]:
         marker = "### BEGIN HIDDEN TESTS"
         cell["source"] = _text(cell).replace(marker, f"{marker}\n# {hidden}")
-    kept = EXERCISES[chapter]
     return dataclasses.replace(
         whole,
-        released=json.dumps(_cut(json.loads(whole.released), chapter)),
+        released=json.dumps(_cut(json.loads(whole.released), kept)),
         source=json.dumps(source),
         points={k: v for k, v in whole.points.items() if exercise_of(k) in kept},
     )
 
 
-def _cut(notebook: dict, chapter: str) -> dict:
+@functools.cache
+def _whole(chapter: str) -> Paper:
+    return Paper.of(chapter)
+
+
+def _cut(notebook: dict, exercises: tuple[str, ...]) -> dict:
     """Keep the cells before the first exercise, and those of some exercises."""
     kept, begun = [], False
     for cell in notebook["cells"]:
         name = grade_id(cell)
         begun = begun or bool(name)
         first = cell["cell_type"] == "code" and not begun
-        if first or (name and exercise_of(name) in EXERCISES[chapter]):
+        if first or (name and exercise_of(name) in exercises):
             kept.append(cell)
     return notebook | {"cells": kept}
 
@@ -140,9 +148,9 @@ def find(notebook: dict, name: str) -> int:
     return next(n for n, cell in enumerate(notebook["cells"]) if grade_id(cell) == name)
 
 
-def blank(chapter: str = CHAPTER) -> dict:
+def blank(chapter: str = CHAPTER, only: tuple[str, ...] = ()) -> dict:
     """A notebook as it is handed out."""
-    return json.loads(paper(chapter).released)
+    return json.loads(paper(chapter, only=only).released)
 
 
 @functools.cache
@@ -152,9 +160,9 @@ def _answers(chapter: str) -> dict[str, str]:
     return {grade_id(cell): without_markers(_text(cell)) for cell in answers}
 
 
-def solved(chapter: str = CHAPTER) -> dict:
+def solved(chapter: str = CHAPTER, only: tuple[str, ...] = ()) -> dict:
     """A notebook with every answer right."""
-    notebook = blank(chapter)
+    notebook = blank(chapter, only)
     for cell in notebook["cells"]:
         cell["source"] = _answers(chapter).get(grade_id(cell), _text(cell))
     return notebook
@@ -200,10 +208,10 @@ def scores(outcome: Outcome) -> dict[str, float]:
     return found
 
 
-def full(chapter: str = CHAPTER) -> dict[str, float]:
+def full(of: Paper) -> dict[str, float]:
     """The most points by exercise."""
     found: dict[str, float] = {}
-    for name, points in paper(chapter).points.items():
+    for name, points in of.points.items():
         found[exercise_of(name)] = found.get(exercise_of(name), 0) + points
     return found
 

@@ -7,6 +7,7 @@ environment and in the home folder. Whoever attacks knows where everything is.
 """
 
 import contextlib
+import gc
 import json
 import os
 import pwd
@@ -156,7 +157,9 @@ def place(tmp_path_factory):
         grader = stack.enter_context(sandbox.Sandbox(strangers.LIMITS))
         found = Range(folder, home, planted, ears, grader)
         found.honest = strangers.lasting(found.grade(honest(found)))
+        gc.freeze()  # as a grader does: it collects after every submission
         yield found
+        gc.unfreeze()
 
 
 def _plant(folder: Path, home: Path, planted: dict[str, str]) -> None:
@@ -181,7 +184,7 @@ def _plant(folder: Path, home: Path, planted: dict[str, str]) -> None:
 
 
 def _honest_notebook(planted: dict[str, str]) -> dict:
-    notebook = strangers.solved()
+    notebook = strangers.solved(only=strangers.FEW)
     cell = notebook["cells"][strangers.find(notebook, "softmax")]
     cell["source"] += f"\n# {planted['student']}\n"
     return notebook
@@ -189,7 +192,7 @@ def _honest_notebook(planted: dict[str, str]) -> dict:
 
 def honest(place: Range):
     """A submission with every answer right, and a secret of its author's in it."""
-    paper = strangers.paper(strangers.CHAPTER, place.secrets["hidden"])
+    paper = strangers.paper(strangers.CHAPTER, place.secrets["hidden"], strangers.FEW)
     return strangers.job(_honest_notebook(place.secrets), paper=paper)
 
 
@@ -221,7 +224,10 @@ def submission(attack: strangers.Entry, place: Range):
         notebook = strangers.put(notebook, exercise, "answer", WRONG.format(name))
         code = place.names() + attack.code
         notebook = strangers.put(notebook, exercise, where, code)
-    return strangers.job(notebook, chapter, paper=paper, models=models)
+    limits = strangers.LIMITS
+    if attack.label.startswith("starving") and chapter == strangers.CHAPTER:
+        limits = strangers.QUICK
+    return strangers.job(notebook, chapter, paper=paper, models=models, limits=limits)
 
 
 def _defined(notebook: dict, exercise: str) -> str:
@@ -321,7 +327,7 @@ def test_there_are_enough_attacks_of_each_kind() -> None:
 def test_an_honest_submission_earns_full_points(place) -> None:
     assert place.honest["status"] == GRADED
     outcome = Outcome.from_dict(place.honest)
-    assert strangers.scores(outcome) == strangers.full()
+    assert strangers.scores(outcome) == strangers.full(honest(place).paper)
     assert place.honest["limited"] == place.honest["repairs"] == []
 
 

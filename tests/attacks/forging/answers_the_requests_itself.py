@@ -11,8 +11,8 @@ import threading
 
 def reply_for_ever(channel):
     while True:
-        channel.receive(None)
-        channel.send({"value": True, "passed": True})
+        request = channel.receive(None)
+        channel.send({"number": request["number"], "value": True, "passed": True})
 
 
 def softmax(scores):

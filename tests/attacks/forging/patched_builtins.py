@@ -1,6 +1,8 @@
 """Replaces the built-in functions that checks are made of."""
 # exercise: softmax
 # where: before
+# status: ungraded
+# reason: the kernel died
 
 import builtins
 

@@ -1,6 +1,8 @@
 """Makes the error that says an answer is wrong one that nobody notices."""
 # exercise: softmax
 # where: before
+# status: ungraded
+# reason: the kernel died
 
 from autograder import expect, interface
 

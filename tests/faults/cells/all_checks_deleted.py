@@ -1,0 +1,6 @@
+"""All check cells are deleted."""
+# repairs: test-worked-context: missing | test-softmax: missing | test-causal-mask: missing
+
+
+def change(notebook):
+    notebook["cells"] = [c for c in notebook["cells"] if "check." not in c["source"]]

@@ -1,0 +1,7 @@
+"""There is no cell at all."""
+# repairs: any
+# lost: worked-context | softmax | causal-mask
+
+
+def change(notebook):
+    notebook["cells"] = []

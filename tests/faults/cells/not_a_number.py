@@ -1,0 +1,5 @@
+"""The file holds NaN and Infinity, which JSON does not have."""
+
+
+def change(notebook):
+    notebook["metadata"]["loss"] = [float("nan"), float("inf")]

@@ -1,0 +1,9 @@
+"""Returns an array of NumPy's."""
+# exercise: softmax
+# where: answer
+# lost: softmax
+# says: ndarray
+
+
+def softmax(scores):
+    return torch.softmax(scores, -1).detach().numpy()

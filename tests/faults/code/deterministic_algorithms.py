@@ -1,0 +1,5 @@
+"""Asks PyTorch for deterministic algorithms only."""
+# exercise: softmax
+# where: before
+
+torch.use_deterministic_algorithms(True)

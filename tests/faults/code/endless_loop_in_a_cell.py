@@ -1,0 +1,7 @@
+"""Leaves an endless loop in a cell of its own."""
+# exercise: softmax
+# where: after
+# limited: stopped after 2 seconds
+
+while True:
+    pass

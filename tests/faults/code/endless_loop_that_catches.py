@@ -1,0 +1,11 @@
+"""Catches every exception with a bare except in an endless loop, by accident."""
+# exercise: softmax
+# where: after
+# status: ungraded
+# reason: it could not be interrupted
+
+while True:
+    try:
+        undefined_name
+    except:
+        pass

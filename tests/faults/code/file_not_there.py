@@ -1,0 +1,5 @@
+"""Reads a file that only the student has."""
+# exercise: softmax
+# where: before
+
+data = open("C:\\Users\\ada\\Desktop\\data.csv").read()

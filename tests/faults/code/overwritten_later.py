@@ -1,0 +1,7 @@
+"""Overwrites the function by its result in a cell of its own below."""
+# exercise: softmax
+# where: after
+# lost: softmax
+# says: softmax is no function
+
+softmax = softmax(torch.zeros(2, 3))
