@@ -46,6 +46,7 @@ from autograder.grading.reading import Refused, clean, parse
 from autograder.grading.remote import Names, imports_of
 from autograder.grading.repair import repair
 from autograder.grading.sandbox import Cage, Sandbox, SandboxError
+from autograder.grading.submission import MODEL_FILES
 from autograder.interface import Data, StudentError
 
 PACKAGES = {
@@ -105,6 +106,7 @@ def examine(job: Job, sandbox: Sandbox, tell: Tell = lambda where: None) -> Outc
         outcome.again = isinstance(error, SandboxError)
     except Exception as error:  # whatever it is, it must cost nobody else anything
         outcome.reason = clean(f"{type(error).__name__} in the grader: {error}", 500)
+        outcome.again = isinstance(error, OSError)  # such as a full disk
         outcome.log = clean(traceback.format_exc(), 20_000)
     finally:
         results.forget()
@@ -261,15 +263,12 @@ def _files(job: Job) -> dict[str, bytes]:
 
 
 def _model_files(models: dict) -> Iterator[tuple[str, str, bytes]]:
-    """Give the files of models by folder and name; both are names and no paths."""
+    """Give the files of models by folder, which is a name and no path, and name."""
     for folder, files in models.items():
-        for name, content in files.items():
-            if _is_name(folder) and _is_name(name):
-                yield folder, name, content
-
-
-def _is_name(text: str) -> bool:
-    return PurePath(text).name == text and not text.startswith(".") and "\0" not in text
+        if PurePath(folder).name == folder and "\0" not in folder:
+            for name in MODEL_FILES:
+                if name in files:
+                    yield folder, name, files[name]
 
 
 @contextlib.contextmanager
@@ -304,8 +303,8 @@ class _Sitting:
         self.kernel = _Patient(cage, self.limits)
         for number, cell in enumerate(notebook.cells, start=1):
             if cell.cell_type == "code":
-                self._cell(cell, number)
                 cell.execution_count = number
+                self._cell(cell, number)
             elif cell.metadata.get("nbgrader", {}).get("grade"):
                 self._written(cell)
 
@@ -335,6 +334,9 @@ class _Sitting:
         """Run a cell of the student's."""
         result = self.kernel.run_cell(cell.source)
         cell.outputs = result.outputs
+        for output in cell.outputs:
+            if "execution_count" in output:
+                output["execution_count"] = cell.execution_count
         if result.cut:
             self.outcome.limited.append(f"cell {name}: output cut")
         if result.stopped:

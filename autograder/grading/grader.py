@@ -156,7 +156,8 @@ class Grader:
 
 def _environment() -> dict[str, str]:
     """Say where programs and this package are; pass nothing on that could be secret."""
-    folders = [str(Path(autograder.__file__).parents[1])]
+    root = Path(autograder.__file__).parents[1]
+    folders = [str(root), str(root / "solutions")]  # the reference modules, if there
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     folders += [os.path.abspath(folder) for folder in given if folder]
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}

@@ -38,6 +38,7 @@ class _Work:
     cells: list[_Cell]
     released: dict[str, NotebookNode]  # by cell id, in order
     notes: list[str] = field(default_factory=list)
+    names: dict[str, set[str]] = field(default_factory=dict)  # that a text binds
 
     def of(self, key: str) -> list[_Cell]:
         """Return the submitted cells that answer to a released one."""
@@ -155,11 +156,16 @@ def _find_check(work: _Work, key: str, released: NotebookNode) -> list[_Cell]:
     """Find the cell whose text is most like the check's, if it is like enough."""
     del key
     scored = [
-        (fuzz.ratio(cell.node.source, released.source), number, cell)
+        (_likeness(cell.node.source, released.source), number, cell)
         for number, cell in enumerate(_free(work))
     ]
     best = max(scored, default=(0, 0, None))
     return [best[2]] if best[0] >= ALIKE else []
+
+
+def _likeness(text: str, other: str) -> float:
+    """Compare two texts, in percent; 0 if they are not alike enough to matter."""
+    return fuzz.ratio(text, other, score_cutoff=ALIKE)
 
 
 def _find_manual(work: _Work, key: str, released: NotebookNode) -> list[_Cell]:
@@ -285,10 +291,12 @@ def _is_needed(work: _Work, released: NotebookNode) -> bool:
     """Tell whether given code binds a name that nothing else in the notebook binds."""
     if released.cell_type != "code":
         return False
-    bound = _bound(released.source)
     code = [cell.node.source for cell in work.cells if cell.node.cell_type == "code"]
-    elsewhere = set().union(*map(_bound, code))
-    return bool(bound - elsewhere)
+    for text in code:
+        if text not in work.names:
+            work.names[text] = _bound(text)
+    elsewhere = set().union(*(work.names[text] for text in code))
+    return bool(_bound(released.source) - elsewhere)
 
 
 def _bound(text: str) -> set[str]:
