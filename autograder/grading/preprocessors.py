@@ -1,27 +1,22 @@
 """What this course adds to nbgrader's own steps; settings.py says where they stand."""
 
-import re
+import atexit
+import functools
 from pathlib import Path
 
 import nbformat
-from nbclient.exceptions import CellTimeoutError, DeadKernelError
-from nbgrader.preprocessors import ClearHiddenTests, Execute, NbGraderPreprocessor
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
 from nbgrader.utils import is_grade
-from traitlets import Unicode
+from traitlets import Bool, Float
 
-from autograder.files import write_beside
+from autograder.grading import sandbox, submission
+from autograder.grading.grader import Grader
+from autograder.grading.job import GRADED, Job
+from autograder.grading.limits import Limits
+from autograder.grading.paper import Paper
 from autograder.grading.repair import repair
-
-
-def exercise_of(grade_id: str) -> str:
-    """Name the exercise of a cell: test-softmax and test-softmax-2 belong to softmax.
-
-    >>> exercise_of("test-causal-mask-2"), exercise_of("causal-mask")
-    ('causal-mask', 'causal-mask')
-    """
-    if not grade_id.startswith("test-"):
-        return grade_id
-    return re.sub(r"-\d+$", "", grade_id.removeprefix("test-"))
+from autograder.grading.version import code_version
 
 
 class RepairSubmission(NbGraderPreprocessor):
@@ -48,42 +43,80 @@ class RepairSubmission(NbGraderPreprocessor):
         return None
 
 
-class ExecuteSubmission(Execute):
-    """Run a submission, and leave word of where it is and what stopped it."""
+class ExecuteSubmission(NbGraderPreprocessor):
+    """Run a submission in the sandbox, in place of nbgrader's own ``Execute``.
 
-    report_folder = Unicode(
-        "", help="A folder for two small files: `where` and `stopped`."
+    Its outputs are such that SaveAutoGrades gives the points that the checks gave.
+    """
+
+    cell_seconds = Float(30, help="Seconds after which a cell is stopped.").tag(
+        config=True
+    )
+    unsafe = Bool(
+        False,
+        help="Run submissions without a sandbox: only those you would run yourself.",
     ).tag(config=True)
 
-    _where = "the first cell"
-    _begun = False
+    def preprocess(self, nb, resources):
+        """Run a notebook; fail with the reason if it cannot be graded."""
+        if not self.unsafe and sandbox.problem():
+            raise NotGradedError(sandbox.problem())
+        names = resources["nbgrader"]
+        models, _ = submission.read_models(Path(resources["metadata"]["path"]))
+        job = Job(
+            student=names["student"],
+            chapter=names["assignment"],
+            notebook=nbformat.writes(nb).encode(),
+            paper=_paper(self.parent.parent.coursedir, names["assignment"]),
+            models=models,
+            limits=Limits(cell_seconds=self.cell_seconds),
+            version=code_version(),
+            unsafe=self.unsafe,
+        )
+        outcome = _grader().grade(job)
+        if outcome.status != GRADED:
+            raise NotGradedError(outcome.reason)
+        for note in outcome.limited:
+            self.log.warning("Limited: %s", note)
+        return nbformat.reads(outcome.notebook, as_version=4), resources
 
-    def timeout_func(self, cell):
-        """Give what stands before the first exercise time to import (for nbclient)."""
-        self._begun = self._begun or "nbgrader" in cell.metadata
-        return self.timeout if self._begun else max(self.timeout, self.startup_timeout)
 
-    def on_cell_execute(self, cell, cell_index):
-        """Note which cell is about to run (called by nbclient)."""
-        name = cell.metadata.get("nbgrader", {}).get("grade_id")
-        number = f"cell number {cell_index + 1}"
-        self._where = f"exercise {exercise_of(name)}" if name else number
-        self._leave_word("where", self._where)
+class NotGradedError(Exception):
+    """A submission was not graded; says why."""
 
-    def preprocess(self, nb, resources, km=None):
-        """Run the notebook; where that fails, say why in plain words."""
-        try:
-            return super().preprocess(nb, resources, km)
-        except DeadKernelError:
-            self._leave_word("stopped", f"the kernel died while running {self._where}")
-            raise
-        except CellTimeoutError:
-            self._leave_word("stopped", f"{self._where} could not be interrupted")
-            raise
 
-    def _leave_word(self, name: str, text: str) -> None:
-        if self.report_folder:
-            write_beside(Path(self.report_folder) / name, text)
+@functools.cache
+def _grader() -> Grader:
+    """Start the grading process, once for all submissions of a command."""
+    grader = Grader()
+    atexit.register(grader.close)
+    return grader
+
+
+def _paper(course: CourseDirectory, chapter: str) -> Paper:
+    """Read what a chapter is graded by from the course's own folders."""
+    source, release = (
+        Path(course.format_path(step, ".", chapter))
+        for step in (course.source_directory, course.release_directory)
+    )
+    name = f"{chapter}.ipynb"
+    if not (source / name).is_file() or not (release / name).is_file():
+        raise NotGradedError(
+            f"{chapter} was never released; to do so: "
+            f"nbgrader generate_assignment {chapter}"
+        )
+    notebook = nbformat.read(source / name, as_version=4)
+    grading = [cell.metadata.nbgrader for cell in notebook.cells if is_grade(cell)]
+    return Paper(
+        chapter,
+        (release / name).read_text(encoding="utf-8"),
+        (source / name).read_text(encoding="utf-8"),
+        {
+            f"transformer/{path.name}": path.read_text(encoding="utf-8")
+            for path in sorted((source / "transformer").glob("*.py"))
+        },
+        {each.grade_id: float(each.points) for each in grading},
+    )
 
 
 class HideHiddenTests(ClearHiddenTests):

@@ -19,7 +19,9 @@ from autograder.grading.job import GRADED, Outcome
 from autograder.grading.journal import Journal
 from autograder.grading.planning import Terms, Work, is_kept
 from autograder.grading.reading import Refused
-from autograder.grading.version import versions
+from autograder.grading.version import code_version, versions
+
+CODE = {"autograder": code_version()}  # says more than the package's version
 
 
 class Record:
@@ -100,7 +102,7 @@ class Record:
         outcome, content = work.outcomes[choice.number], work.contents[choice.number]
         if not isinstance(content, Refused):
             outcome.sha256 = content.sha256()
-        outcome.versions = outcome.versions or versions()
+        outcome.versions = versions() | outcome.versions | CODE
         paper = self._terms.papers[work.chapter]
         if outcome.status == GRADED:
             self._write_notebooks(work, choice)
