@@ -89,7 +89,7 @@ class _Writer:
     """Writes one value; counts what it has written."""
 
     def __init__(self) -> None:
-        self.packer = msgpack.Packer(autoreset=False)
+        self.packer = msgpack.Packer(autoreset=False, buf_size=2**12)
         self.items, self.size = 0, 0
 
     def write(self, value: Data, depth: int) -> None:

@@ -52,6 +52,11 @@ class _Shell(InteractiveShell):
     """IPython without a terminal, a history or files; it shows on ``outputs``."""
 
     outputs = Outputs(0)
+    busy = False  # with the student's code, which may be interrupted
+
+    def showtraceback(self, *args, **kwargs):
+        self.busy = False  # writing a traceback is not
+        super().showtraceback(*args, **kwargs)
 
     def ask_exit(self):
         """Go on: `exit` ends a kernel, and here the next cells are still to run."""
@@ -60,7 +65,9 @@ class _Shell(InteractiveShell):
         """Open no window; ``%matplotlib inline`` asks for none, too."""
 
     def _showtraceback(self, etype, evalue, stb):
-        self.outputs.fail(etype.__name__, str(evalue), list(stb))
+        stopped = etype is KeyboardInterrupt and not evalue.args
+        text = "stopped" if stopped else _text(evalue)
+        self.outputs.fail(etype.__name__, text, list(stb))
 
 
 class _DisplayHook(DisplayHook):
@@ -142,13 +149,10 @@ class _Student:
         self.channel, self.shell = channel, shell
         self.objects: dict[int, LocalFunction | LocalModule] = {}
         self.made = 0
-        self.busy, self.interrupted = False, False
+        self.interrupted = False
 
     def serve(self) -> None:
         _standard_files_lead_nowhere()
-        sys.stdout, sys.stderr = (
-            _Stream(self.shell, name) for name in ("stdout", "stderr")
-        )
         _import_as_in_a_notebook()
         signal.signal(signal.SIGINT, self._on_interrupt)
         with contextlib.suppress(ChannelError):
@@ -156,18 +160,22 @@ class _Student:
                 self._reply(self.channel.receive())
 
     def _on_interrupt(self, number, frame) -> None:
-        if self.busy:
+        if self.shell.busy:
             self.interrupted = True
             raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def _students_turn(self) -> Iterator[None]:
         """Let the grader interrupt what is done in the block, and nothing else."""
-        self.interrupted, self.busy = False, True
+        # each time anew: the cell before may have put something in their place
+        sys.stdout = _Stream(self.shell, "stdout")
+        sys.stderr = _Stream(self.shell, "stderr")
+        signal.signal(signal.SIGINT, self._on_interrupt)
+        self.interrupted, self.shell.busy = False, True
         try:
             yield
         finally:
-            self.busy = False
+            self.shell.busy = False
 
     def _reply(self, request: dict) -> None:
         process = os.getpid()
@@ -175,7 +183,7 @@ class _Student:
             with self._students_turn():
                 reply = {"value": getattr(self, f"_{request['do']}")(request)}
         except BaseException as error:  # student code may raise anything
-            self.busy = False
+            self.shell.busy = False
             reply = {"error": self._facts(error, request)}
         if os.getpid() != process:
             os._exit(0)  # the student's code has forked; only one of the two answers
@@ -208,10 +216,8 @@ class _Student:
             error = result.error_before_exec or result.error_in_exec
         except BaseException as raised:
             error = raised
-        self.busy = False
+        self.shell.busy = False
         self.shell.outputs = Outputs(0)
-        if isinstance(error, KeyboardInterrupt) and self.interrupted:
-            outputs.fail("KeyboardInterrupt", "stopped: it took too long", [])
         words = "" if error is None else f"{type(error).__name__}: {_text(error)}"
         return {
             "outputs": outputs.as_list(),

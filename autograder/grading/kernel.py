@@ -21,6 +21,7 @@ from autograder.grading.limits import Limits
 from autograder.interface import Data, Gradients, StudentError
 
 GRACE = 3.0  # seconds between an interrupt and the end
+START = 30.0  # seconds until the process answers for the first time
 TRANSFER = 2.0  # seconds for what surrounds the student's own code in a call
 ERROR_SIZES = (200, 10_000, 2_000, 500, 500)  # of kind, text, call, function, line
 NAME_SIZE = 1_000  # characters of a name
@@ -99,8 +100,9 @@ class Kernel:
         self._left, self._room = limits.notebook_seconds, limits.output_bytes
         self._gone = ""
         self._dropped: list[int] = []
+        self._abandoned: set[str] = set()  # numbers of replies that nobody waits for
         self._count = 0
-        self._request({"do": "begin", "call_seconds": limits.call_seconds}, GRACE)
+        self._request({"do": "begin", "call_seconds": limits.call_seconds}, START)
 
     @property
     def seconds_left(self) -> float:
@@ -131,14 +133,17 @@ class Kernel:
         )
         if late:
             result.stopped = f"stopped after {seconds:.3g} seconds"
-        self._number(result.outputs)
+        self._complete(result)
         return result
 
-    def _number(self, outputs: list[dict]) -> None:
+    def _complete(self, result: CellResult) -> None:
+        """Fill in what the student's side does not know."""
         self._count += 1
-        for output in outputs:
+        for output in result.outputs:
             if "execution_count" in output:
                 output["execution_count"] = self._count
+            if result.stopped and output.get("ename") == "KeyboardInterrupt":
+                output["evalue"] = result.stopped
 
     def look(self, name: str) -> Found:
         """Ask what a name stands for.
@@ -203,11 +208,9 @@ class Kernel:
         """Send a request; return the reply's value, and whether it was late."""
         if self._gone:
             raise KernelGone(self._gone)
-        number = secrets.token_hex(16)
-        began = time.monotonic()
+        number, began = secrets.token_hex(16), time.monotonic()
         try:
-            self._channel.send(request | {"number": number}, began + seconds + GRACE)
-            reply, late = self._receive(began + seconds)
+            reply, late = self._exchange(request | {"number": number}, began + seconds)
         except ChannelError as error:
             self._end(_WORDS[error.kind])
         finally:
@@ -218,6 +221,23 @@ class Kernel:
             if error is not None:
                 raise _student_error(error)
             return reply.get("value"), late
+
+    def _exchange(self, request: dict, deadline: float) -> tuple[Data, bool]:
+        """Send a request, and wait for the reply; say whether it was late."""
+        self._channel.send(request, deadline + GRACE)
+        try:
+            while True:
+                reply, late = self._receive(deadline)
+                number = reply.get("number") if type(reply) is dict else None
+                if type(number) is not str or number not in self._abandoned:
+                    return reply, late
+                self._abandoned.remove(number)
+        except ChannelError:
+            raise
+        except BaseException:  # an alarm of the caller's: the next question must work
+            self._abandoned.add(request["number"])
+            self._cage.interrupt()
+            raise
 
     def _receive(self, deadline: float) -> tuple[Data, bool]:
         """Wait for a reply; interrupt at the deadline, and more than once."""
@@ -241,7 +261,7 @@ class Kernel:
     def _end(self, reason: str) -> None:
         """End the process; raise ``KernelGone``."""
         self._gone = self._cage.end() or reason
-        raise KernelGone(self._gone)
+        raise KernelGone(self._gone) from None
 
 
 _WORDS = {

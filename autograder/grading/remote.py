@@ -54,9 +54,12 @@ class RemoteFunction(StudentFunction):
     def gradients(self, *args: Data, **kwargs: Any) -> Gradients:
         """Call it and differentiate; the arguments are those of the interface."""
         found = self._ask("gradients", args, kwargs)
-        expected = len(kwargs.get("wrt", (0,)))
-        if len(found.inputs) != expected:
-            text = f"{len(found.inputs)} gradients came back instead of {expected}"
+        shapes = [args[index].shape for index in kwargs.get("wrt", (0,))]
+        if len(found.inputs) != len(shapes) or any(
+            gradient is not None and gradient.shape != shape
+            for gradient, shape in zip(found.inputs, shapes, strict=True)
+        ):
+            text = "the gradients that came back have other shapes than the inputs"
             raise StudentError("gradients", text, self.name)
         return found
 
