@@ -1,4 +1,4 @@
-"""Measure on this machine: the models against PyTorch's layers, and every check.
+"""Measure on this machine: models, checks, and the grading of a class.
 
 Run by `make bench`. Only ratios that were measured in one run compare; seconds are of
 this machine and of what else it was doing.
@@ -13,6 +13,7 @@ from steps import ROOT
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
 import bench_checks  # noqa: E402
+import bench_grading  # noqa: E402
 import bench_models  # noqa: E402
 
 
@@ -21,14 +22,16 @@ def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python tools/bench.py",
         description="Time training steps and decoding against PyTorch's own layers, "
-        "with their peaks of memory, and the checks as a student waits for them.",
+        "with their peaks of memory, the checks as a student waits for them, and the "
+        "grading of a class against stock nbgrader.",
     )
     parser.add_argument(
         "part",
         nargs="?",
-        choices=["all", "models", "checks"],
+        choices=["all", "models", "checks", "grading"],
         default="all",
-        help="models: training and decoding; checks: those of the notebooks (all)",
+        help="models: training and decoding; checks: those of the notebooks; grading: "
+        "of 100 submissions by nbgrader and by ours, and of 1000 by ours (all)",
     )
     parser.add_argument("--device", default="auto", help="auto (the default) or a name")
     parser.add_argument(
@@ -39,7 +42,9 @@ def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
         help="on a CPU (1: processor time, which other programs do not disturb)",
     )
     parser.add_argument(
-        "--quick", action="store_true", help="smaller batches, fewer repeats"
+        "--quick",
+        action="store_true",
+        help="smaller batches, fewer repeats, 10 and 50 submissions",
     )
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write the models' figures there"
@@ -51,7 +56,7 @@ def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Print both parts, or the one asked for."""
+    """Print all parts, or the one asked for."""
     arguments = read_arguments()
     if arguments.memory_of:
         bench_models.memory_main(arguments)
@@ -64,6 +69,10 @@ def main() -> None:
         print()
     if arguments.part in ("all", "checks"):
         bench_checks.main()
+    if arguments.part == "all":
+        print()
+    if arguments.part in ("all", "grading"):
+        bench_grading.main(arguments)
 
 
 if __name__ == "__main__":
