@@ -362,8 +362,8 @@ def _plot_scores(chapter: _Chapter) -> Markup:
     width = max(1, round(most / 15))
     figure = Figure(figsize=(7, 2.4), layout="constrained")
     axes = figure.subplots()
-    edges = range(0, most + 2 * width, width)
-    axes.hist(scores, bins=edges, color="#4a90c2", rwidth=0.9, align="left")
+    edges = [edge - 0.5 for edge in range(0, most + 2 * width, width)]
+    axes.hist(scores, bins=edges, color="#4a90c2", rwidth=0.9)
     axes.axvline(statistics.median(scores), color=INK, linewidth=1.5, linestyle="--")
     axes.set_xlabel("points (dashed: the median)")
     axes.set_ylabel("students")

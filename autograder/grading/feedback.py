@@ -395,6 +395,7 @@ def template(name: str) -> jinja2.Template:
     environment.filters |= {
         "inline": lambda text: markdown.inline(plain(text)),
         "number": number,
+        "plain": plain,
     }
     environment.globals |= {"count": count}
     return environment.get_template(name)
