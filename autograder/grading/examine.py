@@ -363,7 +363,7 @@ class _Sitting:
         else:
             verdict.score = points
             text = clean(printed.getvalue(), FACT)
-            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)]
+            cell.outputs = [{"output_type": "stream", "name": "stdout", "text": text}]
         self.outcome.verdicts.append(verdict)
 
     def _failure(
@@ -449,8 +449,9 @@ def _facts(failure: CheckFailure, name: str) -> dict[str, str | None]:
     return facts | {"text": str(failure)}
 
 
-def _error(name: str, text: str) -> NotebookNode:
-    return nbformat.v4.new_output("error", ename=name, evalue=text, traceback=[text])
+def _error(name: str, text: str) -> dict:
+    said = {"ename": name, "evalue": text, "traceback": [text]}
+    return {"output_type": "error", **said}
 
 
 # --- while a check runs ---------------------------------------------------------------

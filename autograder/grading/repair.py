@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import nbformat
 from nbformat import NotebookNode
 from rapidfuzz import fuzz
 
@@ -82,16 +81,21 @@ def _read_cell(cell: NotebookNode) -> _Cell:
     source = cell.get("source", "")
     if isinstance(source, list):
         source = "".join(map(str, source))
-    make = getattr(
-        nbformat.v4,
-        f"new_{kind}_cell" if kind in ("code", "markdown") else "new_raw_cell",
-    )
-    node = make(str(source))
+    kind = kind if kind in ("code", "markdown") else "raw"
+    node = _new_cell(kind, str(source))
     if kind == "markdown" and isinstance(cell.get("attachments"), dict):
         node.attachments = copy.deepcopy(cell.attachments)
     metadata = cell.get("metadata")
     grading = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     return _Cell(node, grading if isinstance(grading, dict) else None, cell.get("id"))
+
+
+def _new_cell(kind: str, source: str) -> NotebookNode:
+    """Make a cell; nbformat's own way validates each, which takes longer than all."""
+    node = NotebookNode(cell_type=kind, metadata=NotebookNode(), source=source, id="")
+    if kind == "code":
+        node.update(execution_count=None, outputs=[])
+    return node
 
 
 def _key(cell: NotebookNode, number: int) -> str:
@@ -222,8 +226,7 @@ def _restore_answer(work: _Work, key: str, released: NotebookNode, kind: str) ->
             work.notes.append(
                 f"{kind} cell {key}: made a {released.cell_type} cell again"
             )
-            make = getattr(nbformat.v4, f"new_{released.cell_type}_cell")
-            cell.node = make(cell.node.source)
+            cell.node = _new_cell(released.cell_type, cell.node.source)
     _note_changed_metadata(work, kept, key, released)
     kept.node.metadata = copy.deepcopy(released.metadata)
 
@@ -348,7 +351,12 @@ def _notebook(
     wanted = release.metadata.get("kernelspec", {}).get("name")
     if name is not None and name != wanted:
         work.notes.append(f"kernel {name!r} replaced by {wanted!r}")
-    notebook = nbformat.v4.new_notebook(metadata=copy.deepcopy(release.metadata))
+    notebook = NotebookNode(
+        nbformat=4,
+        nbformat_minor=5,
+        metadata=copy.deepcopy(release.metadata),
+        cells=[],
+    )
     used: set[str] = set()
     for number, cell in enumerate(work.cells):
         ident = cell.key if cell.key and cell.key not in used else f"cell-{number}-own"
