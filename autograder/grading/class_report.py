@@ -394,7 +394,7 @@ def _plot_checks(chapter: _Chapter) -> Markup:
     axes.set_xlabel("% of the students")
     axes.invert_yaxis()
     figure.legend(loc="outside upper left", ncols=3, frameon=False)
-    worst = min(checks, key=lambda check: check.share)
+    worst = min(checks, key=lambda check: (check.states[WAITING], check.share))
     return _svg(
         figure,
         "Bars: how each check went. Fewest passed "

@@ -1,0 +1,336 @@
+"""What an instructor gets: how checks went, commonest mistakes, who looks alike."""
+
+import ast
+import csv
+import inspect
+import itertools
+import re
+import textwrap
+import weakref
+
+import pytest
+
+from autograder.grading import class_report, likeness
+from autograder.grading.job import GRADED, NOT_RUN, Outcome, Verdict
+from autograder.grading.paper import Paper, exercise_of
+from tests import chapters
+
+CHAPTER = "04_attention"
+BAD = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def paper() -> Paper:
+    return Paper.of(CHAPTER)
+
+
+def outcome(paper: Paper, student: str, wrong: dict | None = None, **more) -> dict:
+    """Everything right but for some exercises: exercise -> part, what, mistake."""
+    made = Outcome(student, CHAPTER, GRADED, **more)
+    for grade_id, points in paper.points.items():
+        exercise = exercise_of(grade_id)
+        verdict = Verdict(
+            exercise, grade_id, points, points, "", f"{exercise}: checked"
+        )
+        if exercise in (wrong or {}):
+            part, what, mistake = wrong[exercise]
+            verdict.part, verdict.score = part, 0.0
+            verdict.failure = {"what": what, "mistake": mistake}
+        if grade_id.startswith("test-"):
+            made.verdicts.append(verdict)
+        else:
+            fields = {"exercise": exercise, "grade_id": grade_id, "points": points}
+            made.by_hand.append(fields | {"answer": "…"})
+    return made.to_dict()
+
+
+def read(path) -> list[dict]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+SCALING = "missing the scaling by 1/√d_k"
+
+
+@pytest.fixture
+def a_class(paper) -> list[dict]:
+    attention = "scaled-dot-product-attention"
+    return [
+        outcome(paper, "amelia"),
+        outcome(paper, "boris", {attention: ("visible", SCALING, SCALING)}),
+        outcome(paper, "chiara", {attention: ("hidden", SCALING, SCALING)}),
+        outcome(
+            paper,
+            "daniel",
+            {
+                attention: ("visible", "the result: 3 of 8 values are wrong", None),
+                "softmax": ("visible", "not written yet", None),
+            },
+            repairs=["check cell test-softmax: missing, put back"],
+        ),
+        outcome(
+            paper,
+            "elena",
+            {attention: ("visible", "the result: 5 of 8 values are wrong", None)},
+            repairs=["check cell test-softmax: missing, put back"],
+            limited=["cell softmax: stopped after 30 seconds"],
+        ),
+        Outcome("farid", CHAPTER, reason="no notebook was submitted").to_dict(),
+    ]
+
+
+def test_the_tables_say_what_the_class_did(a_class, paper, tmp_path):
+    class_report.write(tmp_path, iter(a_class), {CHAPTER: paper})
+    checks = {row["check"]: row for row in read(tmp_path / "checks.csv")}
+    assert list(checks) == list(paper.points)
+    row = checks["test-scaled-dot-product-attention"]
+    assert (row["students"], row["passed"], row["visible"], row["hidden"]) == tuple(
+        "5131"
+    )
+    assert checks["test-softmax"]["untouched"] == "1"
+    assert checks["explain-scaling"]["waiting"] == "5"
+    mistakes = read(tmp_path / "mistakes.csv")
+    found = [(row["mistake"], row["is_named"], row["students"]) for row in mistakes]
+    assert found == [
+        (SCALING, "yes", "2"),
+        ("the result: … of … values are wrong", "no", "2"),
+    ]
+    states = {
+        (row["student"], row["exercise"]): row["state"]
+        for row in read(tmp_path / "students.csv")
+    }
+    assert states["boris", "scaled-dot-product-attention"] == "visible"
+    assert states["daniel", "softmax"] == "untouched"
+    assert states["farid", ""] == ""
+    notes = {(row["kind"], row["student"]) for row in read(tmp_path / "notes.csv")}
+    assert notes == {
+        ("repaired", "daniel"),
+        ("repaired", "elena"),
+        ("limited", "elena"),
+        ("not graded", "farid"),
+    }
+
+
+def test_the_page_shows_it_with_plots_symbols_and_words(a_class, paper, tmp_path):
+    page = class_report.write(tmp_path, a_class, {CHAPTER: paper}).read_text("utf-8")
+    assert page.count('<svg role="img" aria-label="') == 2
+    assert "Fewest passed scaled-dot-product-attention: 20%." in page
+    assert f"<strong>{SCALING}</strong>" in page
+    assert re.search(r'class="visible" title="fails">✗<', page)
+    assert "no notebook was submitted" in page
+    for word in ("<script", "url(http", "<link", "@import", "<img"):
+        assert word not in page
+    assert '<html lang="en">' in page and "<main" in page
+
+
+def test_the_same_class_gives_the_same_files(a_class, paper, tmp_path):
+    for name in ("a", "b"):
+        class_report.write(tmp_path / name, a_class, {CHAPTER: paper})
+    files = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert len(files) == 6
+    for name in files:
+        a, b = ((tmp_path / folder / name).read_bytes() for folder in "ab")
+        assert a == b, name
+
+
+def test_a_class_without_a_grade_and_no_class_at_all(paper, tmp_path):
+    ungraded = Outcome("a", CHAPTER, reason="no notebook was submitted").to_dict()
+    page = class_report.write(tmp_path / "one", [ungraded], {}).read_text("utf-8")
+    assert "no notebook was submitted" in page and "<svg" not in page
+    page = class_report.write(tmp_path / "none", [], {}).read_text("utf-8")
+    assert "Nothing has been graded yet." in page
+
+
+def test_several_chapters_have_a_part_each(a_class, paper, tmp_path):
+    other = Paper.of("01_embeddings")
+    second = outcome(other, "amelia") | {"chapter": other.chapter}
+    papers = {CHAPTER: paper, other.chapter: other}
+    page = class_report.write(tmp_path, [*a_class, second], papers).read_text("utf-8")
+    assert re.findall(r'<article id="(\w+)"', page) == [other.chapter, CHAPTER]
+
+
+def test_what_students_wrote_stays_text(paper, tmp_path):
+    wrong = {
+        "softmax": ("visible", f"stopped with {BAD}", None),
+        "causal-mask": ("visible", f"=cmd|{BAD}\ud800\x00", None),
+        "padding-mask": (NOT_RUN, BAD, BAD),
+    }
+    bad = outcome(paper, "=HYPERLINK(1)", wrong, repairs=[f"-{BAD}"], limited=[BAD])
+    bad["notebook"] = '{"cells": [{"cell_type": "code"}, 5]}'
+    page = class_report.write(tmp_path, [bad], {CHAPTER: paper}).read_text("utf-8")
+    assert "<script" not in page and "&lt;script&gt;" in page
+    for path in tmp_path.glob("*.csv"):
+        for row in read(path):
+            assert not any(value.startswith(("=", "-")) for value in row.values())
+
+
+def test_notebooks_are_read_from_the_folder_where_they_ran(paper, tmp_path):
+    path = tmp_path / "amelia" / CHAPTER / f"{CHAPTER}.ipynb"
+    path.parent.mkdir(parents=True)
+    path.write_text(paper.released, encoding="utf-8")
+    both = [outcome(paper, "amelia"), outcome(paper, "boris")]
+    found = [each["notebook"] for each in class_report.with_notebooks(both, tmp_path)]
+    assert found == [paper.released, ""]
+
+
+# --- which look alike -----------------------------------------------------------------
+
+
+def variants(paper: Paper) -> tuple[dict, dict, dict[str, list[str]]]:
+    """The stubs, the model answers, and the right answers of the bank by exercise."""
+    starters = class_report._answers(paper.released)
+    models = class_report._answers(paper.source)
+    found: dict[str, list[str]] = {name: [] for name in starters}
+    for entry in chapters.bank(paper.chapter):
+        if entry.mistake is None:
+            found[entry.exercise].append(source_of(entry.answer))
+    return starters, models, found
+
+
+def source_of(answer: object) -> str:
+    text = textwrap.dedent(inspect.getsource(answer))
+    start = ast.parse(text).body[0].lineno - 1
+    return "\n".join(text.splitlines()[start:])
+
+
+def disguise(text: str) -> str:
+    """Rename the variables, add comments, annotations and a docstring."""
+
+    class Rename(ast.NodeTransformer):
+        def visit_Name(self, node):
+            return ast.Name(names.get(node.id, node.id), node.ctx)
+
+        def visit_arg(self, node):
+            return ast.arg(names.get(node.arg, node.arg), ast.Name("object"))
+
+        def visit_FunctionDef(self, node):
+            self.generic_visit(node)
+            node.body.insert(0, ast.Expr(ast.Constant("My own work.")))
+            return node
+
+    tree = ast.parse(text)
+    bound = {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+    bound |= {
+        n.id
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+    names = {name: f"mine_{i}" for i, name in enumerate(sorted(bound - {"self"}))}
+    lines = ast.unparse(Rename().visit(tree)).splitlines()
+    return "\n".join(f"{line}  # line {i}" for i, line in enumerate(lines))
+
+
+@pytest.mark.parametrize("chapter", [CHAPTER, "07_decoder", "08_vision_transformer"])
+def test_independent_right_answers_are_not_alike_and_a_disguised_copy_is(chapter):
+    starters, models, right = variants(Paper.of(chapter))
+    class_ = likeness.Class(starters, models)
+    class_.add("model", models)
+    students = max(map(len, right.values()))
+    for number in range(
+        students
+    ):  # each answers in a way of its own, where there is one
+        answers = {k: v[number] for k, v in right.items() if number < len(v)}
+        class_.add(f"own-{number}", models | answers)
+    assert class_.pairs() == []
+    copied = {name: disguise(texts[0]) for name, texts in right.items() if texts}
+    class_.add("copy", models | copied)
+    found = [(pair.first, pair.second) for pair in class_.pairs()]
+    assert found == [("own-0", "copy")]
+    assert len(class_.pairs()[0].exercises) >= 4
+
+
+def test_a_large_class_that_answers_like_the_model_is_not_alike(paper):
+    starters, models, _ = variants(paper)
+    class_ = likeness.Class(starters, models)
+    for number in range(120):
+        class_.add(f"student-{number}", models)
+    assert class_.pairs() == []
+
+
+def test_stubs_count_nothing(paper):
+    starters, models, _ = variants(paper)
+    class_ = likeness.Class(starters, models)
+    for name in ("a", "b"):
+        class_.add(name, starters)
+    assert class_.pairs() == []
+
+
+def test_one_short_answer_in_common_is_no_surprise(paper):
+    starters, models, right = variants(paper)
+    class_ = likeness.Class(starters, models)
+    for name in ("a", "b"):
+        class_.add(name, {"causal-mask": right["causal-mask"][0]})
+    assert class_.pairs() == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(x:\n    return (",
+        "(" * 5000,
+        "-" * 20_000 + "1",
+        "x = " + "[" * 90 + "]" * 90,
+        "f" + "(0)" * 5000,
+        "a" + ".b" * 20_000,
+        "not " * 12_000 + "x",
+        "1 + " * 12_000 + "1",
+        "\x00",
+        "\ud800",
+        "%matplotlib inline\n!rm -rf /\nx = 1",
+        "x = '\\d'",
+        "",
+    ],
+)
+def test_code_that_cannot_be_read_is_survived(text, recwarn):
+    assert len(likeness.fingerprints(text)) >= 0
+    assert not recwarn.list
+
+
+def test_a_broken_line_costs_only_that_line():
+    text = "\n".join(f"x{i} = torch.zeros({i}).sum() + {i}" for i in range(20))
+    broken = text.replace("x7 = torch", "x7 == = torch")
+    whole, rest = likeness.fingerprints(text), likeness.fingerprints(broken)
+    assert len(whole & rest) > 0.7 * len(whole)
+
+
+def test_names_comments_layout_and_annotations_do_not_count():
+    text = "def f(a, b):\n    c = a @ b\n    return c / c.sum(dim=-1, keepdim=True)\n"
+    other = (
+        'import os\ndef f(q: int, k: "text") -> float:\n    """Words."""\n    # more\n'
+        "    total: float = (q @\n        k)\n    pass\n"
+        "    return total / total.sum(dim=-1, keepdim=True)\n"
+    )
+    assert likeness.tokens(text) == likeness.tokens(other)
+    assert likeness.tokens(text) != likeness.tokens(text.replace("@", "*"))
+
+
+def test_a_shared_run_of_nodes_shares_a_fingerprint():
+    length = likeness.RUN + likeness.WINDOW - 1
+    shared = [f"word{i}" for i in range(length)]
+    hashes = [
+        set(likeness.winnow(likeness._hashes([*before, *shared, *after])))
+        for before, after in itertools.product(
+            [["a"] * 9, ["b"] * 7], [["c"], ["d"] * 20]
+        )
+    ]
+    assert all(a & b for a, b in itertools.combinations(hashes, 2))
+
+
+def test_outcomes_are_let_go_of_one_by_one(paper, tmp_path):
+    class Kept(dict):
+        """An outcome that can be asked whether it is still there."""
+
+    seen: list[weakref.ref] = []
+    most = 0
+
+    def outcomes():
+        nonlocal most
+        for number in range(8):
+            each = Kept(outcome(paper, f"student-{number}", notebook=paper.source))
+            seen.append(weakref.ref(each))
+            yield each
+            del each
+            most = max(most, sum(one() is not None for one in seen))
+
+    class_report.write(tmp_path, outcomes(), {CHAPTER: paper})
+    assert len(seen) == 8 and most <= 2
