@@ -22,7 +22,7 @@ course: ## everything: environment, exercises, site, a sample class graded
 	$(python) tools/course.py $$began
 
 test: ## style and all tests, as CI runs them
-	@$(environment) bubblewrap chromium
+	@$(environment) bubblewrap chromium postgresql
 	@$(MAKE) --no-print-directory lint book
 	$(run) OMP_NUM_THREADS=1 pytest -n 2
 
@@ -43,7 +43,7 @@ release: environment ## nbgrader's source/ and release/ in autograder/
 grade: ## grade a class: SUBMISSIONS=folder OUT=folder
 	@$(call need,SUBMISSIONS,make grade SUBMISSIONS=my_class OUT=grades)
 	@$(call need,OUT,make grade SUBMISSIONS=my_class OUT=grades)
-	@$(environment)
+	@$(environment) bubblewrap
 	@$(python) -m autograder grade --submissions "$(SUBMISSIONS)" --out "$(OUT)"
 
 bank: environment ## list every exercise with its mistakes, and count them

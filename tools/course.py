@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 
+from autograder.grading import sandbox
 from steps import ROOT, run_step
 
 BUILD = ROOT / "_build"
@@ -46,6 +47,8 @@ def main(began: float) -> None:
     )
     print(f"The course is made, in {time.time() - began:.0f} s. Open the site:")
     print(f"    {BUILD / 'html' / 'index.html'}")
+    if problem := sandbox.problem():
+        print(f"\nNote: the sample class was graded without a sandbox.\n{problem}")
 
 
 def exercise_figures() -> list[str]:

@@ -32,6 +32,7 @@ SYSTEM_PACKAGES = {
         ["chromium", "chromium-browser", "google-chrome"],
         "the tests of the site in a browser",
     ),
+    "postgresql": (["pg_ctlcluster"], "the test of a gradebook in PostgreSQL"),
 }
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 

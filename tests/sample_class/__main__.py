@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from autograder.grading import sandbox
 from tests import sample_class
 from tests.sample_class import CELL_TIMEOUT, Submission
 
@@ -33,6 +34,10 @@ def main() -> int:
 def grade(out: Path, submissions: list[Submission], *more: str) -> int:
     """Build the notebooks in OUT/submissions and grade them into OUT."""
     sample_class.build(out / "submissions", submissions)
+    if sandbox.problem():
+        # nobody else's notebooks: these are the course's own
+        print(f"notice: graded without a sandbox. {sandbox.problem()}", flush=True)
+        more = (*more, "--unsafe")
     command = [
         *(sys.executable, "-m", "autograder", "grade"),
         *("--submissions", str(out / "submissions"), "--out", str(out)),
