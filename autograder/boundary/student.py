@@ -27,7 +27,6 @@ from autograder.boundary.channel import Channel, ChannelError
 from autograder.boundary.data import BoundaryError, Named
 from autograder.boundary.outputs import Outputs
 from autograder.interface import (
-    Gradients,
     LocalFunction,
     LocalModule,
     StudentError,
@@ -263,7 +262,7 @@ class _Student:
         value = getattr(function, method)(*args, **kwargs)
         if method == "state_dict":
             _expect_state(value)
-        return value if isinstance(value, Gradients) else interface.to_data(value)
+        return value
 
     def _found(self, value: Any) -> Any:
         if isinstance(value, Named):
