@@ -234,8 +234,9 @@ def _raise_walls(settings: dict, connection: socket.socket) -> None:
     files = dict(_received_files(connection))
     folder = files.pop("", None)
     walls.work_in(Path(folder.decode()) if folder else walls.WORK, files)
-    if settings["calls"]:
+    if not settings["unsafe"]:
         walls.give_up_privileges()
+    if settings["calls"]:
         walls.refuse_calls(settings["calls"])
 
 

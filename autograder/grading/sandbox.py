@@ -41,7 +41,7 @@ from autograder.boundary.zygote import (
     READY,
     WITHOUT_NAMESPACES,
 )
-from autograder.grading.limits import Limits
+from autograder.grading.limits import MIB, Limits
 
 PROGRAM = "bwrap"
 ZYGOTE = "autograder.boundary.zygote"
@@ -51,6 +51,7 @@ OPEN_SECONDS = 30
 END_SECONDS = 10
 WATCH_SECONDS = 0.05
 LOST = "killed (SIGKILL)"
+UNTOUCHED = 256 * MIB  # what the zygote may have been given, and not yet used
 
 SYSTEM = ("lib", "lib32", "lib64", "libx32")  # of /usr, and as links of /
 SYSTEM_FILES = (
@@ -378,6 +379,7 @@ class _Zygote:
         return {
             "namespaces": not self.unsafe and not self.alone,
             "alone": self.alone,
+            "unsafe": self.unsafe,
             "calls": base64.b64encode(calls).decode(),
             "limits": (
                 limits.memory_bytes,
@@ -505,7 +507,7 @@ class _Usage:
             times = self._process.cpu_times()
             if self._process.num_threads() > limits.threads:
                 return "threads"
-            if self._memory() - self._memory_before > limits.memory_bytes:
+            if self._memory() - self._memory_before > limits.memory_bytes + UNTOUCHED:
                 return "memory"
             if times.user + times.system - self._time_before > limits.cpu_seconds:
                 return "cpu time"
