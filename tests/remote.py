@@ -36,6 +36,7 @@ class Cage:
         arguments = (theirs, str(folder))
         self._process = CONTEXT.Process(target=_be_the_student, args=arguments)
         self._process.start()
+        self.process = self._process.pid
         theirs.close()
 
     def interrupt(self) -> None:
