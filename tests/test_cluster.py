@@ -1,0 +1,201 @@
+"""Grading on other machines: separate Dask workers, with nothing but the package.
+
+They are started in an empty folder with an installed copy of the package, which lacks
+solutions/. One of them is killed while it grades.
+"""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from autograder.generator import ROOT
+from autograder.grading import cluster, sandbox
+from autograder.grading.version import code_version
+from tests import small_class
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem()),
+]
+PACKAGED = ("autograder", "workbench", "pyproject.toml", "README.md", "LICENSE")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Path:
+    """The package as pip installs it, from a copy without the answers."""
+    copy, target = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("site")
+    (copy / "solutions").mkdir()
+    for name in (*PACKAGED, "LICENSE-TEXT"):
+        if (ROOT / name).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "source", "release")
+            shutil.copytree(ROOT / name, copy / name, ignore=ignored)
+        else:
+            shutil.copy(ROOT / name, copy)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]
+    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    install = [*pip, *options, "--target", str(target), str(copy)]
+    done = subprocess.run(install, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not (target / "transformer").exists()
+    return target
+
+
+class Machines:
+    """A scheduler and workers, each a process of its own."""
+
+    def __init__(self, folder: Path, installed: Path) -> None:
+        self.folder, self.processes = folder, []
+        self.environment = os.environ | {"PYTHONPATH": str(installed)}
+        place = folder / "scheduler.json"
+        self._start("dask_scheduler", "--port", "0", "--scheduler-file", str(place))
+        while not place.exists():
+            assert self.processes[0].poll() is None
+            time.sleep(0.1)
+        self.address = json.loads(place.read_text())["address"]
+
+    def _start(self, program: str, *arguments: str) -> subprocess.Popen:
+        line = [sys.executable, "-m", f"distributed.cli.{program}", *arguments]
+        empty = self.folder / f"empty-{len(self.processes)}"
+        empty.mkdir()
+        with (self.folder / "log.txt").open("ab") as log:
+            started = subprocess.Popen(
+                [*line, "--host", "127.0.0.1", "--no-dashboard"],
+                cwd=empty,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+            )
+        self.processes.append(started)
+        return started
+
+    def worker(self) -> subprocess.Popen:
+        """Start a worker."""
+        options = ("--nthreads", "1", "--no-nanny", "--memory-limit", "0")
+        return self._start("dask_worker", self.address, *options)
+
+    def wait(self, number: int) -> None:
+        """Wait until so many workers are there."""
+        from distributed import Client
+
+        with Client(self.address, set_as_default=False) as client:
+            client.wait_for_workers(number, timeout=120)
+
+    def stop(self) -> None:
+        """Stop everything."""
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def machines(tmp_path, installed):
+    started = Machines(tmp_path, installed)
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="module")
+def submissions(tmp_path_factory) -> Path:
+    return small_class.build(tmp_path_factory.mktemp("class") / "submissions")
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_costs_nothing(machines, submissions, tmp_path) -> None:
+    machines.worker()
+    victim = machines.worker()
+    machines.wait(2)
+    out = tmp_path / "out"
+    line = small_class.command(submissions, out, "--scheduler", machines.address)
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as grading:
+        small_class.wait_for_line(out / "course" / "journal.jsonl", grading)
+        victim.kill()
+        _, said = grading.communicate()
+    assert grading.returncode == 0, said
+    assert small_class.is_as_written(out)
+    local = tmp_path / "local"
+    done = small_class.grade(submissions, local)
+    assert done.returncode == 0, done.stderr
+    assert small_class.results(local) == small_class.results(out)
+
+
+def test_when_all_workers_are_gone_it_says_so(monkeypatch, machines) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE", 2)
+    worker = machines.worker()
+    machines.wait(1)
+    with cluster.Cluster(1, machines.address, unsafe=False) as three:
+        jobs = ((number, _endless_job()) for number in range(3))
+        worker.kill()
+        with pytest.raises(cluster.ClusterError, match="what was graded is kept"):
+            list(three.grade(jobs))
+
+
+def test_when_the_scheduler_is_gone_it_says_so(monkeypatch, machines) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE", 2)
+    machines.worker()
+    machines.wait(1)
+    with cluster.Cluster(1, machines.address, unsafe=False) as gone:
+        machines.processes[0].kill()
+        machines.processes[0].wait()
+        with pytest.raises(cluster.ClusterError, match="what was graded is kept"):
+            list(gone.grade([(0, _endless_job())]))
+
+
+def _endless_job():
+    from autograder.grading.job import Job
+    from autograder.grading.paper import Paper
+
+    return Job("a", "c", b"{}", Paper("c", "{}", "{}", {}, {}))
+
+
+def test_a_scheduler_without_workers(machines) -> None:
+    with (
+        pytest.raises(cluster.ClusterError, match=r"has no workers.*dask worker tcp"),
+        cluster.Cluster(1, machines.address, unsafe=False),
+    ):
+        pass
+
+
+def test_a_worker_of_another_version_is_named(machines, installed, tmp_path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(installed, other)
+    (other / "autograder" / "checks" / "extra.py").write_text("")
+    machines.environment["PYTHONPATH"] = str(other)
+    machines.worker()
+    machines.wait(1)
+    wanted = rf"the worker tcp\S*: has autograder .*, not {re.escape(code_version())}"
+    with (
+        pytest.raises(cluster.ClusterError, match=wanted),
+        cluster.Cluster(1, machines.address, unsafe=False),
+    ):
+        pass
+
+
+def test_a_worker_without_bubblewrap_is_named(machines) -> None:
+    machines.environment["PATH"] = "/nowhere"
+    machines.worker()
+    machines.wait(1)
+    with (
+        pytest.raises(cluster.ClusterError, match=r"the worker tcp.*needs bubblewrap"),
+        cluster.Cluster(1, machines.address, unsafe=False),
+    ):
+        pass
+
+
+def test_a_scheduler_that_is_not_there(monkeypatch) -> None:
+    monkeypatch.setattr(cluster, "SCHEDULER_TIMEOUT", 1)
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{one.getsockname()[1]}"
+        with (
+            pytest.raises(cluster.ClusterError, match="no Dask scheduler answers"),
+            cluster.Cluster(1, address, unsafe=False),
+        ):
+            pass
