@@ -592,6 +592,7 @@ def test_how_long_it_takes(sandbox, capsys):
         cage.end()
         times.append((opened - begun, time.perf_counter() - opened))
     zygote = zygote_of(sandbox)
+    assert zygote.num_threads() == 1  # a fork copies no other
     memory = zygote.memory_full_info().pss / MIB
     opening, ending = (sorted(each)[5] * 1000 for each in zip(*times, strict=True))
     with capsys.disabled():

@@ -36,6 +36,7 @@ WITHOUT_NAMESPACES = "no namespaces: "
 LIBRARIES = (
     "torch",
     "torch.nn.functional",
+    "torch.nn.attention.flex_attention",
     "numpy",
     "matplotlib.pyplot",
     "matplotlib.backends.backend_agg",
