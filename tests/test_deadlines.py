@@ -4,8 +4,11 @@ Every rule is a function over data, so most tests are tables. The last ones ente
 dates and penalties into a gradebook of nbgrader's and read its own export.
 """
 
+import csv
 import os
 import shutil
+import subprocess
+import sys
 import textwrap
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,6 +30,7 @@ from autograder.grading.deadlines import (
     penalty,
 )
 from autograder.grading.settings import put_environment_on_path
+from tests.sample_class import notebooks
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Object of type <Submitted"  # nbgrader's own way with its session
@@ -554,3 +558,73 @@ def test_a_due_date_and_a_penalty_can_be_taken_back(gradebook, tmp_path) -> None
     deadlines.enter_submission(gradebook, "amelia", CHAPTER, DUE + DAY, None, 0)
     row = stock_export(gradebook, tmp_path)["amelia"]
     assert (row["duedate"], row["score"]) == ("", "24.0")
+
+
+# --- the command ----------------------------------------------------------------------
+
+COMMAND = [sys.executable, "-m", "autograder"]
+RULES = """
+late: 10 % a day
+attempts: best
+due: {02_class_token: 2026-12-02 00:00}
+students:
+  amelia.brandt: {first: Amelia, last: Brandt, email: a@example.org}
+  ines.costa:
+  priya.nair:
+extensions: {priya.nair: 1 day}
+"""
+
+
+@pytest.fixture(scope="module")
+def submissions(tmp_path_factory) -> Path:
+    """One handed in late, one twice and the first one broken, one nothing."""
+    folder, chapter = tmp_path_factory.mktemp("class"), "02_class_token"
+    (folder / "class.yml").write_text(RULES)
+    late = folder / "amelia.brandt" / chapter
+    late.parent.mkdir()
+    notebooks.solved(late)
+    (late / "timestamp.txt").write_text("2026-12-02 12:00:00 UTC")
+    twice = folder / "ines.costa" / chapter
+    for name in ("attempt-1", "attempt-2"):
+        shutil.copytree(late, twice / name)
+    (twice / "attempt-1" / "timestamp.txt").write_text("2026-12-01 12:00:00 UTC")
+    (twice / "attempt-1" / f"{chapter}.ipynb").write_text("{")
+    return folder
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess:
+    line = [*COMMAND, *map(str, arguments)]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_a_dry_run_writes_nothing(submissions, tmp_path) -> None:
+    out = tmp_path / "out"
+    done = command("grade", "--submissions", submissions, "--out", out, "--dry-run")
+    assert not out.exists()
+    assert "12 hours, -2.1" in done.stdout
+    assert "attempt-1" in done.stdout
+    assert "1 to refuse" in done.stdout
+
+
+@pytest.mark.sandbox
+def test_a_class_is_graded_and_exported_by_its_rules(submissions, tmp_path) -> None:
+    out, made = tmp_path / "out", tmp_path / "canvas.csv"
+    command("grade", "--submissions", submissions, "--out", out)
+    with (out / "grades.csv").open(newline="", encoding="utf-8") as file:
+        rows = {row["student_id"]: row for row in csv.DictReader(file)}
+    most = float(rows["amelia.brandt"]["max_score"])
+    amelia, ines = rows["amelia.brandt"], rows["ines.costa"]
+    full = float(amelia["raw_score"])  # less what waits for a person
+    assert float(amelia["late_submission_penalty"]) == pytest.approx(most / 10)
+    assert float(amelia["score"]) == pytest.approx(full - most / 10)
+    assert "late by 12 hours" in amelia["reason"]
+    assert ines["score"] == amelia["score"]
+    assert "best of 2 attempts: attempt-2 (not graded: attempt-1)" in ines["reason"]
+    assert rows["priya.nair"]["status"] == "ungraded"
+    assert rows["priya.nair"]["score"] == ""
+    command("export", "--grades", out / "grades.csv", "--for", "canvas", "--out", made)
+    cells = {line.split(",")[-3]: line.split(",")[-1] for line in made.open()}
+    assert cells["priya.nair"] == "\n"
+    assert float(cells["ines.costa"]) == pytest.approx(full - most / 10)
