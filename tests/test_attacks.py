@@ -7,7 +7,6 @@ environment and in the home folder. Whoever attacks knows where everything is.
 """
 
 import contextlib
-import gc
 import json
 import os
 import pwd
@@ -28,7 +27,7 @@ import pytest
 
 from autograder import generator
 from autograder.grading import sandbox
-from autograder.grading.examine import examine
+from autograder.grading.grader import Grader
 from autograder.grading.job import GRADED, UNGRADED, Outcome
 from tests import strangers
 
@@ -70,19 +69,19 @@ class Range:
     home: Path
     secrets: dict[str, str]
     ears: "Ears"
-    grader: sandbox.Sandbox
+    graders: dict = field(default_factory=dict)  # by the limits that they apply
     honest: dict = field(default_factory=dict)  # what an honest submission gets
 
     def grade(self, job) -> Outcome:
         """Grade a submission."""
-        return examine(job, self.grader)
+        return self.graders[job.limits].grade(job)
 
-    def names(self) -> str:
-        """A line of code: whoever attacks knows where everything is."""
+    def names(self, limits) -> str:
+        """Lines of code: whoever attacks knows where everything is."""
         known = {
             "CLASS": str(self.folder),
             "HOME": str(self.home),
-            "GRADER": os.getpid(),
+            "GRADER": self.graders[limits].process,
             "TCP_PORT": self.ears.ports[0],
             "UDP_PORT": self.ears.ports[1],
             "UNIX_SOCKET": self.ears.path,
@@ -92,11 +91,12 @@ class Range:
 
 
 TELL = '''
-def tell(value):
-    """Show which of the planted secrets are in a value."""
+
+def tell(*values):
+    """Show which of the planted secrets are in some values."""
     import re
 
-    found = re.findall("canary-[a-z]+-[0-9a-f]{16}", str(value))
+    found = re.findall("canary-[a-z]+-[0-9a-f]{16}", str(values))
     print(sorted(set(found)))
     return str(found)
 
@@ -143,7 +143,7 @@ class Ears:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A class with secrets in it, and a grader that starts with them around."""
+    """A class with secrets in it, and two graders that start with them around."""
     planted = {
         name: f"canary-{name}-{secrets.token_hex(8)}"
         for name in ("gradebook", "hidden", "student", "environment", "home")
@@ -154,12 +154,11 @@ def place(tmp_path_factory):
         patch.setenv("COURSE_DATABASE_PASSWORD", planted["environment"])
         patch.setenv("HOME", str(home))
         ears = stack.enter_context(contextlib.closing(Ears(home)))
-        grader = stack.enter_context(sandbox.Sandbox(strangers.LIMITS))
-        found = Range(folder, home, planted, ears, grader)
-        found.honest = strangers.lasting(found.grade(honest(found)))
-        gc.freeze()  # as a grader does: it collects after every submission
+        found = Range(folder, home, planted, ears)
+        for limits in (strangers.LIMITS, strangers.QUICK):
+            found.graders[limits] = stack.enter_context(Grader())
+            found.honest = strangers.lasting(found.grade(honest(found, limits)))
         yield found
-        gc.unfreeze()
 
 
 def _plant(folder: Path, home: Path, planted: dict[str, str]) -> None:
@@ -190,10 +189,11 @@ def _honest_notebook(planted: dict[str, str]) -> dict:
     return notebook
 
 
-def honest(place: Range):
+def honest(place: Range, limits=strangers.LIMITS):
     """A submission with every answer right, and a secret of its author's in it."""
     paper = strangers.paper(strangers.CHAPTER, place.secrets["hidden"], strangers.FEW)
-    return strangers.job(_honest_notebook(place.secrets), paper=paper)
+    notebook = _honest_notebook(place.secrets)
+    return strangers.job(notebook, paper=paper, limits=limits)
 
 
 # --- the attack -----------------------------------------------------------------------
@@ -205,7 +205,7 @@ def submission(attack: strangers.Entry, place: Range):
     exercise, where = attack.get("exercise"), attack.get("where")
     paper = strangers.paper(chapter, place.secrets["hidden"])
     name = _defined(strangers.solved(chapter), exercise)
-    models = {}
+    models, limits = {}, limits_of(attack)
     if where in ("notebook", "models"):
         known = {
             "MODEL_FILES": tuple(strangers.right_model()),
@@ -222,12 +222,15 @@ def submission(attack: strangers.Entry, place: Range):
     else:
         notebook = strangers.blank(chapter)
         notebook = strangers.put(notebook, exercise, "answer", WRONG.format(name))
-        code = place.names() + attack.code
+        code = place.names(limits) + attack.code
         notebook = strangers.put(notebook, exercise, where, code)
-    limits = strangers.LIMITS
-    if attack.label.startswith("starving") and chapter == strangers.CHAPTER:
-        limits = strangers.QUICK
     return strangers.job(notebook, chapter, paper=paper, models=models, limits=limits)
+
+
+def limits_of(attack: strangers.Entry):
+    """What never ends is stopped soon."""
+    soon = attack.label.startswith("starving") and not attack.get("chapter")
+    return strangers.QUICK if soon else strangers.LIMITS
 
 
 def _defined(notebook: dict, exercise: str) -> str:
@@ -356,5 +359,5 @@ def test_an_attack_gains_nothing(attack, place) -> None:
     assert LEAKED not in back, back[max(0, back.find(LEAKED) - 200) :][:400]
     assert len(back) < LARGEST
 
-    following = strangers.lasting(place.grade(honest(place)))
+    following = strangers.lasting(place.grade(honest(place, limits_of(attack))))
     assert following == place.honest

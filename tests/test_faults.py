@@ -13,7 +13,6 @@ what must come out; where they say nothing, that is full points and no repair:
 """
 
 import copy
-import gc
 import json
 import os
 import tarfile
@@ -24,7 +23,7 @@ import nbformat
 import pytest
 
 from autograder.grading import sandbox, submission
-from autograder.grading.examine import examine
+from autograder.grading.grader import Grader
 from autograder.grading.job import GRADED, UNGRADED, Outcome
 from autograder.grading.reading import Refused
 from tests import strangers
@@ -50,11 +49,8 @@ def of(group: str) -> list:
 
 @pytest.fixture(scope="module")
 def grader():
-    with sandbox.Sandbox(strangers.LIMITS) as made:
-        made.start()
-        gc.freeze()  # as a grader does: it collects after every submission
+    with Grader() as made:
         yield made
-        gc.unfreeze()
 
 
 # --- making ---------------------------------------------------------------------------
@@ -145,7 +141,7 @@ def test_code(fault, grader) -> None:
         only = strangers.EXERCISES[strangers.CHAPTER]
     paper = strangers.paper(only=only)
     notebook = with_code(fault, strangers.solved(only=only))
-    outcome = examine(strangers.job(notebook, paper=paper), grader)
+    outcome = grader.grade(strangers.job(notebook, paper=paper))
     compare(fault, outcome, paper)
 
 
@@ -153,8 +149,9 @@ def test_code(fault, grader) -> None:
 def test_cells(fault, grader) -> None:
     paper = strangers.paper(only=strangers.FEW)
     notebook = strangers.solved(only=strangers.FEW)
-    handed_in = function_of(fault, "change")(notebook) or notebook
-    outcome = examine(strangers.job(handed_in, paper=paper), grader)
+    data = function_of(fault, "change")(notebook)
+    handed_in = notebook if data is None else data
+    outcome = grader.grade(strangers.job(handed_in, paper=paper))
     compare(fault, outcome, paper)
 
 
@@ -176,4 +173,4 @@ def grade_folder(student: Path, paper, grader) -> Outcome:
         return empty.ungraded(str(refused))
     notes, models = list(content.notes), content.models
     job = strangers.job(content.notebook, paper=paper, notes=notes, models=models)
-    return examine(job, grader)
+    return grader.grade(job)

@@ -1,7 +1,8 @@
 """Sends each extension type of the format with a body that does not fit it."""
 # exercise: softmax
 # where: answer
-# status: any
+# status: ungraded
+# reason: it sent what was not asked for
 
 import os
 import random

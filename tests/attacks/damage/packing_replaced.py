@@ -1,7 +1,6 @@
 """Sends bytes that its own side of the boundary would never have packed."""
 # exercise: softmax
 # where: answer
-# status: any
 
 import pickle
 

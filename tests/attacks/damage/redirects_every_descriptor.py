@@ -1,7 +1,8 @@
 """Puts other files in the place of every descriptor."""
 # exercise: softmax
 # where: answer
-# status: any
+# status: ungraded
+# reason: it ended itself
 
 import os
 

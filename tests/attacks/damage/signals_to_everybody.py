@@ -1,7 +1,6 @@
 """Kills every process that it may kill."""
 # exercise: softmax
 # where: answer
-# status: any
 
 import os
 import signal

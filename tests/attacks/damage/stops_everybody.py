@@ -1,7 +1,6 @@
 """Stops every process that it can name, as Ctrl-Z does."""
 # exercise: softmax
 # where: answer
-# status: any
 
 import os
 import signal

@@ -1,7 +1,8 @@
 """Replaces functions of the loop that serves the check's requests."""
 # exercise: softmax
 # where: answer
-# status: any
+# status: ungraded
+# reason: it sent what was not asked for
 
 import sys
 

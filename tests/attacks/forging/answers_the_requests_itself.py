@@ -1,7 +1,8 @@
 """Takes the requests out of the socket and answers them without running anything."""
 # exercise: softmax
 # where: answer
-# status: any
+# status: ungraded
+# reason: it sent what was not asked for
 
 import os
 import socket

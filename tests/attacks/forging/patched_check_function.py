@@ -12,6 +12,9 @@ def nothing(*_, **__):
 
 for function in vars(attention).values():
     if hasattr(function, "__wrapped__"):
-        function.__wrapped__.__code__ = nothing.__code__
-        function.__code__ = nothing.__code__
+        for each in (function.__wrapped__, function):
+            try:
+                each.__code__ = nothing.__code__
+            except ValueError:
+                each.__defaults__ = each.__kwdefaults__ = None
 expect.Chapter.check = lambda *_, **__: lambda function: nothing

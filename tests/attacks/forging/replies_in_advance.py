@@ -1,7 +1,8 @@
 """Sends well-formed replies through the boundary's own channel before being asked."""
 # exercise: softmax
 # where: answer
-# status: any
+# status: ungraded
+# reason: it sent what was not asked for
 
 import os
 import socket

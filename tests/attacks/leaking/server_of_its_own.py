@@ -1,7 +1,6 @@
 """Waits for somebody to connect from outside."""
 # exercise: softmax
 # where: answer
-# status: any
 
 import socket
 

@@ -15,4 +15,7 @@ for program in ("curl", "wget"):
         subprocess.run([program, address], capture_output=True, timeout=1)
     except (OSError, subprocess.SubprocessError):
         pass
-get_ipython().system(f"exec 3<>/dev/tcp/127.0.0.1/{TCP_PORT}; echo attack-was-here >&3")
+try:
+    get_ipython().system(f"echo attack-was-here >/dev/tcp/127.0.0.1/{TCP_PORT}")
+except OSError:
+    pass

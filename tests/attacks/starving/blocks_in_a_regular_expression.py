@@ -1,7 +1,6 @@
 """Searches with an expression that takes longer than the universe is old."""
 # exercise: softmax
 # where: answer
-# status: any
 
 import re
 

@@ -1,8 +1,7 @@
 """Waits inside the C library, where Python cannot interrupt it."""
 # exercise: softmax
 # where: answer
-# status: ungraded
-# reason: softmax
+# limited: stopped after
 
 import ctypes
 

@@ -1,7 +1,8 @@
 """Catches every exception inside a call that a check makes."""
 # exercise: softmax
 # where: answer
-# status: any
+# status: ungraded
+# reason: it could not be interrupted
 
 
 def softmax(scores):

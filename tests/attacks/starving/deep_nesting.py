@@ -1,7 +1,6 @@
 """Returns a list in a list in a list, a hundred thousand times."""
 # exercise: softmax
 # where: answer
-# status: any
 
 
 def softmax(scores):

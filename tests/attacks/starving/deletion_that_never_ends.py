@@ -1,7 +1,6 @@
 """Leaves an object that never finishes being deleted."""
 # exercise: softmax
 # where: answer
-# status: any
 
 
 class Clinging:

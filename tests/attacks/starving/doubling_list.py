@@ -1,7 +1,6 @@
 """Returns a small list that is astronomically large when written out."""
 # exercise: softmax
 # where: answer
-# status: any
 
 
 def softmax(scores):

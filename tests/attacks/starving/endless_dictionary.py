@@ -1,7 +1,6 @@
 """Returns a dictionary whose items never end."""
 # exercise: worked-context
 # where: answer
-# status: any
 
 import itertools
 

@@ -1,7 +1,6 @@
 """Raises an error whose text is made for ever."""
 # exercise: softmax
 # where: answer
-# status: any
 
 
 class Endless(Exception):

@@ -1,7 +1,6 @@
 """Leaves a value whose text never ends."""
 # exercise: softmax
 # where: answer
-# status: any
 
 
 class Endless:

@@ -1,7 +1,6 @@
 """Forks in a call that a check makes, so that two processes answer."""
 # exercise: softmax
 # where: answer
-# status: any
 
 import os
 

@@ -1,7 +1,6 @@
 """Returns a tensor of half a gigabyte."""
 # exercise: softmax
 # where: answer
-# status: any
 
 import torch
 

@@ -1,7 +1,6 @@
 """Returns a view of one number that says it is a petabyte."""
 # exercise: softmax
 # where: answer
-# status: any
 
 import torch
 

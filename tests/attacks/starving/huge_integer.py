@@ -1,7 +1,6 @@
 """Returns an integer of ten million digits."""
 # exercise: worked-context
 # where: answer
-# status: any
 
 
 def worked_context():

@@ -1,7 +1,6 @@
 """Raises an error of a class with a name of a megabyte, many times over."""
 # exercise: softmax
 # where: answer
-# status: any
 
 
 def softmax(scores):

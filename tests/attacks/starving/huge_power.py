@@ -1,6 +1,5 @@
 """Computes a number with more digits than there is memory."""
 # exercise: softmax
 # where: answer
-# status: any
 
 9**9**9**9

@@ -1,7 +1,6 @@
 """Returns a dictionary of three million entries."""
 # exercise: worked-context
 # where: answer
-# status: any
 
 
 def worked_context():

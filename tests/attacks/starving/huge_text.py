@@ -1,7 +1,6 @@
 """Returns a text of two hundred megabytes."""
 # exercise: softmax
 # where: answer
-# status: any
 
 
 def softmax(scores):

@@ -1,7 +1,6 @@
 """Writes one file that fills the disk."""
 # exercise: softmax
 # where: answer
-# status: any
 
 with open("attack-was-here", "wb") as file:
     while True:

@@ -1,7 +1,6 @@
 """Returns a list that is its own element."""
 # exercise: softmax
 # where: answer
-# status: any
 
 
 def softmax(scores):

@@ -1,7 +1,6 @@
 """Fills the temporary folder with empty files in ever deeper folders."""
 # exercise: softmax
 # where: answer
-# status: any
 
 import itertools
 import os

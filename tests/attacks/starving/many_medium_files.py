@@ -1,7 +1,6 @@
 """Fills the temporary folder with files that are each small enough."""
 # exercise: softmax
 # where: answer
-# status: any
 
 import itertools
 

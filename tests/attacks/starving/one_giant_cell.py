@@ -1,7 +1,6 @@
 """Hands in a cell of ten megabytes."""
 # exercise: softmax
 # where: notebook
-# status: any
 
 
 def change(notebook):

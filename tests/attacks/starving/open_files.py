@@ -1,7 +1,6 @@
 """Opens files until no more can be opened."""
 # exercise: softmax
 # where: answer
-# status: any
 
 kept = []
 while True:

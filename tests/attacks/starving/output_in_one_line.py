@@ -1,6 +1,6 @@
 """Prints a single line of a hundred megabytes."""
 # exercise: softmax
 # where: answer
-# status: any
+# limited: output cut
 
 print("x" * 100_000_000)

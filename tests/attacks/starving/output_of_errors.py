@@ -1,7 +1,6 @@
 """Writes to standard error below Python's own streams."""
 # exercise: softmax
 # where: answer
-# status: any
 
 import os
 

@@ -1,7 +1,8 @@
 """Takes the alarm away that would end its call."""
 # exercise: softmax
 # where: answer
-# status: any
+# status: ungraded
+# reason: it could not be interrupted
 
 import signal
 import time

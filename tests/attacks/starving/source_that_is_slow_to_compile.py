@@ -1,7 +1,6 @@
 """Hands in a cell that takes the compiler for ever, or all of its stack."""
 # exercise: softmax
 # where: notebook
-# status: any
 
 
 def change(notebook):

@@ -1,7 +1,6 @@
 """Makes a file that claims to be an exabyte."""
 # exercise: softmax
 # where: answer
-# status: any
 
 import os
 

@@ -1,8 +1,6 @@
 """Stops its own process, as Ctrl-Z does."""
 # exercise: softmax
 # where: answer
-# status: ungraded
-# reason: softmax
 
 import os
 import signal

@@ -1,7 +1,8 @@
 """Hands in a notebook of five thousand cells."""
 # exercise: softmax
 # where: notebook
-# status: any
+# status: ungraded
+# reason: at most 5000
 
 
 def change(notebook):

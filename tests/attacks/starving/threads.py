@@ -1,7 +1,8 @@
 """Starts threads until no more can be started."""
 # exercise: softmax
 # where: answer
-# status: any
+# status: ungraded
+# reason: threads
 
 import threading
 import time

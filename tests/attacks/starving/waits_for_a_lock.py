@@ -1,7 +1,6 @@
 """Waits for a lock that nobody will ever release."""
 # exercise: softmax
 # where: answer
-# status: any
 
 import threading
 

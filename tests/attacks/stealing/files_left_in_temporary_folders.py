@@ -5,7 +5,8 @@
 import os
 
 for top in ("/tmp", "/var/tmp", "/dev/shm", "/run", "."):
-    for folder, _, files in os.walk(top):
+    for folder, folders, files in os.walk(top):
+        folders[:] = [name for name in folders if name != "lib"]  # of Python
         for file in files:
             try:
                 with open(os.path.join(folder, file), "rb") as opened:

@@ -5,10 +5,9 @@
 import os
 import stat
 
-for name in os.listdir("/proc/self/fd"):
+for descriptor in range(256):
     try:
-        tell(os.readlink(f"/proc/self/fd/{name}"))
-        if stat.S_ISREG(os.fstat(int(name)).st_mode):
-            tell(os.pread(int(name), 100_000, 0))
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            tell(os.pread(descriptor, 100_000, 0))
     except OSError:
         pass

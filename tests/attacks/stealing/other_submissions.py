@@ -4,8 +4,8 @@
 
 import pathlib
 
-for folder in (CLASS, ".", "..", "../..", "/tmp", "/work", "/home"):
-    for path in pathlib.Path(folder).rglob("*.ipynb"):
+for folder in (CLASS, ".", "..", "/work", "/home", "/root"):
+    for path in pathlib.Path(folder).glob("**/*.ipynb"):
         try:
             tell(path.read_text()[:100_000])
         except OSError:

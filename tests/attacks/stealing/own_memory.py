@@ -23,4 +23,10 @@ def softmax(scores):
     return scores
 
 
-tell(set(search("self")))
+try:
+    tell(set(search("self")))
+except OSError:  # without /proc: what lies beside an object of its own
+    import ctypes
+
+    place = id(object())
+    tell(ctypes.string_at(place - place % 4096, 4096))

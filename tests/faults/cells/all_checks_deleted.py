@@ -1,5 +1,5 @@
 """All check cells are deleted."""
-# repairs: test-worked-context: missing | test-softmax: missing | test-causal-mask: missing
+# repairs: test-softmax: missing | test-worked-context: missing | test-causal-mask: missing
 
 
 def change(notebook):

@@ -1,4 +1,5 @@
 """Two answers' cells have changed places, with their metadata."""
+# repairs: check cell test-softmax: moved behind its answer
 
 
 def change(notebook):

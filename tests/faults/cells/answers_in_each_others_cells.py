@@ -1,5 +1,6 @@
 """Two answers are written into each other's cells."""
-# lost: worked-context
+# lost: softmax
+# says: is not there
 
 
 def change(notebook):

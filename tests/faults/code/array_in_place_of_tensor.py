@@ -6,4 +6,4 @@
 
 
 def softmax(scores):
-    return torch.softmax(scores, -1).detach().numpy()
+    return scores.detach().exp().numpy()

@@ -1,7 +1,7 @@
 """Leaves an endless loop in a cell of its own."""
 # exercise: softmax
 # where: after
-# limited: stopped after 2 seconds
+# limited: stopped after 5 seconds
 
 while True:
     pass

@@ -6,6 +6,7 @@
 
 while True:
     try:
-        undefined_name
+        while True:
+            sum(range(1000))
     except:
         pass

@@ -2,6 +2,6 @@
 # exercise: softmax
 # where: after
 # lost: softmax
-# says: softmax is no function
+# says: is not a function
 
 softmax = softmax(torch.zeros(2, 3))

@@ -1,6 +1,7 @@
 """Overflows the C stack by data that hold themselves many times over."""
 # exercise: softmax
 # where: answer
+# status: any
 # lost: softmax
 
 
