@@ -18,9 +18,9 @@ of 2 ** ``MARGIN`` classes of this size.
 
 import ast
 import functools
+import hashlib
 import math
 import warnings
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -47,6 +47,10 @@ class Pair:
     second: str
     bits: float  # how surprising what they share is, over all exercises named
     exercises: dict[str, float]  # -> the share that the two answers have in common
+
+
+def _rank(pair: Pair) -> tuple[float, str, str]:
+    return -pair.bits, pair.first, pair.second
 
 
 @dataclass
@@ -106,8 +110,7 @@ class Class:
             for place in np.isin(each.pairs, list(reported)).nonzero()[0]:
                 pair = reported[int(each.pairs[place])]
                 pair.exercises[name] = float(each.share[place])
-        by_bits = lambda pair: (-pair.bits, pair.first, pair.second)  # noqa: E731
-        return sorted(reported.values(), key=by_bits)
+        return sorted(reported.values(), key=_rank)
 
     def _size(self) -> int:
         return len(self._students) + UNSEEN
@@ -201,7 +204,7 @@ def _hashes(words: list[str]) -> list[int]:
 def _hash(text: str) -> int:
     """Return the same 64 bits for a text in every process."""
     data = text.encode("utf-8", "backslashreplace")
-    return zlib.crc32(data) << 32 | zlib.adler32(data)
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
 
 
 # --- normalised syntax trees ----------------------------------------------------------
