@@ -77,9 +77,8 @@ def models_of(chapter: str) -> dict[str, dict[str, bytes]]:
 
 
 def job(notebook, chapter: str = CHAPTER, **options: object) -> Job:
-    data = (
-        notebook if isinstance(notebook, bytes) else nbformat.writes(notebook).encode()
-    )
+    is_file = isinstance(notebook, bytes)
+    data = notebook if is_file else json.dumps(notebook).encode()
     given = {"paper": paper(chapter), "unsafe": True} | options
     return Job("amelia.brandt", chapter, data, **given)
 
@@ -154,7 +153,8 @@ def test_what_is_missing_or_misnamed_earns_nothing(sandbox) -> None:
 
 
 def test_a_failure_says_what_and_where_and_in_which_part(sandbox) -> None:
-    notebook = solved(softmax="softmax = lambda scores, dim=-1: scores.softmax(0)")
+    wrong = "softmax = lambda x, dim=-1: x.exp() / x.exp().sum(0, keepdim=True)"
+    notebook = solved(softmax=wrong)
     failed = verdict(examine(job(notebook), sandbox), "softmax")
     assert failed.part == "visible"
     assert failed.failure["mistake"] == "softmax over the wrong axis"
@@ -388,13 +388,14 @@ def test_a_process_grades_many_and_is_replaced_when_killed(grader) -> None:
 
 
 def test_a_process_that_hangs_is_replaced(grader) -> None:
-    endless = solved(softmax="while True: pass")
+    endless = solved()
+    endless.cells.insert(0, nbformat.v4.new_code_cell("while True: pass"))
     limits = Limits(cell_seconds=100)
-    grader.grade(job(b""))
+    grader.grade(job(solved(), limits=limits))  # so that all has been started
     left = [psutil.Process(grader.process), *below(grader.process)]
-    outcome = grader.grade(job(endless, limits=limits), deadline=3)
+    outcome = grader.grade(job(endless, limits=limits), deadline=15)
     assert (outcome.status, outcome.again) == ("ungraded", True)
-    assert outcome.reason == "stopped after 3 seconds, while running exercise softmax"
+    assert outcome.reason == "stopped after 15 seconds, while running cell number 1"
     assert gone(left)
 
 
