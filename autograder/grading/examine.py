@@ -56,8 +56,8 @@ PACKAGES = {
 }
 REPAIR_SECONDS = 60
 CALLS_SECONDS = 60  # of all calls of the student's code in a part of a check
-LONGEST_CHECK = 120  # seconds of a part of a check, calls and all
-CHECKING_SECONDS = 60  # of the checks' own work in a notebook; one second is usual
+LONGEST_CHECK = 60  # seconds of processor time of a part of a check on this side
+CHECKING_SECONDS = 120  # the same, of all checks of a notebook; one second is usual
 UNEXPLAINED = "killed (SIGKILL)"  # by itself, or by somebody who tidies the machine up
 MOST_LIMITED = 50  # notes; a loop over thousands of cells can cause as many
 FACT = 2_000  # characters of a part of a message; the checks' own are far shorter
@@ -296,7 +296,7 @@ class _Sitting:
     def __init__(self, job: Job, sheet: _Sheet, outcome: Outcome, tell: Tell) -> None:
         self.limits, self.sheet, self.outcome = job.limits, sheet, outcome
         self.where, self.tell = "the first cell", tell
-        self.end = time.monotonic() + job.limits.notebook_seconds + CHECKING_SECONDS
+        self.end = time.process_time() + CHECKING_SECONDS
 
     def run(self, notebook: NotebookNode, cage: Cage) -> None:
         """Run all cells in order, and judge the answers where their checks stand."""
@@ -322,12 +322,13 @@ class _Sitting:
 
     def _time_left(self) -> None:
         """Stop if the notebook has used its time, or its checks have."""
-        seconds = self.limits.notebook_seconds
-        if self.kernel.seconds_left > 0 and time.monotonic() < self.end:
+        text = (
+            f"the notebook was stopped after {self.limits.notebook_seconds:g} seconds"
+        )
+        if time.process_time() > self.end:
+            text = f"the checks were stopped after {CHECKING_SECONDS} seconds"
+        elif self.kernel.seconds_left > 0:
             return
-        if self.kernel.seconds_left > 0:
-            seconds += CHECKING_SECONDS
-        text = f"the notebook was stopped after {seconds:g} seconds"
         raise _Stopped(f"{text}, while running {self.where}")
 
     def _run(self, cell: NotebookNode, name: str) -> None:
@@ -393,7 +394,7 @@ class _Sitting:
 
     def _longest(self) -> float:
         """Return the seconds that a part of a check may take now."""
-        return max(0.1, min(LONGEST_CHECK, self.end - time.monotonic()))
+        return max(0.1, min(LONGEST_CHECK, self.end - time.process_time()))
 
     def _written(self, cell: NotebookNode) -> None:
         """Leave a written answer to a person, unless nothing was written."""
@@ -459,7 +460,7 @@ def _error(name: str, text: str) -> dict:
 
 @contextlib.contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
-    """Raise _TookTooLong after a time; in the main thread only."""
+    """Raise _TookTooLong after so much processor time; in the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -467,13 +468,13 @@ def _alarm(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: object) -> None:
         raise _TookTooLong
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @contextlib.contextmanager

@@ -29,6 +29,7 @@ from autograder.grading.job import Job, Outcome
 MODULE = "autograder.grading.grader"
 START_SECONDS = 300  # for the imports of this process and of the one in the sandbox
 SPARE_SECONDS = 120  # for the checks' own work; nearly all of it takes a second
+BUSY = 4  # times slower than usual a machine may be before its grader counts as hanging
 LOG = "log.txt"
 KEPT = (  # of the environment: where programs and libraries are, and no secret
     "PATH",
@@ -112,7 +113,7 @@ class Grader:
 
     def _seconds(self, job: Job) -> float:
         start = START_SECONDS if self._fresh else 0
-        return job.limits.notebook_seconds + SPARE_SECONDS + start
+        return BUSY * (job.limits.notebook_seconds + SPARE_SECONDS) + start
 
     def close(self) -> None:
         """End the process and all below it."""
