@@ -20,10 +20,10 @@ from nbgrader.api import Gradebook
 
 from autograder import __main__ as command_line
 from autograder import generator
-from autograder.grading import apart, submission
+from autograder.grading import cluster, reading, sandbox, submission
+from autograder.grading.paper import Paper
 from autograder.grading.repair import repair
 from autograder.grading.report import COLUMNS
-from autograder.grading.tasks import Task
 from tests import sample_class
 from tests.sample_class import __main__ as sample
 
@@ -108,7 +108,9 @@ def test_the_audit_says_what_was_graded_by_what(out, audit) -> None:
         folder = out / "submissions" / each.student / each.chapter
         (path,) = folder.glob("*.ipynb")
         assert entry["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
-        assert set(entry["versions"]) == {"autograder", "torch", "nbgrader", "python"}
+        assert {"autograder", "torch", "nbgrader", "python"} <= set(entry["versions"])
+        assert entry["paper"] == Paper.of(each.chapter).digest()
+        assert entry["unsafe"] == bool(sandbox.problem())
         assert entry["seconds"] > 0
         points = {name: s["points"] for name, s in entry["scores"].items()}
         exercises = generator.read(each.chapter).exercises
@@ -150,6 +152,7 @@ def alone(tmp_path_factory) -> Path:
 
 
 ALONE = ("jonas.weber 04", "kenji.sato 04")
+LIMITS = ("--cell-timeout", str(sample_class.CELL_TIMEOUT))
 
 
 def test_without_the_faulty_students_the_others_get_the_same(alone, out) -> None:
@@ -170,41 +173,19 @@ def test_grading_again_keeps_what_was_graded_by_hand(alone) -> None:
         gradebook.db.commit()
     broken = alone / "submissions" / "kenji.sato" / CHAPTER / f"{CHAPTER}.ipynb"
     broken.write_text("{")
-    assert grade(alone / "submissions", alone, "--chapter", CHAPTER) == 0
-    after = sample_class.read_grades(alone)
-    key = student, CHAPTER
+    assert grade(alone / "submissions", alone, "--chapter", CHAPTER, *LIMITS) == 0
+    after, key = sample_class.read_grades(alone), (student, CHAPTER)
     assert float(after[key]["score"]) == float(before[key]["score"]) + 3
-    assert f"graded by hand before, to be confirmed: {exercise}" in after[key]["reason"]
+    assert "by hand" not in after[key]["reason"]
     row = after["kenji.sato", CHAPTER]
     assert (row["status"], row["score"]) == ("ungraded", "")
     page = (alone / "feedback" / "kenji.sato" / f"{CHAPTER}.html").read_text("utf-8")
     assert "not valid JSON" in page
-
-
-FAULTY_WORKERS = {
-    "is killed": ("import os; os.kill(os.getpid(), 9)", "killed (SIGKILL)"),
-    "exits": ("raise SystemExit(3)", "ended with code 3"),
-    "hangs": ("import time; time.sleep(60)", "stopped after 2 seconds"),
-    "says nothing": ("pass", "left no result"),
-    "talks nonsense": (
-        "import sys, pathlib; pathlib.Path(sys.argv[1], 'result.json').write_text('[')",
-        "left no result",
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTY_WORKERS)
-def test_a_process_that_fails_costs_one_result(fault, tmp_path, monkeypatch) -> None:
-    code, reason = FAULTY_WORKERS[fault]
-    (tmp_path / "faulty_worker.py").write_text(code)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(apart, "WORKER", "faulty_worker")
-    monkeypatch.setattr(Task, "seconds", 2)
-    task = Task("a", CHAPTER, "n.ipynb", "1f", ("a note",), str(tmp_path), "", "", 1)
-    result = apart.grade_apart(task)
-    assert (result.status, result.sha256) == ("ungraded", "1f")
-    assert reason in result.reason
-    assert result.repairs == ["a note"]
+    more = ("--chapter", CHAPTER, "--regrade", *LIMITS)
+    assert grade(alone / "submissions", alone, *more) == 0
+    again = sample_class.read_grades(alone)
+    assert again[key]["score"] == after[key]["score"]
+    assert f"graded by hand before, to be confirmed: {exercise}" in again[key]["reason"]
 
 
 # --- bad input ------------------------------------------------------------------------
@@ -300,7 +281,7 @@ def test_without_solutions(students, tmp_path, capsys, monkeypatch) -> None:
 
 
 def test_a_scheduler_that_is_not_there(students, tmp_path, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(apart, "SCHEDULER_TIMEOUT", 1)
+    monkeypatch.setattr(cluster, "SCHEDULER_TIMEOUT", 1)
     address = f"tcp://127.0.0.1:{free_port()}"
     line = refused(capsys, grade(students, tmp_path / "out", "--scheduler", address))
     assert f"{address}: no Dask scheduler answers" in line
@@ -310,6 +291,28 @@ def test_a_database_that_is_not_there(students, tmp_path, capsys) -> None:
     address = f"sqlite:///{tmp_path / 'nowhere' / 'gradebook.db'}"
     line = refused(capsys, grade(students, tmp_path / "out", "--db", address))
     assert "the gradebook cannot be used" in line
+
+
+def test_without_bubblewrap_nothing_is_graded(
+    students, tmp_path, capsys, monkeypatch
+) -> None:
+    why = "The sandbox needs bubblewrap. To install it: apt-get install bubblewrap"
+    monkeypatch.setattr(sandbox, "problem", lambda: why)
+    line = refused(capsys, grade(students, tmp_path / "out"))
+    assert "apt-get install bubblewrap" in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_unsafe_warns(students, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(sandbox, "problem", lambda: "no bubblewrap")
+    assert grade(students, tmp_path / "out", "--unsafe", "--dry-run") == 0
+    assert "without a sandbox" in capsys.readouterr().err
+
+
+def test_a_dry_run_grades_nothing(students, tmp_path, capsys) -> None:
+    assert grade(students, tmp_path / "out", "--dry-run") == 0
+    assert "1 to grade" in capsys.readouterr().out
+    assert not (tmp_path / "out").exists()
 
 
 # --- finding and reading --------------------------------------------------------------
@@ -341,14 +344,13 @@ def test_a_trained_model_is_used_and_nothing_else_of_its_folder(tmp_path) -> Non
     folder = model_at(tmp_path / "c" / "mine")
     (folder / "curves.png").write_bytes(b"a picture")
     (folder / "run_me.py").write_text("raise SystemExit")
-    (tmp_path / "graded").mkdir()
-    assert submission.find(tmp_path, "c").notes == ()
-    assert submission.copy_models(tmp_path / "c", tmp_path / "graded") == []
-    copied = {path.name for path in (tmp_path / "graded" / "mine").iterdir()}
-    assert copied == set(submission.MODEL_FILES)
+    content = submission.read(submission.find(tmp_path, "c"))
+    assert content.notes == ()
+    files = {file: file.encode() for file in submission.MODEL_FILES}
+    assert content.models == {"mine": files}
 
 
-def test_what_is_no_small_file_of_a_model_is_not_copied(tmp_path, monkeypatch) -> None:
+def test_what_is_no_small_file_of_a_model_is_not_used(tmp_path, monkeypatch) -> None:
     for name in "abcd":
         model_at(tmp_path / "c" / name)
     monkeypatch.setattr(submission, "LARGEST_FILE", 11_000_000)
@@ -357,13 +359,14 @@ def test_what_is_no_small_file_of_a_model_is_not_copied(tmp_path, monkeypatch) -
     link = tmp_path / "c" / "b" / "config.json"
     link.unlink()
     link.symlink_to(tmp_path / "c" / "a" / "config.json")
-    (tmp_path / "graded").mkdir()
-    assert submission.copy_models(tmp_path / "c", tmp_path / "graded") == [
+    models, notes = submission.read_models(tmp_path / "c")
+    assert notes == [
         "a/model.safetensors was not used: it is larger than 11 MB",
         "b/config.json was not used: it is a link",
         "d/ was not used: 3 models at most",
     ]
-    assert not (tmp_path / "graded" / "a" / "model.safetensors").exists()
+    assert set(models) == {"a", "b", "c"}
+    assert "model.safetensors" not in models["a"]
 
 
 def test_two_other_names_are_refused(tmp_path) -> None:
@@ -386,6 +389,51 @@ def test_checkpoints_are_no_submission(tmp_path) -> None:
         submission.find(tmp_path, "c")
 
 
+ARCHIVES = ("a/c/work.zip", "a/c.tar.gz", "a.zip", "a/c/c.ipynb")
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_an_archive_is_refused_and_says_what_to_do(name, tmp_path) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"PK\x03\x04 and more")
+    with pytest.raises(submission.Refused, match=r"is an archive, .* unpack it"):
+        submission.read(submission.find(tmp_path / "a", "c"))
+
+
+@pytest.mark.parametrize("name", ["a/c", "a/c/c.ipynb", "a/c.ipynb"])
+def test_a_link_to_another_student_is_not_followed(name, tmp_path) -> None:
+    notebook_at(tmp_path / "b" / "c" / "c.ipynb")
+    link = tmp_path / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(
+        tmp_path / "b" / name[2:] if name != "a/c.ipynb" else "../b/c/c.ipynb"
+    )
+    with pytest.raises(submission.Refused, match="a link out of the student's folder"):
+        submission.find(tmp_path / "a", "c")
+
+
+def test_a_link_inside_the_students_folder_is_followed(tmp_path) -> None:
+    notebook_at(tmp_path / "a" / "drafts" / "c.ipynb")
+    (tmp_path / "a" / "c").symlink_to("drafts")
+    found = submission.read(submission.find(tmp_path / "a", "c"))
+    assert b"cells" in found.notebook
+
+
+def test_a_pipe_is_no_notebook_and_nobody_waits_for_it(tmp_path) -> None:
+    (tmp_path / "c").mkdir()
+    os.mkfifo(tmp_path / "c" / "c.ipynb")
+    with pytest.raises(submission.Refused, match="no notebook was submitted"):
+        submission.find(tmp_path, "c")
+
+
+def test_a_huge_notebook_is_not_even_read(tmp_path, monkeypatch) -> None:
+    path = notebook_at(tmp_path / "c" / "c.ipynb")
+    monkeypatch.setattr(submission, "LARGEST_NOTEBOOK", path.stat().st_size - 1)
+    with pytest.raises(submission.Refused, match="clear its outputs"):
+        submission.read(submission.find(tmp_path, "c"))
+
+
 UNREADABLE = {
     "": "an empty file",
     " \n": "an empty file",
@@ -400,18 +448,16 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("text", UNREADABLE, ids=UNREADABLE.get)
-def test_what_cannot_be_read_is_refused_in_words(text, tmp_path) -> None:
-    (tmp_path / "n.ipynb").write_text(text)
+def test_what_cannot_be_read_is_refused_in_words(text) -> None:
     with pytest.raises(submission.Refused, match=UNREADABLE[text]):
-        submission.read(tmp_path / "n.ipynb")
+        reading.parse(text.encode())
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
-def test_any_usual_encoding_is_read(encoding, tmp_path) -> None:
+def test_any_usual_encoding_is_read(encoding) -> None:
     cell = {"cell_type": "markdown", "source": "Müller", "metadata": {}}
     text = json.dumps({"cells": [cell], "nbformat": 4}, ensure_ascii=False)
-    (tmp_path / "n.ipynb").write_bytes(text.encode(encoding))
-    notebook, notes = submission.read(tmp_path / "n.ipynb")
+    notebook, notes = reading.parse(text.encode(encoding))
     assert notebook.cells[0].source == "Müller"
     assert bool(notes) == (encoding == "latin-1")
 
