@@ -51,7 +51,7 @@ def outcome(paper) -> Outcome:
                     "exercise": exercise,
                     "grade_id": grade_id,
                     "points": points,
-                    "answer": "Variances add up.",
+                    "answer": "**Your explanation:**\n\nVariances add up.",
                 }
             )
     return made
@@ -150,6 +150,13 @@ def test_it_says_where_to_begin(outcome, paper):
     assert "4.6 · Spot the bug: masked softmax" in begin and "mask inverted" in begin
 
 
+def test_what_to_mend_first_stands_before_the_numbers(outcome, paper):
+    first = "softmax, which this may use, fails its own check: begin there."
+    fail(outcome, "masked-softmax", first=first)
+    said = section(feedback.page(outcome, paper), "masked-softmax")
+    assert said.index(first) < said.index(MISTAKE["got"])
+
+
 def test_hints_are_offered_folded_where_something_is_to_do(outcome, paper):
     fail(outcome, "softmax")
     page = feedback.page(outcome, paper)
@@ -220,7 +227,7 @@ def test_a_solved_notebook_has_nothing_left(outcome, paper):
 
 def test_a_written_answer_waits_without_its_rubric(outcome, paper):
     said = section(feedback.page(outcome, paper), "explain-scaling")
-    assert "Variances add up." in said and "A person reads this" in said
+    assert ">Variances add up.<" in said and "A person reads this" in said
     assert "Rubric" not in said and "Size of the scores" not in said
 
 

@@ -25,6 +25,7 @@ HINT = re.compile(
     r"<details>\s*<summary>(Hint \d+[^<]*)</summary>(.*?)</details>", re.DOTALL
 )
 TITLE = re.compile(r"^## Exercise (.+)$", re.MULTILINE)
+STUB = re.compile(r"^\s*\*\*Your [^*\n]{1,40}\*\*")  # the first line of the cell
 READ = re.compile(r"chapter (\d+): ([\w-]+\.html)(?:#([\w-]+))?")
 CONTROL = re.compile(
     "\x1b\\[[0-9;]*[A-Za-z]"  # colours of a terminal
@@ -100,6 +101,7 @@ class _Part:
     state: str
     headline: str = ""  # the named mistake, or what is wrong
     facts: list[tuple[str, str]] = field(default_factory=list)
+    first: str = ""  # what to mend before this
     why: list[str] = field(default_factory=list)
     hidden: bool = False
     where: str = ""
@@ -180,7 +182,7 @@ def page(
         title=_title(paper),
         number=_number(paper.chapter),
         exercises=exercises,
-        begin=next((each for each in exercises if each.is_open), None),
+        to_do=[each for each in exercises if each.is_open],
         advice=[] if exercises else _advice(outcome.reason),
         notes=notes,
         penalty=penalty,
@@ -295,7 +297,8 @@ def _overrule(part: _Part, given: HandGrade | None) -> None:
 def _written(answer: dict, paper: Paper, given: HandGrade | None) -> _Part:
     """Describe a written answer; the rubric is shown once there are points."""
     part = _Part("Your answer", float(answer["points"]), 0.0, WAITING)
-    part.answer = plain(answer["answer"], most=20_000)
+    text = STUB.sub("", str(answer["answer"])).strip()
+    part.answer = plain(text, most=20_000)
     if given is not None and given.score is not None:
         part.rubric = _rubrics(paper.source).get(answer["grade_id"], Markup(""))
     return part
@@ -328,8 +331,8 @@ def _checked(verdict: Verdict, site: str) -> _Part:
             )
             if failure.get(key)
         ]
-    why = [failure.get("first", ""), *failure.get("why", "").split("\n")]
-    part.why = [paragraph for paragraph in why if paragraph]
+    part.first = failure.get("first", "")
+    part.why = [line for line in failure.get("why", "").split("\n") if line]
     return part
 
 
