@@ -7,6 +7,7 @@ environment and in the home folder. Whoever attacks knows where everything is.
 """
 
 import contextlib
+import importlib.util
 import json
 import os
 import pwd
@@ -293,7 +294,7 @@ def _marked() -> set[str]:
         ]
         found |= {str(p) for p in own if p.is_file() and MARK.search(p.read_bytes())}
     for name in ("autograder.expect", "torch", "workbench"):
-        file = Path(sys.modules[name].__file__)
+        file = Path(importlib.util.find_spec(name).origin)
         if MARK.search(file.read_bytes()[-1000:]):
             found.add(str(file))
     return found

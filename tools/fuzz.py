@@ -345,10 +345,15 @@ def _about_cells(data: bytes, outcome: Outcome) -> list[str]:
     return [f"it ran {text[:200]!r}" for text in ran - handed_in - handed_out]
 
 
-def _texts(cells: list) -> set[str]:
-    sources = (cell.get("source") or "" for cell in cells)
-    texts = (text if isinstance(text, str) else "".join(text) for text in sources)
-    return {text.encode("utf-8", "replace").decode().strip() for text in texts}
+def _texts(cells: list[dict]) -> set[str]:
+    found = set()
+    for cell in cells:
+        text = cell.get("source")
+        if isinstance(text, list):
+            text = "".join(line for line in text if isinstance(line, str))
+        if isinstance(text, str):
+            found.add(text.encode("utf-8", "replace").decode().strip())
+    return found | {""}
 
 
 def _undeserved(outcome: Outcome) -> list[str]:
