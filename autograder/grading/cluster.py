@@ -110,6 +110,8 @@ class Cluster:
                 n_workers=self._workers,
                 threads_per_worker=1,
                 dashboard_address=None,
+                # its web server starts all the same, and should be nobody's business
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                 memory_limit=0,
                 silence_logs=50,
             )

@@ -147,6 +147,17 @@ class Book:
 
         self._transaction(work)
 
+    def students(self) -> dict[str, dict[str, str]]:
+        """Return what is known of the students, by id, as columns of grades.csv."""
+        with self._errors():
+            columns = ("last_name", "first_name", "email")
+            found = {
+                student.id: {name: getattr(student, name) or "" for name in columns}
+                for student in self._gradebook.db.query(Student)
+            }
+            self._gradebook.db.rollback()
+        return found
+
     def enter_due_dates(self, dates: dict[str, datetime]) -> None:
         """Enter when chapters are due."""
 

@@ -91,6 +91,7 @@ class Record:
             return False
         facts = self._lateness_facts(work, choice)
         if facts != {name: entry.get(name) for name in facts}:
+            self._write_page(entry | facts)
             self._book.write_lateness(*work.key, self._lateness(work, choice))
             self._journal.add(entry | facts)
         return True
@@ -103,15 +104,14 @@ class Record:
         if not isinstance(content, Refused):
             outcome.sha256 = content.sha256()
         outcome.versions = versions() | outcome.versions | CODE
-        paper = self._terms.papers[work.chapter]
+        entry = self._entry(work, choice, scores)
         if outcome.status == GRADED:
             self._write_notebooks(work, choice)
-        page = feedback.page(outcome, paper, site=self._site)
-        write_beside(self._page(work.key), page)
+        self._write_page(entry)
         if outcome.status == GRADED:
             self._book.write(outcome, self._lateness(work, choice))
             self._entered.add(work.key)
-        self._journal.add(self._entry(work, choice, scores))
+        self._journal.add(entry)
 
     def _page(self, key: tuple[str, str]) -> Path:
         student, chapter = key
@@ -192,29 +192,36 @@ class Record:
         Returns:
             The rows of grades.csv.
         """
-        rows, lines = [], []
+        rows, lines, known = [], [], self._book.students()
         for chapter in sorted(self._terms.papers):
             facts, entered = self._book.facts(chapter), self._book.rows(chapter)
             for student in sorted(path.name for path in students):
                 entry = self._journal.find(student, chapter)
                 row = entered.get(student) if entry["status"] == GRADED else None
                 if row and row.hand:
-                    self._add_points_by_hand(entry, row)
-                rows.append(report.grade(entry, row, facts))
+                    self._write_page(entry, row)
+                own = facts | known.get(student, {})
+                rows.append(report.grade(entry, row, own))
                 lines.append(report.audit(entry, row))
         write_beside(self._out / "audit.jsonl", "".join(lines))
         write_beside(self._out / "grades.csv", report.grades(rows))
         return rows
 
-    def _add_points_by_hand(self, entry: dict, row: Row) -> None:
-        """Write a feedback page again, with what a person gave and said."""
+    def _write_page(self, entry: dict, row: Row | None = None) -> None:
+        """Write a student's feedback, with what a person gave and said."""
         outcome = self._outcome(entry)
         hand = [
             feedback.HandGrade(name, score, comment)
-            for name, (score, comment) in row.hand.items()
+            for name, (score, comment) in (row.hand if row else {}).items()
         ]
-        paper = self._terms.papers[outcome.chapter]
-        page = feedback.page(outcome, paper, hand=hand, site=self._site)
+        page = feedback.page(
+            outcome,
+            self._terms.papers[outcome.chapter],
+            hand=hand,
+            site=self._site,
+            penalty=entry["penalty"] or 0.0,
+            notes=entry["notes"],
+        )
         write_beside(self._page((outcome.student, outcome.chapter)), page)
 
     def _outcome(self, entry: dict) -> Outcome:

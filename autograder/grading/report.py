@@ -49,7 +49,7 @@ def grade(entry: dict, row: Row | None, facts: dict[str, str]) -> dict[str, str]
     Args:
         entry: the journal's.
         row: the gradebook's.
-        facts: the columns that every student of the chapter has.
+        facts: the columns that a student has without a grade, too.
     """
     missing = {"assignment": entry["chapter"], "student_id": entry["student"]}
     columns = row.columns if row else missing | facts

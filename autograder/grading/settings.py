@@ -21,6 +21,8 @@ def configure(config: Config, root: Path, db_url: str = "") -> Config:
     """Set the options of a course whose folders are in ``root``; return them."""
     put_environment_on_path()
     config.CourseDirectory.root = str(root)
+    # what Gradebook() takes, too: PostgreSQL refuses rows of a course that is not there
+    config.CourseDirectory.course_id = "default_course"
     if db_url:
         config.CourseDirectory.db_url = db_url
     config.Autograde.sanitize_preprocessors = [
