@@ -65,8 +65,13 @@ ADVICE = (  # words of a reason -> what a student can do about it
     ),
     (
         "kernel died",
-        "Restart the kernel and run all cells. If it dies for you, too, the cell at "
-        "which it dies is the one to mend.",
+        "Something there ended Python itself: a call of `exit`, or a crash in a "
+        "library. The rest could not be run.",
+    ),
+    (
+        "JSON",
+        "The file is damaged, so nothing in it could be read. Open your own copy in "
+        "Jupyter and save it again.",
     ),
 )
 GENERAL_ADVICE = (
