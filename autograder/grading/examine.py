@@ -58,7 +58,8 @@ REPAIR_SECONDS = 60
 CALLS_SECONDS = 60  # of all calls of the student's code in a part of a check
 LONGEST_CHECK = 60  # seconds of processor time of a part of a check on this side
 CHECKING_SECONDS = 120  # the same, of all checks of a notebook; one second is usual
-UNEXPLAINED = "killed (SIGKILL)"  # by itself, or by somebody who tidies the machine up
+# by the student's own code, or by somebody who tidies the machine up
+UNEXPLAINED = ("killed (SIGKILL)", "it ended itself")
 MOST_LIMITED = 50  # notes; a loop over thousands of cells can cause as many
 FACT = 2_000  # characters of a part of a message; the checks' own are far shorter
 ANSWER = 50_000  # characters of a written answer
@@ -132,7 +133,7 @@ def _examine(job: Job, sandbox: Sandbox, outcome: Outcome, tell: Tell) -> None:
         with _beside(job.models, outcome.limited):
             sitting.run(notebook, cage)
     except KernelGone as gone:
-        outcome.again = gone.reason == UNEXPLAINED
+        outcome.again = gone.reason in UNEXPLAINED
         text = f"the kernel died while running {sitting.where} ({gone.reason})"
         raise _Stopped(text) from None
     finally:
