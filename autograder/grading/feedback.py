@@ -184,7 +184,7 @@ def page(
         )
     return template("feedback.html").render(
         outcome=outcome,
-        title=_title(paper),
+        title=_title(paper.released) or outcome.chapter,
         number=_number(paper.chapter),
         exercises=exercises,
         to_do=[each for each in exercises if each.is_open],
@@ -214,10 +214,11 @@ def _advice(reason: str) -> list[str]:
 # --- the paper ------------------------------------------------------------------------
 
 
-def _title(paper: Paper) -> str:
+@functools.lru_cache(maxsize=16)
+def _title(released: str) -> str:
     """Return the chapter's title, from the first heading of its notebook."""
-    heading = re.search(r"^# (.+)$", _cells(paper.released)[0]["source"], re.MULTILINE)
-    return heading.group(1).removesuffix(": exercises") if heading else paper.chapter
+    heading = re.search(r"^# (.+)$", _cells(released)[0]["source"], re.MULTILINE)
+    return heading.group(1).removesuffix(": exercises") if heading else ""
 
 
 def _number(chapter: str) -> str:
