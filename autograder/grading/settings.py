@@ -55,4 +55,9 @@ def _keep_scripts_out(config: Config) -> None:
     # headings and no paragraphs
     clean = "autograder.grading.clean.clean_html"
     config.HTMLExporter.sanitize_html = True
-    config.HTMLExporter.filters = {"strip_files_prefix": clean, "clean_html": clean}
+    config.HTMLExporter.filters = {
+        "strip_files_prefix": clean,
+        "clean_html": clean,
+        # nbconvert's own stops at an attachment that is missing: no page at all
+        "markdown2html": "autograder.grading.clean.markdown_to_html",
+    }
