@@ -133,7 +133,7 @@ def test_when_all_workers_are_gone_it_says_so(monkeypatch, machines) -> None:
     with cluster.Cluster(1, machines.address, unsafe=False) as three:
         jobs = ((number, _endless_job()) for number in range(3))
         worker.kill()
-        with pytest.raises(cluster.ClusterError, match="what was graded is kept"):
+        with pytest.raises(cluster.ClusterError, match="What was graded is kept"):
             list(three.grade(jobs))
 
 
@@ -144,7 +144,7 @@ def test_when_the_scheduler_is_gone_it_says_so(monkeypatch, machines) -> None:
     with cluster.Cluster(1, machines.address, unsafe=False) as gone:
         machines.processes[0].kill()
         machines.processes[0].wait()
-        with pytest.raises(cluster.ClusterError, match="what was graded is kept"):
+        with pytest.raises(cluster.ClusterError, match="What was graded is kept"):
             list(gone.grade([(0, _endless_job())]))
 
 
