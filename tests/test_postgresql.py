@@ -5,6 +5,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -39,8 +40,6 @@ class Server:
             one.bind(("127.0.0.1", 0))
             self.port = one.getsockname()[1]
         if os.geteuid() == 0:  # the server refuses to be root
-            for each in (folder, *list(folder.parents)[:2]):
-                each.chmod(0o755)
             account = pwd.getpwnam("postgres")
             os.chown(folder, account.pw_uid, account.pw_gid)
         self._run("initdb", "--auth=trust", f"--username={USER}", "--no-sync")
@@ -70,10 +69,12 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    started = Server(tmp_path_factory.mktemp("postgresql"))
-    yield started
-    started.stop()
+def server():
+    # pytest's own folders are closed to the user that the server runs as
+    with tempfile.TemporaryDirectory(prefix="postgresql-") as folder:
+        started = Server(Path(folder))
+        yield started
+        started.stop()
 
 
 @pytest.fixture
