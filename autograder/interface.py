@@ -166,7 +166,7 @@ def to_data(value: Any, depth: int = 0) -> Data:
         if value.layout != torch.strided or value.is_meta or value.is_quantized:
             return Opaque("tensor that is sparse, quantized or without values")
         return torch.Tensor.detach(value).clone()
-    if value is None or type(value) in (bool, int, float, str):
+    if value is None or type(value) in (bool, int, float, str, Opaque):
         return value
     if depth < MAXIMUM_DEPTH:
         if isinstance(value, (list, tuple)):
@@ -230,10 +230,18 @@ def _named_exceptions(call: str, used: list[str]):
     except _TookTooLong as error:
         raise StudentError("endless", str(error), call, *_place(error)) from None
     except (Exception, SystemExit) as error:
-        kind, text = type(error).__name__, str(error)
+        kind, text = type(error).__name__, _words(error)
         if used:
             kind, text = "forbidden", forbidding.message(used[0])
         raise StudentError(kind, text, call, *_place(error)) from error
+
+
+def _words(error: BaseException) -> str:
+    """Write an exception's text; one whose own method for it fails has none."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 _LIBRARIES = (

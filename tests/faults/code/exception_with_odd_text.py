@@ -2,7 +2,7 @@
 # exercise: softmax
 # where: answer
 # lost: softmax
-# says: Odd
+# says: stopped with Odd
 
 
 class Odd(Exception):
