@@ -42,8 +42,8 @@ class Cage:
     def interrupt(self) -> None:
         os.kill(self._process.pid, signal.SIGINT)
 
-    def end(self) -> str:
-        self._process.join(0.2)  # a process that ends itself closes its socket first
+    def end(self, patience: float = 0.0) -> str:
+        self._process.join(patience)
         reason = SIGNALS.get(self._process.exitcode, "")
         self._process.kill()
         self._process.join()

@@ -41,6 +41,7 @@ from autograder.expect import CheckFailure, failure_of
 from autograder.grading.job import GRADED, NOT_RUN, Job, Outcome, Verdict
 from autograder.grading.kernel import Kernel, KernelGone
 from autograder.grading.limits import Limits
+from autograder.grading.needless import needless
 from autograder.grading.paper import Paper, exercise_of
 from autograder.grading.reading import Refused, clean, parse
 from autograder.grading.remote import Names, imports_of
@@ -163,6 +164,7 @@ class _Sheet:
     paper: Paper
     release: NotebookNode
     checks: dict[str, _Check]
+    given: frozenset[str]  # the code that is nobody's answer
     imports: list[str]  # the statements that bring the checks in
     order: dict[str, int]  # of the graded cells
 
@@ -198,7 +200,7 @@ def _read(paper: Paper) -> _Sheet:
         if cell.cell_type == "code" and "nbgrader" not in cell.metadata
     ]
     order = {grade_id: place for place, grade_id in enumerate(paper.points)}
-    return _Sheet(paper, release, checks, imports_of(given), order)
+    return _Sheet(paper, release, checks, frozenset(given), imports_of(given), order)
 
 
 def _check_of(cell: NotebookNode) -> _Check:
@@ -302,12 +304,26 @@ class _Sitting:
     def run(self, notebook: NotebookNode, cage: Cage) -> None:
         """Run all cells in order, and judge the answers where their checks stand."""
         self.kernel = _Patient(cage, self.limits)
+        left_out = self._left_out(notebook)
         for number, cell in enumerate(notebook.cells, start=1):
-            if cell.cell_type == "code":
+            if cell.cell_type == "code" and number in left_out:
+                cell.outputs, cell.execution_count = [], None
+            elif cell.cell_type == "code":
                 cell.execution_count = number
                 self._cell(cell, number)
             elif cell.metadata.get("nbgrader", {}).get("grade"):
                 self._written(cell)
+
+    def _left_out(self, notebook: NotebookNode) -> set[int]:
+        """Return the numbers of given cells that show something, and do no more."""
+        code = {
+            number: cell.source
+            for number, cell in enumerate(notebook.cells, start=1)
+            if cell.cell_type == "code"
+        }
+        numbers = list(code)
+        found = needless(list(code.values()), self.sheet.given)
+        return {numbers[place] for place in found}
 
     def _cell(self, cell: NotebookNode, number: int) -> None:
         name = _grade_id(cell)

@@ -39,8 +39,8 @@ class Cage(Protocol):
     def interrupt(self) -> None:
         """Send SIGINT to the student's code."""
 
-    def end(self) -> str:
-        """Kill all of it; return why it had died before, or ""."""
+    def end(self, patience: float = 0.0) -> str:
+        """Kill all of it, after a while; return why it had died before, or ""."""
 
 
 class Clock:
@@ -299,7 +299,8 @@ class Kernel:
 
     def _end(self, reason: str) -> None:
         """End the process; raise ``KernelGone``."""
-        self._gone = self._cage.end() or reason
+        patience = GRACE if reason == _WORDS["closed"] else 0.0
+        self._gone = self._cage.end(patience) or reason
         raise KernelGone(self._gone) from None
 
 

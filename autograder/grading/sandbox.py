@@ -284,16 +284,20 @@ class Cage:
             self._reason = self._reason or reason
             self._signal(signal.SIGKILL)
 
-    def alive(self) -> bool:
-        """Whether it still runs."""
+    def alive(self, patience: float = 0.0) -> bool:
+        """Whether it still runs, after so many seconds."""
         if self._pidfd is None:
             return False
         poll = select.poll()
         poll.register(self._pidfd, select.POLLIN)
-        return not poll.poll(0)
+        return not poll.poll(1000 * patience)
 
-    def end(self) -> str:
+    def end(self, patience: float = 0.0) -> str:
         """End it and wait until nothing of it is left; say why it had ended before.
+
+        Args:
+            patience: seconds to wait for a process that is about to end by itself, as
+                one is whose socket is closed already.
 
         Returns:
             "" if it was still running; else "memory", "threads", "cpu time",
@@ -301,7 +305,7 @@ class Cage:
         """
         if not self._ended:
             self._ended = True
-            ran = self.alive()
+            ran = self.alive(patience)
             self._signal(signal.SIGKILL)
             code, cpu = self._zygote.wait_for(self._number)
             if not ran and not self._reason:
