@@ -234,6 +234,19 @@ def chromium():
         browser.close()
 
 
+PRESS = """(inside) => {
+  for (const each of document.querySelectorAll(`${inside} *`)) {
+    for (const kind of ["mouseover", "focus"]) {
+      each.dispatchEvent(new Event(kind));
+    }
+    const grades = each.closest(".scoring-buttons");  // formgrader's own
+    if (each.click && !grades && !/^http/.test(each.getAttribute("href") ?? "")) {
+      each.click();
+    }
+  }
+}"""
+
+
 class Visitor:
     """A page that reaches this machine only, and the paths that it asked for."""
 
@@ -265,13 +278,8 @@ class Visitor:
     def press_everything(self, inside: str) -> None:
         """Do to a part of a page what a curious instructor does: press, hover."""
         self.page.wait_for_timeout(1000)
-        for selector in ("a", "p", "summary", "button", "input", "span"):
-            for each in self.page.locator(f"{inside} {selector}").all():
-                each.dispatch_event("mouseover")
-                each.dispatch_event("focus")
-                if not (each.get_attribute("href") or "").startswith("http"):
-                    each.dispatch_event("click")
-        self.page.wait_for_timeout(500)
+        self.page.evaluate(PRESS, inside)
+        self.page.wait_for_timeout(1000)
 
 
 @pytest.fixture
@@ -371,9 +379,9 @@ def is_saved(kind: str):
 def test_the_strangers_texts_do_act_where_nothing_holds_them(chromium) -> None:
     """Or the tests below would show nothing."""
     visitor = Visitor(chromium)
+    body = "<p>" + TEXTS.replace("<meta", "<p")  # it should stay on this page
     visitor.context.route(
-        "**/page",
-        lambda route: route.fulfill(body=f"<p>{TEXTS}", content_type="text/html"),
+        "**/page", lambda route: route.fulfill(body=body, content_type="text/html")
     )
     visitor.page.goto("http://127.0.0.1/page", wait_until="load")
     visitor.press_everything("body")
@@ -390,7 +398,7 @@ def test_a_hostile_submission_does_not_act_in_formgrader(visitor, out) -> None:
     assert "What the stranger explains." in page.locator(NOTEBOOK).inner_text()
     visitor.press_everything(NOTEBOOK)
     assert visitor.caught() == []
-    assert page.url.endswith(path)
+    assert path in page.url
     for pages in (
         "gradebook",
         f"gradebook/{CHAPTER}",
