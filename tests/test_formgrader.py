@@ -349,7 +349,7 @@ def test_points_and_a_comment_by_hand_are_in_the_gradebook(visitor, out) -> None
         page.keyboard.press("Tab")
     with page.expect_response(is_saved("comment")):
         page.locator(f"textarea#{WRITTEN}-comment").fill("Name the **assumption**.")
-        page.keyboard.press("Escape")
+        page.locator(f"textarea#{WRITTEN}-comment").blur()
     page.reload(wait_until="load")
     wait_until_loaded(page)
     assert page.locator(f"input.score#{WRITTEN}").input_value() == "3.5"
