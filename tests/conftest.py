@@ -25,8 +25,20 @@ class ByFile(LoadScopeScheduling):
         return nodeid if Path(file).stem in SPREAD else file
 
 
+# Files with a few long tests. They begin, so that no worker is left alone with one of
+# them at the end.
+FIRST = ("test_grading", "test_notebooks", "test_site", "test_training")
+
+
+def pytest_collection_modifyitems(items):
+    """Put the tests of FIRST before all others; in each file they keep their order."""
+    order = {name: place for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(FIRST)))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
+    config.option.loadscopereorder = False  # it would put single tests last
     return ByFile(config, log)
 
 

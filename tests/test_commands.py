@@ -368,3 +368,11 @@ def test_the_records_command_can_be_typed_again(monkeypatch):
     expected = "python -m workbench train vit --data 'images:my files'"
     assert records.command() == expected
     assert json.dumps(records.versions())
+
+
+@pytest.mark.parametrize(
+    "given", [["--data-dir", "/home/ada"], ["--data-dir=/home/ada"]]
+)
+def test_a_record_does_not_say_where_the_data_lie(given, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["x", "train", "vit", *given, "--resume"])
+    assert "ada" not in records.command() and "DIR --resume" in records.command()

@@ -296,11 +296,11 @@ def test_problems_of_a_shipped_model_are_found(shipped) -> None:
 def test_tables_show_what_is_recorded_and_what_is_not(shipped, tmp_path: Path) -> None:
     table, folder = write_runs(tmp_path), tmp_path
     shown = results_tables.ours("digits", ["accuracy"], folder, table)
-    made, waiting = shown.splitlines()[2:]
+    made, waiting, _, place = shown.splitlines()[2:]
     assert "98.00 (97.50–98.50)" in made and "| 2 |" in made
     assert "still to be run" in waiting
-    assert "python -m workbench record waiting" in waiting
-    rows = shown.splitlines()
+    assert place.startswith("- `made`: ") and "data: digits" in place
+    rows = shown.splitlines()[:4]
     assert len({row.count("|") for row in rows}) == 1, "rows of different length"
     missing = results_tables.to_run(folder, table)
     assert "waiting" in missing and "made" not in missing

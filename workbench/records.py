@@ -149,9 +149,11 @@ def command() -> str:
     Where the data lie on this machine is nobody else's business: "--data-dir DIR".
     """
     words = sys.argv[1:]
-    for place, word in enumerate(words[:-1]):
-        if word == "--data-dir":
-            words[place + 1] = "DIR"
+    for place, word in enumerate(words):
+        if word.startswith("--data-dir="):
+            words[place] = "--data-dir=DIR"
+        elif place and words[place - 1] == "--data-dir":
+            words[place] = "DIR"
     return shlex.join(["python", "-m", "workbench", *words])
 
 

@@ -122,21 +122,22 @@ def ours(
 ) -> str:
     """List our runs on a data set, recorded or still to be run."""
     head = ["run", "what", *(NAMES[each] for each in metrics), "parameters", "seeds"]
-    head += ["training, s", "device", "data", "made by"]
-    rows = []
+    head += ["training, s"]
+    rows, where = [], {}
     for name, run in runs_of(data, path).items():
         start = [f"`{name}`", run["about"]]
         if name not in results.names(folder):
-            empty = [""] * (len(head) - len(start) - 2)
-            rows.append([*start, TO_RUN, *empty, command(name)])
+            rows.append([*start, TO_RUN, *[""] * (len(head) - len(start) - 1)])
             continue
         record = results.read_record(name, folder)
         (test,) = record["scores"]
         cells = [score(record, test, each) for each in metrics]
         cells += [f"{record['parameters']:,}", str(len(record["seeds"]))]
-        cells += [seconds(record), device(record), copy_of(record), command(name)]
-        rows.append([*start, *cells])
-    return table(head, rows)
+        rows.append([*start, *cells, seconds(record)])
+        place = f"{device(record)}; data: {copy_of(record)}"
+        where.setdefault(place, []).append(f"`{name}`")
+    below = [f"- {', '.join(names)}: {place}" for place, names in where.items()]
+    return "\n".join([table(head, rows), "", *below])
 
 
 def to_run(folder: Path = results.FOLDER, path: Path = TABLE) -> str:
