@@ -41,15 +41,18 @@ from steps import ROOT
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
 import hypothesis  # noqa: E402
+import matplotlib  # noqa: E402
 import torch  # noqa: E402
 from hypothesis import HealthCheck, Phase  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from IPython.core.inputtransformer2 import TransformerManager  # noqa: E402
 
+from autograder.checks import attention  # noqa: E402
 from autograder.files import write_beside  # noqa: E402
 from autograder.grading.grader import Grader  # noqa: E402
 from autograder.grading.job import GRADED, UNGRADED, Outcome  # noqa: E402
 from tests import strangers  # noqa: E402
+from workbench import plots  # noqa: E402
 
 EXERCISES = strangers.FEW
 LIMITS = strangers.QUICK
@@ -292,7 +295,8 @@ def _run(connection, cells: list[tuple[str, str]]) -> None:
             with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
                 code = text.replace("\r\n", "\n").replace("\r", "\n")
                 code = TransformerManager().transform_cell(code)
-                exec(compile(code, name or "cell", "exec"), names)
+                seen = names | {"check": attention} if name in checks else names
+                exec(compile(code, name or "cell", "exec"), seen)
         except BaseException:
             continue
         if name in checks:
@@ -414,14 +418,21 @@ def grade(data: bytes, grader: Grader) -> tuple[Outcome, float]:
     return outcome, time.monotonic() - began
 
 
+def prepare(grader: Grader) -> None:
+    """Start the grader; import here what the referee's notebooks will."""
+    matplotlib.use("agg")
+    torch.set_num_threads(1)
+    plots.use_course_style()
+    grade(json.dumps(_notebooks()[0]).encode(), grader)
+
+
 def fuzz(count: int, seed: int) -> Tally:
     """Grade mutated notebooks until there are so many."""
-    torch.set_num_threads(1)
     tally, draws = Tally(), random.Random(seed)
     with Grader() as grader:
-        grade(json.dumps(_notebooks()[0]).encode(), grader)  # its start takes seconds
+        prepare(grader)
         while tally.count < count:
-            _some(min(500, count - tally.count), draws.randrange(2**32), grader, tally)
+            _some(min(100, count - tally.count), draws.randrange(2**32), grader, tally)
             print(f"{seed}: {tally.count}, {len(tally.wrong)} wrong", flush=True)
     return tally
 

@@ -2,7 +2,7 @@
 # exercise: softmax
 # where: answer
 # lost: softmax
-# says: ndarray
+# says: NumPy array
 
 
 def softmax(scores):
