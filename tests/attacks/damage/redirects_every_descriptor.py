@@ -2,7 +2,7 @@
 # exercise: softmax
 # where: answer
 # status: ungraded
-# reason: it ended itself
+# reason: the kernel died
 
 import os
 

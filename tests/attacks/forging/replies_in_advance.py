@@ -2,7 +2,7 @@
 # exercise: softmax
 # where: answer
 # status: ungraded
-# reason: it sent what was not asked for
+# reason: the kernel died
 
 import os
 import socket
