@@ -14,7 +14,14 @@ sys.path.insert(0, str(ROOT / "solutions"))
 
 
 # Files whose tests share nothing that is costly to make: any worker may take any test
-SPREAD = {"test_bad_answers", "test_interface", "test_mistakes", "test_notebooks"}
+SPREAD = {
+    "test_attacks",
+    "test_bad_answers",
+    "test_faults",
+    "test_interface",
+    "test_mistakes",
+    "test_notebooks",
+}
 
 
 class ByFile(LoadScopeScheduling):
@@ -27,7 +34,15 @@ class ByFile(LoadScopeScheduling):
 
 # Files with a few long tests. They begin, so that no worker is left alone with one of
 # them at the end.
-FIRST = ("test_grading", "test_notebooks", "test_site", "test_training")
+FIRST = (
+    "test_grading",
+    "test_notebooks",
+    "test_resume",
+    "test_cluster",
+    "test_boundary",
+    "test_site",
+    "test_training",
+)
 
 
 def pytest_collection_modifyitems(items):

@@ -55,8 +55,9 @@ class Clock:
     """
 
     def __init__(self, process: int) -> None:
-        try:  # open for good: it is read some thousand times a notebook
-            self._file = Path(f"/proc/{process}/schedstat").open("rb", buffering=0)
+        path = Path(f"/proc/{process}/schedstat")
+        try:  # stays open: it is read some thousand times a notebook
+            self._file = path.open("rb", buffering=0)  # noqa: SIM115
         except OSError:  # it has ended, or the system does not tell
             self._file = None
         self._began, self._waited_before = time.monotonic(), self._waited()
