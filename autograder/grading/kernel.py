@@ -57,7 +57,7 @@ class Clock:
     def __init__(self, process: int) -> None:
         path = Path(f"/proc/{process}/schedstat")
         try:  # stays open: it is read some thousand times a notebook
-            self._file = path.open("rb", buffering=0)  # noqa: SIM115
+            self._file = path.open("rb", buffering=0)
         except OSError:  # it has ended, or the system does not tell
             self._file = None
         self._began, self._waited_before = time.monotonic(), self._waited()
