@@ -69,6 +69,7 @@ class _Refused(Exception):
 
 
 _used: list[str] = []  # forbidden names, since the student's turn began
+_held: list[str] = []  # names that are forbidden between the turns, too
 
 
 def refuse(name: str) -> None:
@@ -88,11 +89,30 @@ def while_running(names: tuple[str, ...]) -> Iterator[list[str]]:
     _used.clear()
     with contextlib.ExitStack() as after:
         for name in names:
-            if name not in _COMPILED.keys() | _WRITTEN.keys():
-                raise KeyError(f"autograder/forbidden.py does not know {name}")
-            _forbid_compiled(name, after)
-            _forbid_written(name, after)
+            if name not in _held:
+                _forbid(name, after)
         yield _used
+
+
+@contextlib.contextmanager
+def hold(names: tuple[str, ...]) -> Iterator[None]:
+    """Forbid the names for many turns, in a process where nobody else needs them.
+
+    To begin and end it takes longer than a student's turn.
+    """
+    with contextlib.ExitStack() as after:
+        for name in names:
+            _forbid(name, after)
+        after.callback(_held.clear)
+        _held.extend(names)
+        yield
+
+
+def _forbid(name: str, after: contextlib.ExitStack) -> None:
+    if name not in _COMPILED.keys() | _WRITTEN.keys():
+        raise KeyError(f"autograder/forbidden.py does not know {name}")
+    _forbid_compiled(name, after)
+    _forbid_written(name, after)
 
 
 def _forbid_compiled(name: str, after: contextlib.ExitStack) -> None:

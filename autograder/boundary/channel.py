@@ -8,6 +8,7 @@ from autograder.boundary.data import MAXIMUM_BYTES, BoundaryError, pack, unpack
 from autograder.interface import Data
 
 _CHUNK = 2**20  # what is read at a time: a length alone reserves no memory
+_SMALL = 2**14
 
 
 class ChannelError(Exception):
@@ -50,9 +51,8 @@ class Channel:
         content = pack(value)
         if len(content) > self._limit:
             raise BoundaryError(f"more than {self._limit:,} bytes")
+        content = struct.pack(">I", len(content)) + content
         try:
-            self._set_time(deadline)
-            self._socket.sendall(struct.pack(">I", len(content)))
             self._set_time(deadline)
             self._socket.sendall(content)
         except TimeoutError:
@@ -78,7 +78,8 @@ class Channel:
         while len(self._come) < size:
             try:
                 self._set_time(deadline)
-                part = self._socket.recv(min(size - len(self._come), _CHUNK))
+                missing = max(size - len(self._come), _SMALL)  # most come in one piece
+                part = self._socket.recv(min(missing, _CHUNK))
             except TimeoutError:
                 raise ChannelError("late") from None
             except OSError as error:

@@ -22,7 +22,7 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from autograder import interface
+from autograder import forbidden, interface
 from autograder.boundary.channel import Channel, ChannelError
 from autograder.boundary.data import BoundaryError, Named
 from autograder.boundary.outputs import Outputs
@@ -148,6 +148,8 @@ class _Student:
         self.channel, self.shell = channel, shell
         self.objects: dict[int, LocalFunction | LocalModule] = {}
         self.made = 0
+        self.forbidden: tuple[str, ...] = ()
+        self.holding = contextlib.ExitStack()
         self.interrupted = False
 
     def serve(self) -> None:
@@ -206,8 +208,16 @@ class _Student:
     def _begin(self, request: dict) -> None:
         interface.SECONDS_PER_CALL = request["call_seconds"]
 
+    def _forbid(self, names: tuple[str, ...]) -> None:
+        """Forbid names until others are; the next question often forbids the same."""
+        if names != self.forbidden:
+            self.holding.close()
+            self.holding.enter_context(forbidden.hold(names))
+            self.forbidden = names
+
     def _cell(self, request: dict) -> dict:
         """Run a cell; return its outputs and the exception that ended it, if any."""
+        self._forbid(())
         outputs = self.shell.outputs = Outputs(request["output_bytes"])
         error = None
         try:
@@ -251,14 +261,15 @@ class _Student:
         target, method = self.objects[request["handle"]], request["method"]
         args = [self._found(value) for value in request["args"]]
         kwargs = {key: self._found(each) for key, each in request["kwargs"].items()}
-        forbidden = tuple(request["forbidden"])
+        names = tuple(request["forbidden"])
+        self._forbid(names)
         if method == "build":
-            target.forbidden = forbidden
+            target.forbidden = names
             return self._keep(target.build(*args, **kwargs))
         if method not in METHODS:
             raise ValueError(f"no method {method}")
         function = _as_function(target)
-        function.forbidden = forbidden
+        function.forbidden = names
         value = getattr(function, method)(*args, **kwargs)
         if method == "state_dict":
             _expect_state(value)

@@ -21,8 +21,9 @@ HOME = Path("/tmp")  # the only folder that can be written to
 WORK = HOME / "work"  # the current folder when a notebook starts
 WITHOUT_PROC = 2**30  # what the libraries take, where it cannot be looked up
 
-NEW_NAMESPACES = 0x10000000 | 0x20000000 | 0x00020000 | 0x08000000 | 0x40000000
-#                user         process IDs  mounts       shared memory network
+NEW_NAMESPACES = 0x10000000 | 0x20000000 | 0x00020000 | 0x08000000
+#                user         process IDs  mounts       shared memory
+# (the network is bubblewrap's: there is none; another would take as long as all these)
 THREAD, NEW_ANY = 0x00010000, 0x7E020080  # flags of the call that makes a thread
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_BIND, MS_RECURSIVE, MS_PRIVATE = 1 << 12, 1 << 14, 1 << 18
