@@ -8,7 +8,6 @@ and no shared folder.
 
 import contextlib
 import queue
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -19,6 +18,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 from autograder.grading import sandbox
 from autograder.grading.grader import Grader
 from autograder.grading.job import Job, Outcome
+from autograder.grading.limits import Limits
 from autograder.grading.version import code_version
 
 SCHEDULER_TIMEOUT = 20  # seconds to find it
@@ -36,32 +36,45 @@ class ClusterError(Exception):
 
 
 class Graders(WorkerPlugin):
-    """A grader for each thread of a worker, closed with the worker."""
+    """A grader for each thread of a worker, closed with the worker.
+
+    They start at once, as it takes them a while, and the course is built meanwhile.
+
+    Args:
+        limits: of the jobs to come.
+        unsafe: whether these are to run without a sandbox.
+    """
 
     name = NAME
 
+    def __init__(self, limits: Limits, unsafe: bool) -> None:
+        self._limits, self._unsafe = limits, unsafe
+
     def setup(self, worker: Any) -> None:
-        """Begin without graders (called by Dask)."""
-        self._lock = threading.Lock()
-        self._graders: dict[int, Grader] = {}
+        """Start the graders (called by Dask)."""
+        self._graders = [Grader() for _ in range(worker.state.nthreads)]
+        self._idle: queue.SimpleQueue[Grader] = queue.SimpleQueue()
+        for grader in self._graders:
+            grader.start(self._limits, self._unsafe)
+            self._idle.put(grader)
 
     def teardown(self, worker: Any) -> None:
         """Close them (called by Dask)."""
-        with self._lock:
-            graders = list(self._graders.values())
-            self._graders.clear()
-        for grader in graders:
+        for grader in self._graders:
             grader.close()
 
-    def of_this_thread(self) -> Grader:
-        """Return the grader of the thread that asks."""
-        with self._lock:
-            return self._graders.setdefault(threading.get_ident(), Grader())
+    def grade(self, job: Job) -> Outcome:
+        """Grade a submission with a grader that has nothing to do."""
+        grader = self._idle.get()
+        try:
+            return grader.grade(job)
+        finally:
+            self._idle.put(grader)
 
 
 def work(job: Job) -> Outcome:
     """Grade a submission (runs on a worker)."""
-    return get_worker().plugins[NAME].of_this_thread().grade(job)
+    return get_worker().plugins[NAME].grade(job)
 
 
 def fitness(version: str, unsafe: bool) -> str:
@@ -81,22 +94,30 @@ class Cluster:
         workers: how many submissions at a time, if this machine grades.
         scheduler: the address of a cluster's scheduler; this machine without one.
         unsafe: whether workers may lack a sandbox.
+        limits: of the jobs to come.
 
     Raises:
         ClusterError: on entering, if there is no scheduler, no worker, or one that
             has another version or no sandbox.
     """
 
-    def __init__(self, workers: int, scheduler: str | None, unsafe: bool) -> None:
+    def __init__(
+        self,
+        workers: int,
+        scheduler: str | None,
+        unsafe: bool,
+        limits: Limits = Limits(),  # noqa: B008 it never changes
+    ) -> None:
         self._workers, self._scheduler, self._unsafe = workers, scheduler, unsafe
+        self._limits = limits
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> "Cluster":
         with self._stack:
             self._client = self._connect()
-            self._stack.callback(self._forget_graders)
-            self._client.register_plugin(Graders())
             self._survey()
+            self._stack.callback(self._forget_graders)
+            self._client.register_plugin(Graders(self._limits, self._unsafe))
             self._stack = self._stack.pop_all()  # all is well: keep it open
         return self
 

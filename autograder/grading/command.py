@@ -325,8 +325,10 @@ def _grade(request: Request, arguments: argparse.Namespace) -> list[dict[str, st
     from autograder.grading.cluster import Cluster
     from autograder.grading.record import Record
 
-    course = request.course
-    with Cluster(arguments.workers, arguments.scheduler, arguments.unsafe) as cluster:
+    course, limits = request.course, request.terms.limits
+    with Cluster(
+        arguments.workers, arguments.scheduler, arguments.unsafe, limits
+    ) as cluster:
         build(course, list(request.terms.papers.values()))
         with Record(request.out, course, request.terms, request.site) as record:
             record.enter_students(request.students)

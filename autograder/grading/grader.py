@@ -25,6 +25,7 @@ import psutil
 
 import autograder
 from autograder.grading.job import Job, Outcome
+from autograder.grading.limits import Limits
 
 MODULE = "autograder.grading.grader"
 START_SECONDS = 300  # for the imports of this process and of the one in the sandbox
@@ -72,6 +73,15 @@ class Grader:
     def process(self) -> int | None:
         """The number of the process, while there is one."""
         return self._process.pid if self._process else None
+
+    def start(self, limits: Limits, unsafe: bool = False) -> None:
+        """Start the process and its sandbox, and do not wait: the first job will.
+
+        If it fails, ``grade`` tries again and says why.
+        """
+        with contextlib.suppress(OSError):
+            self._start()
+            self._pipe.send((limits, unsafe))
 
     def grade(self, job: Job, deadline: float | None = None) -> Outcome:
         """Grade a submission.
@@ -216,26 +226,29 @@ def main(pipe: Connection, life: Connection, folder: str) -> None:
     threading.Thread(target=_end_with, args=(life, folder), daemon=True).start()
     tempfile.tempdir = folder
     from autograder.grading.examine import examine
-    from autograder.grading.sandbox import Sandbox
+    from autograder.grading.sandbox import Sandbox, SandboxError
 
     _prepare()
     sandbox, made_for = None, None
-    while True:
-        job = _next(pipe)
-        if job is None:
-            break
-        if sandbox is None or made_for != (job.limits, job.unsafe):
+    while (asked := _next(pipe)) is not None:
+        is_job = isinstance(asked, Job)
+        terms = (asked.limits, asked.unsafe) if is_job else asked
+        if terms != made_for:
             if sandbox:
                 sandbox.close()
-            made_for = job.limits, job.unsafe
-            sandbox = Sandbox(*made_for)
-        outcome = examine(job, sandbox, lambda where: pipe.send(("where", where)))
-        pipe.send(("outcome", outcome))
+            sandbox, made_for = Sandbox(*terms), terms
+        if is_job:
+            outcome = examine(asked, sandbox, lambda where: pipe.send(("where", where)))
+            pipe.send(("outcome", outcome))
+        else:
+            with contextlib.suppress(SandboxError):  # the first job will say it
+                sandbox.start()
     if sandbox:
         sandbox.close()
 
 
-def _next(pipe: Connection) -> Job | None:
+def _next(pipe: Connection) -> Job | tuple[Limits, bool] | None:
+    """Wait for a job, or for the terms of jobs to come; None at the end."""
     try:
         return pipe.recv()
     except EOFError:
