@@ -341,6 +341,9 @@ def _grade(request: Request, arguments: argparse.Namespace) -> list[dict[str, st
                         record.add(work)
                         work.forget()
                         progress.update()
+                progress.leave = progress.total > 0
+            if kept := len(works) - progress.total:
+                print(f"{kept} graded before and not changed since: kept")
             rows = record.write_tables(request.students)
             record.write_report(request.students)
     return rows
