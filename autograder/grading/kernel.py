@@ -139,6 +139,7 @@ class Kernel:
         self._abandoned: set[str] = set()  # numbers of replies that nobody waits for
         self._count = 0
         self._request({"do": "begin", "call_seconds": limits.call_seconds}, START)
+        self._left = limits.notebook_seconds  # the start was not the notebook's
 
     @property
     def seconds_left(self) -> float:
