@@ -223,7 +223,6 @@ def test_a_kernel_that_dies_leaves_a_reason(call, sandbox) -> None:
     wanted = "the kernel died while running exercise redirect-attention ("
     assert outcome.reason.startswith(wanted)
     assert (outcome.verdicts, outcome.notebook) == ([], "")
-    assert outcome.again or "kill" not in call
     assert examine(job(solved()), sandbox).score == 26
 
 

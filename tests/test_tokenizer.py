@@ -122,3 +122,16 @@ def test_bytes_and_a_missing_file_are_refused_by_name(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(WorkbenchError, match="is not a tokenizer"):
         Tokenizer.load(path)
+
+
+def test_a_tokenizer_with_settings_of_its_own_is_refused(tmp_path) -> None:
+    """They may hold a regular expression that never ends."""
+    path = tmp_path / "tokenizer.json"
+    Tokenizer.train(["a few words"], 300).save(path)
+    Tokenizer.load(path)
+    content = json.loads(path.read_text())
+    slow = {"Regex": "(((a|aa)+)+)+$"}
+    content["normalizer"] = {"type": "Replace", "pattern": slow, "content": "a"}
+    path.write_text(json.dumps(content))
+    with pytest.raises(WorkbenchError, match="cuts texts in another way"):
+        Tokenizer.load(path)

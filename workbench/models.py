@@ -176,7 +176,7 @@ def from_json(text: str, name: str = CONFIG_FILE) -> Config:
     """
     try:
         values = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WorkbenchError(
             f"{name}: is not JSON ({error}); it was cut short or edited, take a copy "
             "of the original"

@@ -4,6 +4,7 @@ Chapter 1 trains one by hand; this one is the same idea over bytes, by the libra
 everybody uses, because a corpus of 29 000 pairs is too much for plain Python.
 """
 
+import functools
 import json
 import os
 from collections.abc import Iterable
@@ -98,7 +99,8 @@ class Tokenizer:
         path = Path(path)
         try:
             text = path.read_text(encoding="utf-8")
-            json.loads(text)
+            if _settings(json.loads(text)) != _own_settings():
+                raise ValueError("it cuts texts in another way")
             return cls(checked(tokenizers.Tokenizer.from_str(text)))
         except FileNotFoundError:
             raise WorkbenchError(
@@ -110,6 +112,23 @@ class Tokenizer:
                 f"{path} is not a tokenizer of this course ({error}): copy it again, "
                 "or train again"
             ) from error
+
+
+def _settings(content: dict) -> dict:
+    """Return all of a tokenizer's JSON but what it has learned.
+
+    Other settings may hold a regular expression that never ends.
+    """
+    model = content["model"].items()
+    learned = ("vocab", "merges")
+    rest = {key: value for key, value in model if key not in learned}
+    return {**content, "version": "", "model": rest}
+
+
+@functools.cache
+def _own_settings() -> dict:
+    plain = Tokenizer.train([], len(SPECIAL) + len(BYTES))
+    return _settings(json.loads(plain.inner.to_str()))
 
 
 def checked(inner: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
