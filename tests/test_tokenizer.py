@@ -1,5 +1,6 @@
 """The tokenizer: every text comes back, special ids stand for nothing."""
 
+import json
 import re
 
 import pytest
