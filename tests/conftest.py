@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from tests import browsers, figures
+
 ROOT = Path(__file__).resolve().parents[1]
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
@@ -55,6 +57,46 @@ def pytest_collection_modifyitems(items):
 def pytest_xdist_make_scheduler(config, log):
     config.option.loadscopereorder = False  # it would put single tests last
     return ByFile(config, log)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """One headless Chromium for all tests of a file."""
+    with browsers.chromium() as chromium:
+        yield chromium
+
+
+@pytest.fixture
+def visit(browser):
+    """Make visitors; every one has a browser profile of its own."""
+    contexts = []
+
+    def make(base, viewport=browsers.DESK, theme="light", **options):
+        context = browser.new_context(viewport=viewport, color_scheme=theme, **options)
+        contexts.append(context)
+        return browsers.Visitor(context, base)
+
+    yield make
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def figure(tmp_path_factory, browser):
+    """Open a moving figure alone on a page, from a disk, without a network."""
+    folder = tmp_path_factory.mktemp("figures")
+    contexts = []
+
+    def open_figure(name: str, viewport: dict = browsers.DESK, **options):
+        figures.pictures.preview(name, folder)
+        context = browser.new_context(viewport=viewport, **options)
+        contexts.append(context)
+        visitor = browsers.Visitor(context, folder.as_uri() + "/")
+        return figures.Figure(visitor, name)
+
+    yield open_figure
+    for context in contexts:
+        context.close()
 
 
 def _fail_if_skipped(report):

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import secrets
-import shutil
 import socket
 import subprocess
 import sys
@@ -30,12 +29,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.sandbox]
 CHAPTER = "04_attention"
 WRITTEN = "explain-scaling"  # a person grades it
 HONEST, MISTAKEN, HOSTILE = "ada.honest", "ben.mistaken", "eve.hostile"
-CHROMIUM = next(
-    filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])),
-    None,
-)
 NOTEBOOK = ".panel-body > #notebook"  # nbconvert's template has another inside
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"]
 
 
 # --- what a stranger hands in ---------------------------------------------------------
@@ -220,20 +214,6 @@ def wait_for(url: str, server: subprocess.Popen, log: Path) -> None:
             time.sleep(0.5)
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    """One headless Chromium for all tests of this module."""
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="pip install -r requirements-dev.txt"
-    )
-    if CHROMIUM is None:
-        pytest.skip("Chromium is missing: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-
-
 PRESS = """(inside) => {
   for (const each of document.querySelectorAll(`${inside} *`)) {
     for (const kind of ["mouseover", "focus"]) {
@@ -283,10 +263,10 @@ class Visitor:
 
 
 @pytest.fixture
-def visitor(chromium, address):
+def visitor(browser, address):
     """A visitor whom the server knows."""
     base, token = address
-    visitor = Visitor(chromium, base)
+    visitor = Visitor(browser, base)
     visitor.open(f"/formgrader/gradebook?token={token}")
     yield visitor
     visitor.context.close()
@@ -376,9 +356,9 @@ def is_saved(kind: str):
 # --- what a stranger cannot do --------------------------------------------------------
 
 
-def test_the_strangers_texts_do_act_where_nothing_holds_them(chromium) -> None:
+def test_the_strangers_texts_do_act_where_nothing_holds_them(browser) -> None:
     """Or the tests below would show nothing."""
-    visitor = Visitor(chromium)
+    visitor = Visitor(browser)
     body = "<p>" + TEXTS.replace("<meta", "<p")  # it should stay on this page
     visitor.context.route(
         "**/page", lambda route: route.fulfill(body=body, content_type="text/html")
@@ -421,9 +401,9 @@ def test_a_hostile_answer_can_be_graded_by_hand(visitor, out) -> None:
     assert grade_of(out, HOSTILE, "test-softmax")[0] is None
 
 
-def test_a_hostile_submission_does_not_act_in_its_feedback(chromium, out) -> None:
+def test_a_hostile_submission_does_not_act_in_its_feedback(browser, out) -> None:
     page = out / "feedback" / HOSTILE / f"{CHAPTER}.html"
-    visitor = Visitor(chromium, page.parent.as_uri())
+    visitor = Visitor(browser, page.parent.as_uri())
     visitor.open(f"/{page.name}")
     visitor.press_everything("body")
     assert visitor.caught() == []

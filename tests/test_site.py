@@ -3,35 +3,17 @@
 Reads _build/html, which `make book` makes.
 """
 
-import functools
 import html
-import http.server
 import json
 import re
-import shutil
-import threading
 from pathlib import Path
 
 import pytest
 
+from tests import browsers
+
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "_build" / "html"
-CHROMIUM = next(
-    filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])),
-    None,
-)
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-PHONE = {"width": 360, "height": 740}
-DESK = {"width": 1440, "height": 900}
-
 if not (SITE / "index.html").is_file():
     pytest.fail(f"no site at {SITE}: run `make book` first", pytrace=False)
 
@@ -132,97 +114,18 @@ WEIGHTS = """() => Object.fromEntries(performance.getEntriesByType("resource").m
 
 
 @pytest.fixture(scope="module")
-def browser():
-    """One headless Chromium for all tests of this module."""
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="pip install -r requirements-dev.txt"
-    )
-    if CHROMIUM is None:
-        pytest.skip("Chromium is missing: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture(scope="module")
 def address():
     """The site on a server of this machine; gives its address."""
-
-    class Silent(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *arguments):
-            pass
-
-    handler = functools.partial(Silent, directory=SITE)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
-
-
-class Visitor:
-    """A browser's page that reaches one place only and writes down all complaints."""
-
-    def __init__(self, context, base: str):
-        self.base = base
-        self.complaints: list[str] = []
-        context.route("**/*", self._allow_or_refuse)
-        self.page = context.new_page()
-        self.page.set_default_timeout(20_000)
-        self.page.on("console", self._note_console)
-        self.page.on("pageerror", lambda error: self._note(f"script error: {error}"))
-        self.page.on("response", self._note_response)
-        self.page.on("requestfailed", lambda request: self._note(request.url))
-
-    def open(self, path: str):
-        """Open a page of the site and wait until its formulas are set."""
-        self.complaints.clear()
-        self.page.goto(self.base + path, wait_until="load")
-        self.page.evaluate("window.MathJax && window.MathJax.startup.promise")
-        return self.page
-
-    def _note(self, complaint: str) -> None:
-        self.complaints.append(complaint)
-
-    def _note_console(self, message) -> None:
-        if message.type in {"error", "warning"}:
-            self._note(f"console {message.type}: {message.text}")
-
-    def _note_response(self, response) -> None:
-        if response.status >= 400:
-            self._note(f"{response.status}: {response.url}")
-
-    def _allow_or_refuse(self, route) -> None:
-        url = route.request.url
-        if url.startswith((self.base, "data:", "blob:")):
-            route.continue_()
-        else:
-            self._note(f"asked another host: {url}")
-            route.abort()
-
-
-@pytest.fixture
-def visit(browser):
-    """Make visitors; every one has a browser profile of its own."""
-    contexts = []
-
-    def make(base: str, viewport: dict = DESK, theme: str = "light") -> Visitor:
-        context = browser.new_context(viewport=viewport, color_scheme=theme)
-        contexts.append(context)
-        return Visitor(context, base)
-
-    yield make
-    for context in contexts:
-        context.close()
+    with browsers.served(SITE) as served:
+        yield served
 
 
 @pytest.fixture(scope="module")
 def findings(browser, address):
     """What is wrong with each page, served to a desk: path -> kind -> list."""
     found = {}
-    context = browser.new_context(viewport=DESK, color_scheme="light")
-    visitor = Visitor(context, address)
+    context = browser.new_context(viewport=browsers.DESK, color_scheme="light")
+    visitor = browsers.Visitor(context, address)
     for path in PAGES:
         page = visitor.open(path)
         page.add_style_tag(content="* { transition: none !important; }")
@@ -262,13 +165,15 @@ def test_text_stands_out_from_its_background(findings, path, theme):
 
 @pytest.mark.browser
 def test_every_page_works_from_a_disk_on_a_phone(visit):
-    visitor = visit(SITE.as_uri() + "/", PHONE)
+    visitor = visit(SITE.as_uri() + "/", browsers.PHONE)
     for path in PAGES:
         page = visitor.open(path)
         assert visitor.complaints == [], path
         assert page.evaluate(UNSET_FORMULAS) == [], path
         width = page.evaluate("document.documentElement.scrollWidth")
-        assert width <= PHONE["width"], f"{path} scrolls sideways: {width} px wide"
+        assert width <= browsers.PHONE["width"], (
+            f"{path} scrolls sideways: {width} px wide"
+        )
 
 
 @pytest.mark.browser

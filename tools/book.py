@@ -15,6 +15,10 @@ from myst_nb.core.read import is_myst_markdown_notebook
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
+
+from tools import figure_data  # noqa: E402
+
 HTML = ROOT / "_build" / "html"
 STAGE = ROOT / "_build" / "site"  # Jupyter Book works here, and keeps its cache
 
@@ -49,6 +53,7 @@ def main() -> None:
     built = STAGE / "_build" / "html"
     set_up_kernels()
     forget_what_is_stale()
+    make_figure_data()
     run_pages()
     code = run_jupyter_book()
     if code != 0 or not (built / "index.html").is_file():
@@ -90,6 +95,17 @@ def forget_what_is_stale() -> None:
         parts[page] = b"\n".join(LINK_TARGET.findall(page.read_bytes()))
     if has_changed("shown_on_all", parts):
         shutil.rmtree(build / "html", ignore_errors=True)
+
+
+def make_figure_data() -> None:
+    """Compute what the figures that move show of trained models."""
+    made_by = [*RUN_BY_PAGES, "tools/figure_data/*.py"]
+    paths = [path for pattern in made_by for path in ROOT.glob(pattern)]
+    target = STAGE / "static"
+    changed = has_changed("figure_data", {path: path.read_bytes() for path in paths})
+    if changed or not target.is_dir():
+        shutil.rmtree(target, ignore_errors=True)
+        figure_data.write(target)
 
 
 def has_changed(name: str, parts: dict[Path, bytes]) -> bool:

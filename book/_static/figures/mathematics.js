@@ -1,0 +1,42 @@
+/* The course's functions once more, for figures: matrices are arrays of rows. The tests
+   compare each with the function of the same name in solutions/transformer/. */
+const Mathematics = (() => {
+  "use strict";
+
+  const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
+  const transpose = (a) => a[0].map((_, j) => a.map((row) => row[j]));
+  const add = (a, b) => a.map((row, i) => row.map((value, j) => value + b[i][j]));
+  const scale = (a, factor) => a.map((row) => row.map((value) => value * factor));
+
+  /* (n, m) times (m, p) */
+  const multiply = (a, b) => {
+    const columns = transpose(b);
+    return a.map((row) => columns.map((column) => dot(row, column)));
+  };
+
+  /* Weights from scores; -Infinity gives exactly 0. A row of -Infinity alone gives NaN. */
+  const softmax = (scores) => {
+    const largest = Math.max(...scores);
+    const powers = scores.map((score) => Math.exp(score - largest));
+    const sum = powers.reduce((total, power) => total + power, 0);
+    return powers.map((power) => power / sum);
+  };
+
+  /* Each vector to mean 0 and variance 1 (the biased one), as nn.LayerNorm begins. */
+  const layerNorm = (vector, epsilon = 1e-5) => {
+    const mean = vector.reduce((sum, value) => sum + value, 0) / vector.length;
+    const centred = vector.map((value) => value - mean);
+    const variance = dot(centred, centred) / vector.length;
+    return centred.map((value) => value / Math.sqrt(variance + epsilon));
+  };
+
+  /* Vaswani et al. 2017, section 3.5: one position's d_model values, sines at even
+     dimensions. */
+  const sinusoidal = (position, d_model, base = 10000) =>
+    Array.from({ length: d_model }, (_, i) => {
+      const angle = position / base ** ((i - (i % 2)) / d_model);
+      return i % 2 ? Math.cos(angle) : Math.sin(angle);
+    });
+
+  return { dot, transpose, add, scale, multiply, softmax, layerNorm, sinusoidal };
+})();

@@ -1,0 +1,97 @@
+"""A real browser for tests: Debian's Chromium, and visitors kept to one place."""
+
+import contextlib
+import functools
+import http.server
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])),
+    None,
+)
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PHONE = {"width": 360, "height": 740}
+DESK = {"width": 1440, "height": 900}
+
+
+@contextlib.contextmanager
+def chromium():
+    """One headless Chromium."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="pip install -r requirements-dev.txt"
+    )
+    if CHROMIUM is None:
+        pytest.skip("Chromium is missing: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@contextlib.contextmanager
+def served(folder: Path):
+    """A folder on a server of this machine; gives its address."""
+
+    class Silent(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    handler = functools.partial(Silent, directory=folder)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+class Visitor:
+    """A browser's page that reaches one place only and writes down all complaints."""
+
+    def __init__(self, context, base: str):
+        self.base = base
+        self.complaints: list[str] = []
+        context.route("**/*", self._allow_or_refuse)
+        self.page = context.new_page()
+        self.page.set_default_timeout(20_000)
+        self.page.on("console", self._note_console)
+        self.page.on("pageerror", lambda error: self._note(f"script error: {error}"))
+        self.page.on("response", self._note_response)
+        self.page.on("requestfailed", lambda request: self._note(request.url))
+
+    def open(self, path: str):
+        """Open a page of the site and wait until its formulas are set."""
+        self.complaints.clear()
+        self.page.goto(self.base + path, wait_until="load")
+        self.page.evaluate("window.MathJax && window.MathJax.startup.promise")
+        return self.page
+
+    def _note(self, complaint: str) -> None:
+        self.complaints.append(complaint)
+
+    def _note_console(self, message) -> None:
+        if message.type in {"error", "warning"}:
+            self._note(f"console {message.type}: {message.text}")
+
+    def _note_response(self, response) -> None:
+        if response.status >= 400:
+            self._note(f"{response.status}: {response.url}")
+
+    def _allow_or_refuse(self, route) -> None:
+        url = route.request.url
+        if url.startswith((self.base, "data:", "blob:")):
+            route.continue_()
+        else:
+            self._note(f"asked another host: {url}")
+            route.abort()

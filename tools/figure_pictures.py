@@ -1,0 +1,135 @@
+"""Preview moving figures, and take the pictures that stand for them without scripts.
+
+    python tools/figure_pictures.py [NAME …]
+
+writes _build/figures/NAME.html, a page with that figure alone, to open in a browser;
+takes book/_static/figures/pictures/NAME.png of it as it begins, and notes in sizes.json
+beside it how high it is. Run it when a figure has changed.
+"""
+
+import argparse
+import importlib.util
+import json
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
+
+from tools import figure_data  # noqa: E402
+
+STATIC = ROOT / "book" / "_static"
+BUILD = ROOT / "_build" / "figures"
+WIDE, NARROW = 720, 328  # how wide the text is on a desk, and on a phone of 360 px
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+PAGE = """<!doctype html>
+<html lang="en" data-theme="{theme}">
+<meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{name}</title>
+<link rel="stylesheet" href="_static/course.css">
+<link rel="stylesheet" href="_static/figures.css">
+<style>
+  body {{ background: var(--pst-color-background, #fff); font: 16px/1.65 sans-serif;
+    margin: 0 auto; max-width: {width}px; padding: 0 16px; }}
+  * {{ box-sizing: border-box }}
+  .visually-hidden {{ clip-path: inset(50%); height: 1px; overflow: hidden;
+    position: absolute; width: 1px }}
+  img {{ height: auto; max-width: 100% }}
+</style>
+{scripts}
+{before}<p>Caption.</p>{after}
+</html>
+"""
+
+
+def moving_figures():
+    """Give the module of the directive, which knows how a figure stands on a page."""
+    path = ROOT / "book" / "_extensions" / "moving_figures.py"
+    spec = importlib.util.spec_from_file_location("moving_figures", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def preview(name: str, folder: Path = BUILD, theme: str = "light") -> Path:
+    """Write a page with one figure alone; give its path."""
+    directive = moving_figures()
+    if name not in directive.names():
+        sys.exit(f"no figure {name!r}; there are {', '.join(directive.names())}")
+    shutil.copytree(STATIC, folder / "_static", dirs_exist_ok=True)
+    if name in figure_data.names():
+        figure_data.write(folder / "_static", [name])
+    before, after = directive.frame(name, f"The figure {name}", "_static/")
+    scripts = "\n".join(
+        f'<script defer src="_static/{script}"></script>'
+        for script in directive.scripts(name)
+    )
+    page = folder / f"{name}.html"
+    page.write_text(
+        PAGE.format(
+            name=name,
+            theme=theme,
+            width=WIDE,
+            scripts=scripts,
+            before=before,
+            after=after,
+        ),
+        "utf-8",
+    )
+    return page
+
+
+def take(browser, name: str, sizes: dict) -> None:
+    """Take a figure's picture and its heights."""
+    address = preview(name).as_uri()
+    heights = {}
+    for kind, width in (("wide", WIDE + 32), ("narrow", NARROW + 32)):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.on("pageerror", lambda error: sys.exit(f"{name}: {error}"))
+        page.goto(address)
+        figure = page.locator("figure[data-state=ready]")
+        if not figure.count():
+            sys.exit(f"{name}: {page.locator('.moving-figure-stage').inner_text()}")
+        page.add_style_tag(content=".moving-figure-stage { min-height: 0 !important }")
+        stage = page.locator(".moving-figure-stage")
+        box = stage.bounding_box()
+        heights[kind] = round(box["height"])
+        if kind == "wide":
+            picture = STATIC / "figures" / "pictures" / f"{name}.png"
+            picture.parent.mkdir(exist_ok=True)
+            stage.screenshot(path=picture)
+            heights["picture"] = [round(box["width"]), round(box["height"])]
+        page.close()
+    sizes[name] = heights
+
+
+def main() -> None:
+    """Take the pictures of the named figures, or of all."""
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="all, if none is given"
+    )
+    directive = moving_figures()
+    wanted = parser.parse_args().names or directive.names()
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        sys.exit("Chromium is missing: apt-get install chromium")
+    sizes = json.loads(directive.SIZES.read_text()) if directive.SIZES.is_file() else {}
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        for name in wanted:
+            take(browser, name, sizes)
+            print(f"{BUILD / name}.html")
+        browser.close()
+    kept = {name: sizes[name] for name in directive.names() if name in sizes}
+    directive.SIZES.write_text(json.dumps(kept, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
