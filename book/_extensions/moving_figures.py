@@ -1,8 +1,9 @@
 """The directive `moving-figure`: a figure of book/_static/figures/ on a page.
 
     ```{moving-figure} attention
-    :alt: What the figure shows, for whoever does not see it.
-
+    ---
+    alt: What the figure shows, for whoever does not see it.
+    ---
     The caption, which may have *markup* and $mathematics$.
     ```
 
