@@ -284,6 +284,7 @@ def _answer_from_bank(
     cell.source = "\n".join([*_needs(chapter, node), "", *lines])
 
 
+@functools.cache
 def _text(chapter: str, node: ast.stmt | ast.expr) -> str:
     return ast.get_source_segment(_module(chapter)[0], node)
 
