@@ -164,15 +164,6 @@ def test_what_students_wrote_stays_text(paper, tmp_path):
             assert not any(value.startswith(("=", "-")) for value in row.values())
 
 
-def test_notebooks_are_read_from_the_folder_where_they_ran(paper, tmp_path):
-    path = tmp_path / "amelia" / CHAPTER / f"{CHAPTER}.ipynb"
-    path.parent.mkdir(parents=True)
-    path.write_text(paper.released, encoding="utf-8")
-    both = [outcome(paper, "amelia"), outcome(paper, "boris")]
-    found = [each["notebook"] for each in class_report.with_notebooks(both, tmp_path)]
-    assert found == [paper.released, ""]
-
-
 # --- which look alike -----------------------------------------------------------------
 
 

@@ -19,6 +19,7 @@ from nbgrader.plugins import CsvExportPlugin
 
 from autograder.grading import classfile, deadlines, dry_run
 from autograder.grading.classfile import ClassError
+from autograder.grading.course import Course
 from autograder.grading.deadlines import (
     BEST,
     LAST,
@@ -29,6 +30,7 @@ from autograder.grading.deadlines import (
     parse_time,
     penalty,
 )
+from autograder.grading.gradebook import Book, Lateness
 from autograder.grading.settings import put_environment_on_path
 from tests.sample_class import notebooks
 
@@ -501,31 +503,31 @@ def gradebook_file(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def gradebook(gradebook_file, tmp_path):
+def book(gradebook_file, tmp_path):
     copy = shutil.copy(gradebook_file, tmp_path)
-    with Gradebook(f"sqlite:///{copy}") as book:
-        yield book
+    with Book(Course(tmp_path, f"sqlite:///{copy}")) as opened:
+        yield opened
 
 
-def stock_export(book: Gradebook, tmp_path: Path) -> dict[str, dict[str, str]]:
+def stock_export(book: Book) -> dict[str, dict[str, str]]:
     """nbgrader's own export, by student."""
-    path = tmp_path / "stock.csv"
-    CsvExportPlugin(to=str(path)).export(book)
+    with book.course.gradebook() as gradebook:
+        path = book.course.root / "stock.csv"
+        CsvExportPlugin(to=str(path)).export(gradebook)
     head, *rows = [line.split(",") for line in path.read_text().splitlines()]
     return {row[3]: dict(zip(head, row, strict=True)) for row in rows}
 
 
-def test_nbgraders_export_has_the_same_penalties(gradebook, tmp_path) -> None:
+def test_nbgraders_export_has_the_same_penalties(book) -> None:
     due = {"amelia": DUE, "daniel": DUE + 2 * DAY, "ines": DUE}
-    deadlines.enter_due_date(gradebook, CHAPTER, DUE)
+    book.enter_due_dates({CHAPTER: DUE})
     for _ in range(2):  # a second grading changes nothing
         for student, late in (("amelia", 27 * HOUR), ("daniel", 27 * HOUR)):
             points = penalty(TEN_PERCENT, due[student], DUE + late, 30)
-            deadlines.enter_submission(
-                gradebook, student, CHAPTER, DUE + late, due[student], points
-            )
-        deadlines.enter_submission(gradebook, "ines", CHAPTER, None, DUE, 0)
-    rows = stock_export(gradebook, tmp_path)
+            lateness = Lateness(DUE + late, due[student], points)
+            book.write_lateness(student, CHAPTER, lateness)
+        book.write_lateness("ines", CHAPTER, Lateness(None, DUE, 0))
+    rows = stock_export(book)
     scores = {s: (r["late_submission_penalty"], r["score"]) for s, r in rows.items()}
     assert scores == {
         "amelia": ("6.0", "18.0"),
@@ -535,29 +537,29 @@ def test_nbgraders_export_has_the_same_penalties(gradebook, tmp_path) -> None:
     assert rows["amelia"]["duedate"] == "2026-12-01 17:00:00"
     assert rows["amelia"]["timestamp"] == "2026-12-02 20:00:00"
     assert rows["ines"]["timestamp"] == ""
-    late = {
-        s.student.id: s.total_seconds_late
-        for s in gradebook.find_assignment(CHAPTER).submissions
-    }
+    with book.course.gradebook() as gradebook:
+        late = {
+            s.student.id: s.total_seconds_late
+            for s in gradebook.find_assignment(CHAPTER).submissions
+        }
     assert late == {"amelia": 27 * 3600, "daniel": 0, "ines": 0}
 
 
-def test_points_given_by_hand_later_keep_the_penalty(gradebook, tmp_path) -> None:
-    deadlines.enter_due_date(gradebook, CHAPTER, DUE)
+def test_points_given_by_hand_later_keep_the_penalty(book) -> None:
+    book.enter_due_dates({CHAPTER: DUE})
     cost = penalty(TEN_PERCENT, DUE, DUE + DAY, 30)
-    deadlines.enter_submission(gradebook, "amelia", CHAPTER, DUE + DAY, DUE, cost)
-    gradebook.find_grade("task", CHAPTER, CHAPTER, "amelia").manual_score = 30
-    gradebook.db.commit()
-    assert stock_export(gradebook, tmp_path)["amelia"]["score"] == "27.0"
+    book.write_lateness("amelia", CHAPTER, Lateness(DUE + DAY, DUE, cost))
+    with book.course.gradebook() as gradebook:
+        gradebook.find_grade("task", CHAPTER, CHAPTER, "amelia").manual_score = 30
+        gradebook.db.commit()
+    assert stock_export(book)["amelia"]["score"] == "27.0"
 
 
-def test_a_due_date_and_a_penalty_can_be_taken_back(gradebook, tmp_path) -> None:
-    deadlines.enter_due_date(gradebook, CHAPTER, DUE)
-    deadlines.enter_submission(gradebook, "amelia", CHAPTER, DUE + DAY, DUE, 3)
-    deadlines.enter_due_date(gradebook, CHAPTER, None)
-    deadlines.enter_submission(gradebook, "amelia", CHAPTER, DUE + DAY, None, 0)
-    row = stock_export(gradebook, tmp_path)["amelia"]
-    assert (row["duedate"], row["score"]) == ("", "24.0")
+def test_a_penalty_can_be_taken_back(book) -> None:
+    book.enter_due_dates({CHAPTER: DUE})
+    book.write_lateness("amelia", CHAPTER, Lateness(DUE + DAY, DUE, 3))
+    book.write_lateness("amelia", CHAPTER, Lateness(DUE + DAY, DUE + DAY, 0))
+    assert stock_export(book)["amelia"]["score"] == "24.0"
 
 
 # --- the command ----------------------------------------------------------------------

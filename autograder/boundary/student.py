@@ -24,7 +24,7 @@ from traitlets.config import Config
 
 from autograder import forbidden, interface
 from autograder.boundary.channel import Channel, ChannelError
-from autograder.boundary.data import BoundaryError, Named
+from autograder.boundary.data import ERROR_SIZES, BoundaryError, Named
 from autograder.boundary.outputs import Outputs
 from autograder.interface import (
     LocalFunction,
@@ -41,7 +41,6 @@ METHODS = (
     "load_state_dict",
     "train",
 )
-ERROR_SIZES = (200, 10_000, 2_000, 500, 500)  # of kind, text, call, function, line
 _MISSING = object()
 
 # --- cells ----------------------------------------------------------------------------

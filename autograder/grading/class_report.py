@@ -54,7 +54,6 @@ STYLE = {  # of the plots
     "axes.labelcolor": INK,
     "axes.edgecolor": INK,
 }
-NOTEBOOK_BYTES = 50_000_000
 
 
 @dataclass
@@ -143,19 +142,6 @@ def write(
     page = folder / "report.html"
     write_beside(page, _page(found))
     return page
-
-
-def with_notebooks(outcomes: Iterable[Mapping], folder: Path) -> Iterator[dict]:
-    """Add to each outcome its notebook from STUDENT/CHAPTER/CHAPTER.ipynb, if there."""
-    for outcome in outcomes:
-        student, chapter = outcome["student"], outcome["chapter"]
-        path = folder / student / chapter / f"{chapter}.ipynb"
-        try:
-            small = path.stat().st_size <= NOTEBOOK_BYTES
-            text = path.read_text("utf-8", errors="replace") if small else ""
-        except OSError:
-            text = ""
-        yield {**outcome, "notebook": outcome.get("notebook") or text}
 
 
 # --- reading --------------------------------------------------------------------------

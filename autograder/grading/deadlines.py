@@ -1,22 +1,21 @@
 """Due dates, late rules and attempts: what was handed in when, and what that costs.
 
 The rules are functions over data. What nbgrader knows as well (due dates, extensions,
-the time of handing in, penalties) is entered into its gradebook at the end of this
-file, so that its export and formgrader agree with grades.csv.
+the time of handing in, penalties) is entered into its gradebook by gradebook.py, so
+that its export and formgrader agree with grades.csv.
 """
 
 import contextlib
 import math
-import os
 import re
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from nbgrader.api import Gradebook
 from nbgrader.utils import parse_utc
+
+from autograder.files import read_regular
 
 DAY = timedelta(days=1)
 TIMESTAMP = "timestamp.txt"
@@ -189,20 +188,11 @@ def read_timestamp(folder: Path) -> tuple[datetime | None, tuple[str, ...]]:
     """
     unreadable = None, (f"{TIMESTAMP} is no date, not used",)
     try:
-        # a link or a pipe in its place must not be followed or waited for
-        file = os.open(folder / TIMESTAMP, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        data = read_regular(folder / TIMESTAMP, 200, follow=False)
+        return parse_time(data.decode("utf-8", errors="replace")), ()
     except FileNotFoundError:
         return None, ()
     except (OSError, ValueError):
-        return unreadable
-    try:
-        regular = stat.S_ISREG(os.fstat(file).st_mode)
-        text = os.read(file, 200).decode("utf-8", errors="replace") if regular else ""
-    finally:
-        os.close(file)
-    try:
-        return parse_time(text), ()
-    except ValueError:
         return unreadable
 
 
@@ -341,38 +331,3 @@ def _chosen(
     text = f"best of {len(attempts)} attempts: {name}"
     lost = [a.name for a, score in zip(attempts, scores, strict=True) if score is None]
     return f"{text} (not graded: {', '.join(lost)})" if lost else text
-
-
-# --- nbgrader's gradebook -------------------------------------------------------------
-
-
-def enter_due_date(gradebook: Gradebook, chapter: str, due: datetime | None) -> None:
-    """Enter a chapter's due date; nbgrader keeps it in UTC, without a zone."""
-    gradebook.update_or_create_assignment(chapter, duedate=_naive(due))
-
-
-def enter_submission(
-    gradebook: Gradebook,
-    student: str,
-    chapter: str,
-    handed_in: datetime | None,
-    due: datetime | None,
-    points: float,
-) -> None:
-    """Enter when a submission came, the student's extension, and the penalty.
-
-    nbgrader's rule is one penalty a notebook, and a submission here has one notebook.
-    """
-    submission = gradebook.find_submission(chapter, student)
-    submission.timestamp = _naive(handed_in)
-    general = submission.assignment.duedate
-    own = _naive(due)
-    extended = general is not None and own is not None and own != general
-    submission.extension = own - general if extended else None
-    for number, notebook in enumerate(submission.notebooks):
-        notebook.late_submission_penalty = points if not number and points else None
-    gradebook.db.commit()
-
-
-def _naive(time: datetime | None) -> datetime | None:
-    return time and time.astimezone(UTC).replace(tzinfo=None)

@@ -12,12 +12,10 @@ alone can be interrupted by an alarm.
 import ast
 import contextlib
 import copy
-import functools
 import gc
 import hashlib
 import io
 import json
-import platform
 import random
 import signal
 import tempfile
@@ -27,7 +25,6 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path, PurePath
 from types import CodeType
 
@@ -48,13 +45,9 @@ from autograder.grading.remote import Names, imports_of
 from autograder.grading.repair import repair
 from autograder.grading.sandbox import Cage, Sandbox, SandboxError
 from autograder.grading.submission import MODEL_FILES
+from autograder.grading.version import versions
 from autograder.interface import Data, StudentError
 
-PACKAGES = {
-    "autograder": "transformers-by-hand",
-    "torch": "torch",
-    "nbgrader": "nbgrader",
-}
 REPAIR_SECONDS = 60
 CALLS_SECONDS = 60  # of all calls of the student's code in a part of a check
 LONGEST_CHECK = 60  # seconds of processor time of a part of a check on this side
@@ -100,7 +93,7 @@ def examine(job: Job, sandbox: Sandbox, tell: Tell = lambda where: None) -> Outc
     started = time.monotonic()
     outcome = job.ungraded("")
     outcome.sha256 = hashlib.sha256(job.notebook).hexdigest()
-    outcome.versions = _versions()
+    outcome.versions = versions()
     try:
         _examine(job, sandbox, outcome, tell)
     except (Refused, _Stopped, SandboxError) as error:
@@ -117,12 +110,6 @@ def examine(job: Job, sandbox: Sandbox, tell: Tell = lambda where: None) -> Outc
         outcome.verdicts, outcome.by_hand, outcome.notebook = [], [], ""
     outcome.seconds = round(time.monotonic() - started, 3)
     return outcome
-
-
-@functools.cache
-def _versions() -> dict[str, str]:
-    versions = {name: version(package) for name, package in PACKAGES.items()}
-    return versions | {"python": platform.python_version()}
 
 
 def _examine(job: Job, sandbox: Sandbox, outcome: Outcome, tell: Tell) -> None:

@@ -237,9 +237,7 @@ def _headings(released: str) -> dict[str, tuple[str, list[tuple[str, Markup]]]]:
     title, hints = "", []
     for cell in _cells(released):
         if cell["cell_type"] == "markdown":
-            if heading := re.search(
-                r"^## Exercise (.+)$", cell["source"], re.MULTILINE
-            ):
+            if heading := TITLE.search(cell["source"]):
                 title, hints = heading.group(1), []
             hints += [
                 (summary.strip(), markdown.render(text))

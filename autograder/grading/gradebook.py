@@ -32,6 +32,7 @@ from nbgrader.utils import compute_checksum, is_solution
 from sqlalchemy.orm import Session, undefer
 
 from autograder.grading.course import Course
+from autograder.grading.deadlines import after_penalty
 from autograder.grading.job import Outcome
 from autograder.grading.paper import exercise_of
 
@@ -83,6 +84,7 @@ class Book:
     """nbgrader's gradebook, open for a whole grading; not for several threads."""
 
     def __init__(self, course: Course) -> None:
+        self.course = course
         self._where = sqlalchemy.make_url(course.db_url).render_as_string()
         self._chapters: dict[str, _Chapter] = {}
         self._late_rule = AssignLatePenalties(config=course.config())
@@ -400,7 +402,7 @@ def _columns(
         "email": student.email,
         "raw_score": submitted.score,
         "late_submission_penalty": penalty,
-        "score": max(0.0, submitted.score - penalty),
+        "score": after_penalty(submitted.score, penalty),
         "max_score": assignment.max_score,
     }
     return {key: "" if value is None else str(value) for key, value in row.items()}

@@ -23,7 +23,6 @@ class Job:
         notes: what was unusual when the file was found.
         models: trained models that were handed in, by folder and by file name.
         limits: what it may use.
-        version: of the grader that asks for it.
         unsafe: whether to run it without a sandbox.
     """
 
@@ -34,7 +33,6 @@ class Job:
     notes: list[str] = field(default_factory=list)
     models: dict[str, dict[str, bytes]] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
-    version: str = ""
     unsafe: bool = False
 
     def to_dict(self) -> dict:

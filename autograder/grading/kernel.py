@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import torch
 
 from autograder.boundary.channel import Channel, ChannelError
-from autograder.boundary.data import BoundaryError
+from autograder.boundary.data import ERROR_SIZES, BoundaryError
 from autograder.boundary.outputs import Outputs
 from autograder.grading.limits import Limits
 from autograder.interface import Data, Gradients, StudentError
@@ -26,7 +26,6 @@ GRACE = 3.0  # seconds between an interrupt and the end
 START = 30.0  # seconds until the process answers for the first time
 TRANSFER = 2.0  # seconds for what surrounds the student's own code in a call
 STRETCH = 8  # how many times as long as its limit anything may take on a busy machine
-ERROR_SIZES = (200, 10_000, 2_000, 500, 500)  # of kind, text, call, function, line
 NAME_SIZE = 1_000  # characters of a name
 NAMES = 10_000  # of parameters
 
@@ -137,7 +136,6 @@ class Kernel:
         self._gone = ""
         self._dropped: list[int] = []
         self._abandoned: set[str] = set()  # numbers of replies that nobody waits for
-        self._count = 0
         self._request({"do": "begin", "call_seconds": limits.call_seconds}, START)
         self._left = limits.notebook_seconds  # the start was not the notebook's
 
@@ -170,17 +168,8 @@ class Kernel:
         )
         if late:
             result.stopped = f"stopped after {seconds:.3g} seconds"
-        self._complete(result)
+            _say_why(result)
         return result
-
-    def _complete(self, result: CellResult) -> None:
-        """Fill in what the student's side does not know."""
-        self._count += 1
-        for output in result.outputs:
-            if "execution_count" in output:
-                output["execution_count"] = self._count
-            if result.stopped and output.get("ename") == "KeyboardInterrupt":
-                output["evalue"] = result.stopped
 
     def look(self, name: str) -> Found:
         """Ask what a name stands for.
@@ -331,6 +320,13 @@ def _unless_late(really: bool = True):
 def _expect(fits: bool) -> None:
     if not fits:
         raise _Unasked
+
+
+def _say_why(result: CellResult) -> None:
+    """Say what the student's side does not know: why it was interrupted."""
+    for output in result.outputs:
+        if output.get("ename") == "KeyboardInterrupt":
+            output["evalue"] = result.stopped
 
 
 def _student_error(facts: object) -> StudentError:

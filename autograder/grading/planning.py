@@ -104,7 +104,6 @@ class Work:
                 notes=notes if refused else [*notes, *content.notes],
                 models={} if refused else content.models,
                 limits=terms.limits,
-                version=code_version(),
                 unsafe=terms.unsafe,
             )
             if refused:

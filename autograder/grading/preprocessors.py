@@ -16,7 +16,6 @@ from autograder.grading.job import GRADED, Job
 from autograder.grading.limits import Limits
 from autograder.grading.paper import Paper
 from autograder.grading.repair import repair
-from autograder.grading.version import code_version
 
 
 class RepairSubmission(NbGraderPreprocessor):
@@ -70,7 +69,6 @@ class ExecuteSubmission(NbGraderPreprocessor):
             paper=_paper(self.parent.parent.coursedir, names["assignment"]),
             models=models,
             limits=Limits(cell_seconds=self.cell_seconds),
-            version=code_version(),
             unsafe=self.unsafe,
         )
         outcome = _grader().grade(job)

@@ -19,9 +19,7 @@ from autograder.grading.job import GRADED, Outcome
 from autograder.grading.journal import Journal
 from autograder.grading.planning import Terms, Work, is_kept
 from autograder.grading.reading import Refused
-from autograder.grading.version import code_version, versions
-
-CODE = {"autograder": code_version()}  # says more than the package's version
+from autograder.grading.version import versions
 
 
 class Record:
@@ -103,7 +101,7 @@ class Record:
         outcome, content = work.outcomes[choice.number], work.contents[choice.number]
         if not isinstance(content, Refused):
             outcome.sha256 = content.sha256()
-        outcome.versions = versions() | outcome.versions | CODE
+        outcome.versions = outcome.versions or versions()
         entry = self._entry(work, choice, scores)
         if outcome.status == GRADED:
             self._write_notebooks(work, choice)
@@ -148,10 +146,10 @@ class Record:
         executed = self._course.notebook("autograded", *work.key)
         write_beside(executed, work.outcomes[choice.number].notebook)
         submitted = self._course.notebook("submitted", *work.key)
-        _write_bytes(submitted, content.notebook)
+        write_beside(submitted, content.notebook)
         for model, files in content.models.items():
             for name, data in files.items():
-                _write_bytes(submitted.parent / model / name, data)
+                write_beside(submitted.parent / model / name, data)
         if attempt.handed_in:
             time = attempt.handed_in.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
             for folder in (executed.parent, submitted.parent):
@@ -250,10 +248,3 @@ class Record:
 
 def _iso(time: datetime | None) -> str | None:
     return time and time.isoformat()
-
-
-def _write_bytes(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_bytes(data)
-    beside.replace(path)

@@ -6,12 +6,11 @@ files of bounded size are read.
 
 import hashlib
 import json
-import os
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autograder.files import read_regular
 from autograder.grading.reading import LARGEST_NOTEBOOK, Refused, clean
 
 MODEL_FILES = ("model.safetensors", "config.json", "tokenizer.json")
@@ -271,8 +270,5 @@ def _read_small(path: Path) -> tuple[bytes | None, str]:
 
 def _read_file(path: Path, largest: int) -> bytes | None:
     """Read a regular file; None if it is larger than that."""
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(0, "it is no regular file")
-        data = file.read(largest + 1)
+    data = read_regular(path, largest + 1)
     return data if len(data) <= largest else None
