@@ -100,6 +100,7 @@ def forget_what_is_stale() -> None:
 def make_figure_data() -> None:
     """Compute what the figures that move show of trained models."""
     made_by = [*RUN_BY_PAGES, "tools/figure_data/*.py"]
+    made_by += ["tools/live_*", "tools/fetch_runtime.py", "tools/onnxruntime_web/*"]
     paths = [path for pattern in made_by for path in ROOT.glob(pattern)]
     target = STAGE / "static"
     changed = has_changed("figure_data", {path: path.read_bytes() for path in paths})

@@ -27,6 +27,11 @@ ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "book" / "_static" / "figures"
 SIZES = FIGURES / "pictures" / "sizes.json"
 SHARED = ("mathematics.js", "figure.js")
+# What some figures need besides, below _static/
+NEEDED = {
+    "draw": ("live/live.js",),
+    "translate": ("live/live.js", "live/tokenizer.js"),
+}
 
 
 class MovingFigure(SphinxDirective):
@@ -67,7 +72,8 @@ def scripts(name: str) -> list[str]:
     """Give the scripts of a figure, in the order in which they are loaded."""
     made = (ROOT / "tools" / "figure_data" / f"{name}.py").is_file()
     data = [f"data/{name}.js"] if made else []
-    return [f"figures/{script}" for script in (*SHARED, *data, f"{name}.js")]
+    own = [f"figures/{script}" for script in (*SHARED, *data, f"{name}.js")]
+    return [*NEEDED.get(name, ()), *own]
 
 
 def frame(name: str, alt: str, static: str) -> tuple[str, str]:

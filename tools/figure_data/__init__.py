@@ -2,6 +2,8 @@
 
 tools/figure_data/NAME.py has a function `data() -> dict`, whose result is what
 `Figures.data.NAME` is on the page. Numbers are rounded: they travel over networks.
+Where it has a function `files() -> dict[str, bytes]`, these are written, too: path
+below _static/ -> content.
 """
 
 import importlib
@@ -28,6 +30,12 @@ def write(folder: Path, wanted: list[str] | None = None) -> list[Path]:
         path = target / f"{name}.js"
         path.write_text(f"Figures.data.{name} = {text};\n", "utf-8")
         written.append(path)
+        made = module.files() if hasattr(module, "files") else {}
+        for place, content in made.items():
+            path = folder / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            written.append(path)
     return written
 
 

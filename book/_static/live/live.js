@@ -1,0 +1,80 @@
+/* Trained models in the page. Nothing is loaded before load() is called.
+
+     const model = await Live.load(files);     // what tools/live_models.py says of them
+     await model.ask("translate", { ids }, (step) => { … });
+
+   What is loaded are scripts that call Live.receive: a page opened from a disk may load
+   nothing else. The model runs in a worker (tools/live_worker.js), beside the page. */
+const Live = (() => {
+  "use strict";
+
+  const base = new URL(".", document.currentScript.src);
+  const waiting = {}; // name -> what is done with its content
+
+  const NEEDED = {
+    WebAssembly: "WebAssembly",
+    Worker: "background scripts (Worker)",
+    DecompressionStream: "decompression (DecompressionStream)",
+  };
+
+  /* What this browser lacks, in words; an empty text if nothing. */
+  const lacks = () => Object.keys(NEEDED).filter((name) => !window[name])
+    .map((name) => NEEDED[name]).join(" and ");
+
+  const megabytes = (files) =>
+    (files.reduce((sum, file) => sum + file.bytes, 0) / 1e6).toFixed(1);
+
+  const receive = (name, ...content) => waiting[name]?.(content);
+
+  /* Load one script; the page keeps no copy of what it brings. */
+  const fetched = ({ name, version }) => new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    const settle = (how, value) => {
+      delete waiting[name];
+      script.remove();
+      how(value);
+    };
+    waiting[name] = (content) => settle(resolve, content);
+    script.onerror = () => settle(reject, new Error(`The file ${name}.js did not come.`));
+    script.src = new URL(`${name}.js?v=${version}`, base);
+    document.head.append(script);
+  });
+
+  /* The first of the files is the runtime, the second a model. */
+  const load = async (files) => {
+    const [[runtime, source], [content]] = await Promise.all(files.map(fetched));
+    const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+    const worker = new Worker(address);
+    const asked = new Map(); // number -> { resolve, reject, step }
+    let count = 0;
+    const ask = (call, given, step = null) => new Promise((resolve, reject) => {
+      count += 1;
+      asked.set(count, { resolve, reject, step });
+      worker.postMessage({ request: count, call, given });
+    });
+    worker.onmessage = ({ data }) => {
+      const { resolve, reject, step } = asked.get(data.request);
+      if (data.step) return step(data.step);
+      asked.delete(data.request);
+      if ("error" in data) reject(new Error(data.error));
+      else resolve(data.result);
+    };
+    worker.onerror = (event) => {
+      event.preventDefault();
+      const error = new Error(event.message || "The model's worker did not start.");
+      for (const { reject } of asked.values()) reject(error);
+      asked.clear();
+    };
+    try {
+      const about = await ask("begin", { runtime, model: content });
+      return { about, ask, stop: () => ask("stop") };
+    } catch (error) {
+      worker.terminate();
+      throw error;
+    } finally {
+      URL.revokeObjectURL(address);
+    }
+  };
+
+  return { lacks, megabytes, receive, load };
+})();

@@ -1,0 +1,69 @@
+"""Test images that the trained Vision Transformer has read, and how images are made."""
+
+import torch
+
+from tools import live_models
+from transformer.vision_transformer import attention_rollout
+from workbench import models, presets, results
+from workbench.images import load_images
+
+FILES = ("runtime", "digits")
+GREYS = 16  # a pixel counts the dots of ink in a field of 4 x 4
+
+
+def data() -> dict:
+    """Give one image of each class, those read wrongly, and what can be loaded."""
+    model, config = models.load(results.model_folder("digits"))
+    images = load_images("digits", validation=presets.VISION["digits"].held_out)
+    mean, std = images.mean[0], images.std[0]
+    pixels, truth = images.test
+    with torch.no_grad():
+        guesses = model((pixels / 255 - mean) / std).argmax(-1)
+    firsts = [int((truth == digit).nonzero()[3]) for digit in range(config.classes)]
+    wrong = (guesses != truth).nonzero()[:3, 0].tolist()
+    samples = [
+        {"truth": int(truth[number])} | read(model, pixels[number], mean, std)
+        for number in firsts + wrong
+    ]
+    return {
+        "files": [live_models.facts(name) for name in FILES],
+        "mean": mean,
+        "std": std,
+        "samples": samples,
+    }
+
+
+def files() -> dict[str, bytes]:
+    """Give the files that the figure loads when its reader asks."""
+    return live_models.files(FILES)
+
+
+@torch.no_grad()
+def read(model: torch.nn.Module, image: torch.Tensor, mean: float, std: float) -> dict:
+    """Read an image (1, 8, 8) of bytes: probabilities, rollout, and what is needed.
+
+    What is needed of a patch is how far the probability of the answer falls without it.
+    """
+    caught = []
+    hooks = [
+        layer.attention.register_forward_hook(
+            lambda _module, _given, output: caught.append(output[1][0])
+        )
+        for layer in model.encoder.layers
+    ]
+    tokens = model.position(model.patches((image[None] / 255 - mean) / std))
+    shares = model.head(model.encoder(tokens)).softmax(-1)[0]
+    rollout = attention_rollout(caught).mean(0)
+    for hook in hooks:
+        hook.remove()
+    needed, answer = [], shares.argmax()
+    for patch in range(tokens.shape[1]):
+        rest = [each for each in range(tokens.shape[1]) if each != patch]
+        without = model.head(model.encoder(tokens[:, rest])).softmax(-1)[0]
+        needed.append(float(shares[answer] - without[answer]))
+    return {
+        "counts": (image[0].flatten().float() * GREYS / 255).round().int().tolist(),
+        "probabilities": shares.tolist(),
+        "rollout": rollout.tolist(),
+        "needed": needed,
+    }

@@ -1,0 +1,411 @@
+"""Trained models in the form in which a browser runs them: ONNX, served with the site.
+
+    python tools/live_models.py
+
+makes runtime.js (ONNX Runtime Web), phrasebook.js and digits.js (graphs and weights),
+and says how large they are. tools/figure_data/ puts them on the site; a page loads them
+when its reader asks for it.
+
+A page opened from a disk may load a script, and nothing else. So each file is a script
+that hands over one text: base64 of gzip of some files put together. It is as small on a
+disk as on the way, whatever the server compresses.
+
+The graphs are written down here, in the order in which solutions/transformer computes;
+tests/test_live_models.py compares them with it.
+"""
+
+import base64
+import functools
+import gzip
+import hashlib
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+from onnx import TensorProto, helper
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
+
+from tools import fetch_runtime  # noqa: E402
+from workbench import models, results  # noqa: E402
+from workbench.tokenizer import TOKENIZER_FILE, Tokenizer  # noqa: E402
+
+CACHE = ROOT / "_build" / "live"
+WORKER = ROOT / "tools" / "live_worker.js"
+WEIGHTS = "weights"  # the file that the graphs of a model share
+OPSET, IR_VERSION = 17, 8  # 17 is the first with LayerNormalization
+FLOAT, INTEGER = TensorProto.FLOAT, TensorProto.INT32
+
+
+class Weights:
+    """The numbers of a model, one after the other, for all of its graphs."""
+
+    def __init__(self, tensors: dict[str, torch.Tensor]):
+        self.tensors = tensors
+        self.places: dict[str, tuple[int, int]] = {}
+        self.content = b""
+        for name, tensor in tensors.items():
+            data = tensor.detach().float().contiguous().numpy().tobytes()
+            self.places[name] = len(self.content), len(data)
+            self.content += data
+
+    def outside(self, name: str) -> TensorProto:
+        """Name a tensor, and say where in the file WEIGHTS it is."""
+        offset, length = self.places[name]
+        shape = self.tensors[name].shape
+        made = TensorProto(name=name, data_type=FLOAT, dims=shape)
+        made.data_location = TensorProto.EXTERNAL
+        where = {"location": WEIGHTS, "offset": offset, "length": length}
+        for key, value in where.items():
+            made.external_data.add(key=key, value=str(value))
+        return made
+
+
+class Graph:
+    """A graph in the making: every method adds a node and gives its output's name."""
+
+    def __init__(self, weights: Weights, heads: int):
+        self.weights, self.heads = weights, heads
+        self.nodes, self.constants = [], {}
+
+    def node(self, kind: str, *inputs: str, name: str | None = None, **attributes):
+        """Add one operation with one output."""
+        output = name or f"{kind}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, inputs, [output], **attributes))
+        return output
+
+    def weight(self, name: str) -> str:
+        """Use one of the model's tensors."""
+        self.constants[name] = self.weights.outside(name)
+        return name
+
+    def number(self, value: float) -> str:
+        """Use a number."""
+        return self._constant(FLOAT, (), [value])
+
+    def integers(self, *values: int) -> str:
+        """Use a list of integers: a shape, axes, places."""
+        return self._constant(TensorProto.INT64, (len(values),), values)
+
+    def _constant(self, kind: int, shape: tuple, values) -> str:
+        name = f"constant_{kind}_{'_'.join(map(str, values))}"
+        self.constants[name] = helper.make_tensor(name, kind, shape, values)
+        return name
+
+    # What solutions/transformer is made of ------------------------------------------
+
+    def affine(self, x: str, weight: str, bias: str) -> str:
+        """Compute x W + b."""
+        product = self.node("MatMul", x, self.weight(weight))
+        return self.node("Add", product, self.weight(bias))
+
+    def norm(self, x: str, name: str) -> str:
+        """Compute a LayerNorm."""
+        scale, shift = (self.weight(f"{name}.{part}") for part in ("gamma", "beta"))
+        return self.node("LayerNormalization", x, scale, shift, epsilon=1e-5)
+
+    def gelu(self, x: str) -> str:
+        """Compute x Φ(x)."""
+        error = self.node("Erf", self.node("Mul", x, self.number(1 / math.sqrt(2))))
+        gate = self.node("Add", error, self.number(1.0))
+        return self.node("Mul", self.node("Mul", x, self.number(0.5)), gate)
+
+    def feed_forward(self, x: str, name: str, activation: str) -> str:
+        """Expand, activate, contract."""
+        hidden = self.affine(x, f"{name}.w_1", f"{name}.b_1")
+        active = (
+            self.gelu(hidden) if activation == "gelu" else self.node("Relu", hidden)
+        )
+        return self.affine(active, f"{name}.w_2", f"{name}.b_2")
+
+    def project(self, x: str, name: str, which: str) -> str:
+        """Project tokens (T, d) to queries, keys or values (heads, T, d_k)."""
+        projected = self.affine(x, f"{name}.w_{which}", f"{name}.b_{which}")
+        split = self.node("Reshape", projected, self.integers(0, self.heads, -1))
+        return self.node("Transpose", split, perm=[1, 0, 2])
+
+    def attend(self, q: str, k: str, v: str, name: str) -> tuple[str, str]:
+        """Attend to everything: output (T_q, d), weights (heads, T_q, T_k)."""
+        d_model = self.weights.tensors[f"{name}.w_o"].shape[0]
+        scores = self.node("MatMul", q, self.node("Transpose", k, perm=[0, 2, 1]))
+        scale = self.number(math.sqrt(self.heads / d_model))
+        scaled = self.node("Mul", scores, scale)
+        weights = self.node("Softmax", scaled, axis=-1)
+        mixed = self.node("Transpose", self.node("MatMul", weights, v), perm=[1, 0, 2])
+        merged = self.node("Reshape", mixed, self.integers(-1, d_model))
+        return self.affine(merged, f"{name}.w_o", f"{name}.b_o"), weights
+
+    def encoder(self, x: str, layers: int, activation: str):
+        """Run a pre-norm encoder: its output, and the weights of each layer."""
+        maps = []
+        for number in range(layers):
+            layer = f"encoder.layers.{number}"
+            within, normed = f"{layer}.attention", self.norm(x, f"{layer}.norm_1")
+            q, k, v = (self.project(normed, within, which) for which in "qkv")
+            attended, weights = self.attend(q, k, v, within)
+            maps.append(weights)
+            x = self.node("Add", x, attended)
+            thought = self.feed_forward(
+                self.norm(x, f"{layer}.norm_2"), f"{layer}.feed_forward", activation
+            )
+            x = self.node("Add", x, thought)
+        return self.norm(x, "encoder.norm"), maps
+
+    def stack(self, maps: list[str], name: str) -> None:
+        """Give an output with an axis for the layers in front."""
+        front = self.integers(0)
+        apart = [self.node("Unsqueeze", each, front) for each in maps]
+        self.node("Concat", *apart, name=name, axis=0)
+
+    def model(self, inputs: dict, outputs: dict) -> bytes:
+        """Write it down; inputs and outputs are name -> (type, shape)."""
+        ends = [
+            [
+                helper.make_tensor_value_info(name, *value)
+                for name, value in side.items()
+            ]
+            for side in (inputs, outputs)
+        ]
+        graph = helper.make_graph(
+            self.nodes, "model", *ends, initializer=list(self.constants.values())
+        )
+        model = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+            producer_name="course",
+        )
+        return model.SerializeToString(deterministic=True)
+
+
+# --- the translator -------------------------------------------------------------------
+
+
+def translator(model: torch.nn.Module, config: models.TranslatorConfig) -> dict:
+    """Make the two graphs of a translator, and their weights: name -> content."""
+    if not (config.norm_first and config.tied and config.scaled):
+        raise ValueError("only pre-norm, tied, scaled translators are written so far")
+    tensors = dict(model.state_dict())
+    tensors["positions"] = model.position(
+        torch.zeros(config.max_length, config.d_model)
+    )
+    weights = Weights(tensors)
+    return {
+        "encoder": reader(weights, config),
+        "decoder": writer(weights, config),
+        WEIGHTS: weights.content,
+    }
+
+
+def embedded(graph: Graph, ids: str, positions: str, d_model: int) -> str:
+    """Look up ids and add their positions."""
+    rows = graph.node("Gather", graph.weight("embedding.weight"), ids)
+    scaled = graph.node("Mul", rows, graph.number(math.sqrt(d_model)))
+    return graph.node("Add", scaled, positions)
+
+
+def reader(weights: Weights, config: models.TranslatorConfig) -> bytes:
+    """Make the encoder: ids (S,) -> keys and values of the source for every layer."""
+    graph = Graph(weights, config.heads)
+    end = graph.node("Shape", "ids")
+    table = graph.weight("positions")
+    places = graph.node("Slice", table, graph.integers(0), end, graph.integers(0))
+    x = embedded(graph, "ids", places, config.d_model)
+    memory, _ = graph.encoder(x, config.layers, config.activation)
+    outputs = {}
+    for number in range(config.layers):
+        across = f"decoder.layers.{number}.cross_attention"
+        for which in "kv":
+            made = graph.project(memory, across, which)
+            name = f"across_{which}_{number}"
+            graph.node("Identity", made, name=name)
+            outputs[name] = FLOAT, (config.heads, "S", config.d_model // config.heads)
+    return graph.model({"ids": (INTEGER, ("S",))}, outputs)
+
+
+def writer(weights: Weights, config: models.TranslatorConfig) -> bytes:
+    """Make one step of the decoder, with a cache.
+
+    In: id and place (1,), what the encoder has made, and keys and values of the t
+    tokens before. Out: logits (V,), the weights of the cross-attention (layers, heads,
+    S), and the cache with one token more, next_….
+    """
+    heads, width = config.heads, config.d_model // config.heads
+    graph = Graph(weights, heads)
+    inputs = {"id": (INTEGER, (1,)), "place": (INTEGER, (1,))}
+    outputs = {
+        "logits": (FLOAT, (config.vocab_size,)),
+        "attention": (FLOAT, (config.layers, heads, "S")),
+    }
+    row = graph.node("Gather", graph.weight("positions"), "place")
+    x, maps = embedded(graph, "id", row, config.d_model), []
+    for number in range(config.layers):
+        layer = f"decoder.layers.{number}"
+        # 1. Look back
+        within, normed = f"{layer}.self_attention", graph.norm(x, f"{layer}.norm_1")
+        for which in "kv":
+            name = f"back_{which}_{number}"
+            newest = graph.project(normed, within, which)
+            graph.node("Concat", name, newest, name=f"next_{name}", axis=1)
+            inputs[name] = FLOAT, (heads, "t", width)
+            outputs[f"next_{name}"] = FLOAT, (heads, "t_next", width)
+        seen, _ = graph.attend(
+            graph.project(normed, within, "q"),
+            f"next_back_k_{number}",
+            f"next_back_v_{number}",
+            within,
+        )
+        x = graph.node("Add", x, seen)
+        # 2. Look across
+        across, normed = f"{layer}.cross_attention", graph.norm(x, f"{layer}.norm_2")
+        q = graph.project(normed, across, "q")
+        names = [f"across_{which}_{number}" for which in "kv"]
+        inputs |= dict.fromkeys(names, (FLOAT, (heads, "S", width)))
+        read, looked = graph.attend(q, *names, across)
+        maps.append(graph.node("Squeeze", looked, graph.integers(1)))
+        x = graph.node("Add", x, read)
+        # 3. Think
+        normed = graph.norm(x, f"{layer}.norm_3")
+        name = f"{layer}.feed_forward"
+        thought = graph.feed_forward(normed, name, config.activation)
+        x = graph.node("Add", x, thought)
+    graph.stack(maps, "attention")
+    hidden = graph.node("Squeeze", graph.norm(x, "decoder.norm"), graph.integers(0))
+    graph.node("MatMul", graph.weight("embedding.weight"), hidden, name="logits")
+    return graph.model(inputs, outputs)
+
+
+# --- the Vision Transformer -----------------------------------------------------------
+
+
+def vision(model: torch.nn.Module, config: models.VisionConfig) -> dict:
+    """Make the graph of a Vision Transformer: name -> content.
+
+    In: an image (channels, height, width), normalised, and the numbers of the patches
+    that it may see. Out: logits (classes,), attention (layers, heads, T, T).
+    """
+    if config.pooling != "mean":
+        raise ValueError("only a Vision Transformer that pools is written so far")
+    weights = Weights(dict(model.state_dict()))
+    graph, p, c = Graph(weights, config.heads), config.patch_size, config.channels
+    rows, columns = (side // p for side in config.sides)
+    split = graph.node("Reshape", "image", graph.integers(c, rows, p, columns, p))
+    ordered = graph.node("Transpose", split, perm=[1, 3, 2, 4, 0])
+    flat = graph.node("Reshape", ordered, graph.integers(rows * columns, p * p * c))
+    tokens = graph.affine(flat, "patches.weight", "patches.bias")
+    placed = graph.node("Add", tokens, graph.weight("position.table"))
+    seen = graph.node("Gather", placed, "patches", axis=0)
+    hidden, maps = graph.encoder(seen, config.layers, "gelu")
+    graph.stack(maps, "attention")
+    mean = graph.node("ReduceMean", hidden, axes=[0], keepdims=0)
+    product = graph.node("MatMul", mean, graph.weight("head.weight"))
+    graph.node("Add", product, graph.weight("head.bias"), name="logits")
+    attention = (config.layers, config.heads, "T", "T")
+    made = graph.model(
+        {"image": (FLOAT, (c, *config.sides)), "patches": (INTEGER, ("T",))},
+        {"logits": (FLOAT, (config.classes,)), "attention": (FLOAT, attention)},
+    )
+    return {"vision": made, WEIGHTS: weights.content}
+
+
+# --- files ----------------------------------------------------------------------------
+
+
+def runtime() -> dict[str, bytes]:
+    """Give the files of the library."""
+    names = dict(zip(("library", "glue", "wasm"), fetch_runtime.FILES, strict=True))
+    files = {key: fetch_runtime.unpacked(name) for key, name in names.items()}
+    # a browser's tools would look for the map, which nobody needs
+    files["library"] = files["library"].split(b"\n//# sourceMappingURL=")[0]
+    return files
+
+
+def phrasebook() -> dict[str, bytes]:
+    """Give the files of the translator, with its tokenizer and the sizes to run it."""
+    folder = results.model_folder("phrasebook")
+    model, config = models.load(folder)
+    learned = json.loads((folder / TOKENIZER_FILE).read_text("utf-8"))["model"]
+    vocabulary = sorted(learned["vocab"], key=learned["vocab"].get)
+    about = {
+        "layers": config.layers,
+        "heads": config.heads,
+        "width": config.d_model // config.heads,
+        "longest": config.max_length,
+        "start": Tokenizer.SOS,
+        "end": Tokenizer.EOS,
+        "never": [Tokenizer.PAD, Tokenizer.SOS],
+        "vocabulary": vocabulary,
+        "merges": learned["merges"],
+    }
+    return translator(model, config) | {"about": json.dumps(about).encode()}
+
+
+def digits() -> dict[str, bytes]:
+    """Give the files of the Vision Transformer."""
+    return vision(*models.load(results.model_folder("digits")))
+
+
+MADE = {"runtime": runtime, "phrasebook": phrasebook, "digits": digits}
+
+
+def together(files: dict[str, bytes]) -> bytes:
+    """Put files into one: a length, their names and lengths as JSON, their contents."""
+    names = json.dumps({name: len(content) for name, content in files.items()}).encode()
+    return len(names).to_bytes(4, "little") + names + b"".join(files.values())
+
+
+@functools.cache
+def script(name: str) -> bytes:
+    """Give the script of the runtime or of a model; it is made once, and kept."""
+    sources = [Path(__file__), WORKER, fetch_runtime.SUMS, ROOT / "constraints.txt"]
+    sources += sorted((ROOT / "results" / "models").glob("*/*"))
+    sources += sorted((ROOT / "solutions" / "transformer").glob("*.py"))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources))
+    kept = CACHE / f"{name}.js"
+    mark = f"// made from {digest.hexdigest()}\n".encode()
+    if kept.is_file() and (found := kept.read_bytes()).startswith(mark):
+        return found
+    packed = gzip.compress(together(MADE[name]()), 9, mtime=0)
+    given = [name, base64.b64encode(packed).decode()]
+    if name == "runtime":
+        given.append(WORKER.read_text("utf-8"))
+    content = mark + f"Live.receive({json.dumps(given)[1:-1]});\n".encode()
+    CACHE.mkdir(parents=True, exist_ok=True)
+    beside = CACHE / f"{name}.{os.getpid()}"
+    beside.write_bytes(content)
+    os.replace(beside, kept)
+    return content
+
+
+def facts(name: str) -> dict:
+    """Say where a script is, how large it is compressed, and which version."""
+    content = script(name)
+    return {
+        "name": name,
+        "bytes": len(gzip.compress(content, 9, mtime=0)),
+        "version": hashlib.sha256(content).hexdigest()[:12],
+    }
+
+
+def files(names: Iterable[str]) -> dict[str, bytes]:
+    """Give scripts, and whose the library is: path below _static/ -> content."""
+    licence = (fetch_runtime.FOLDER / fetch_runtime.LICENCE).read_bytes()
+    notices = fetch_runtime.unpacked(fetch_runtime.NOTICES)
+    heading = f"ONNX Runtime Web {fetch_runtime.VERSION}\n\n".encode()
+    scripts = {f"live/{name}.js": script(name) for name in names}
+    return scripts | {"live/onnxruntime.txt": heading + licence + b"\n\n" + notices}
+
+
+def main() -> None:
+    """Make all scripts, and say how large they are."""
+    for name in MADE:
+        print(f"{name:12} {facts(name)['bytes']:>10,} bytes compressed")
+
+
+if __name__ == "__main__":
+    main()
