@@ -64,6 +64,7 @@ const Figures = (() => {
 
   /* A colour for a value between -limit and limit: blue below 0, sand above. */
   const heat = (value, limit = 1) => {
+    if (!Number.isFinite(value)) return "transparent"; // what a mask has taken out
     const share = Math.round(Math.min(1, Math.abs(value) / limit) * 100) || 0;
     const end = value < 0 ? "--figure-cold" : "--figure-warm";
     return `color-mix(in srgb, var(${end}) ${share}%, var(--figure-ground))`;
@@ -129,6 +130,17 @@ const Figures = (() => {
     set(value);
     const chosen = () => [...inputs].find(([, input]) => input.checked)[0];
     return { element: made, set, get value() { return chosen(); } };
+  };
+
+  /* One of many, or of long ones: a native menu. Options as for choice. */
+  const menu = ({ label, options, value, change }) => {
+    const id = identifier();
+    const select = element("select", { id, onchange: () => change(select.value) },
+      options.map(([option, text]) => element("option", { value: option }, text)));
+    select.value = value;
+    const made = element("div", { class: "figure-menu" },
+      element("label", { for: id }, label), select);
+    return { element: made, select, get value() { return select.value; } };
   };
 
   const toggle = ({ label, value = false, change }) => {
@@ -255,5 +267,5 @@ const Figures = (() => {
   document.addEventListener("DOMContentLoaded", start);
 
   return { data, define, element, shape, drawing, format, show, heat, matrix, slider,
-    choice, toggle, button, player, handle, summary, still };
+    choice, menu, toggle, button, player, handle, summary, still };
 })();

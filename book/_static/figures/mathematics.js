@@ -22,6 +22,17 @@ const Mathematics = (() => {
     return powers.map((power) => power / sum);
   };
 
+  /* scaled_dot_product_attention, with all that it computes on its way. `mask` is true
+     where a query (row) may see a key (column); `root` is what scores are divided by. */
+  const attention = (q, k, v, mask = null, root = Math.sqrt(q[0].length)) => {
+    const scores = multiply(q, transpose(k));
+    const scaled = scale(scores, 1 / root);
+    const masked = scaled.map((row, i) =>
+      row.map((score, j) => (!mask || mask[i][j] ? score : -Infinity)));
+    const weights = masked.map(softmax);
+    return { scores, scaled, masked, weights, output: multiply(weights, v) };
+  };
+
   /* Each vector to mean 0 and variance 1 (the biased one), as nn.LayerNorm begins. */
   const layerNorm = (vector, epsilon = 1e-5) => {
     const mean = vector.reduce((sum, value) => sum + value, 0) / vector.length;
@@ -38,5 +49,6 @@ const Mathematics = (() => {
       return i % 2 ? Math.cos(angle) : Math.sin(angle);
     });
 
-  return { dot, transpose, add, scale, multiply, softmax, layerNorm, sinusoidal };
+  return { dot, transpose, add, scale, multiply, softmax, attention, layerNorm,
+    sinusoidal };
 })();
