@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from transformer.encoder import Encoder
 
-DEPTHS = range(2, 25, 2)
+DEPTHS = range(4, 25, 4)
 SEEDS = 4
 WIDTH, CLASSES = 32, 10
 BATCH, TOKENS = 4, 7

@@ -127,8 +127,8 @@ Figures.define("residual_stream", (stage) => {
 
   const layerSlider = slider({ label: "Layer to read", minimum: 1, maximum: depth,
     value: layer, change: (value) => { layer = value; update(); } });
-  const depthSlider = slider({ label: "Layers in the stack", minimum: 2, maximum: 24,
-    step: 2, value: depth, change: (value) => {
+  const depthSlider = slider({ label: "Layers in the stack", minimum: 4, maximum: 24,
+    step: 4, value: depth, change: (value) => {
       // Whoever looked at the last layer goes on looking at the last layer.
       layer = layer === depth ? value : Math.min(layer, value);
       depth = value;
