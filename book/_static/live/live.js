@@ -1,6 +1,6 @@
 /* Trained models in the page. Nothing is loaded before load() is called.
 
-     const model = await Live.load(files);     // what tools/live_models.py says of them
+     const model = await Live.load(files);     // facts() of tools/live_models.py
      await model.ask("translate", { ids }, (step) => { … });
 
    What is loaded are scripts that call Live.receive: a page opened from a disk may load
@@ -21,6 +21,7 @@ const Live = (() => {
   const lacks = () => Object.keys(NEEDED).filter((name) => !window[name])
     .map((name) => NEEDED[name]).join(" and ");
 
+  /* How much travels, as a server compresses it. */
   const megabytes = (files) =>
     (files.reduce((sum, file) => sum + file.bytes, 0) / 1e6).toFixed(1);
 
@@ -76,5 +77,39 @@ const Live = (() => {
     }
   };
 
-  return { lacks, megabytes, receive, load };
+  /* The part of a figure that offers to load a model: `recorded` says what can be seen
+     without it, ready(model) is called once it is there. */
+  const offer = ({ files, recorded, ready }) => {
+    const { element, button } = Figures;
+    const missing = lacks();
+    const said = element("p", { role: "status" });
+    const [library, model] = files.map((file) => megabytes([file]));
+    const about = element("p", { class: "figure-small" },
+      `The library that runs it (${library} MB) and the trained model (${model} MB) come `
+      + "from this site. Nothing that you enter leaves your computer. ",
+      element("a", { href: new URL("onnxruntime.txt", base) }, "ONNX Runtime Web, licence"));
+    const begin = async () => {
+      start.disabled = true;
+      said.textContent = "Loading …";
+      try {
+        const began = performance.now();
+        const loaded = await load(files);
+        made.remove();
+        ready({ ...loaded, seconds: (performance.now() - began) / 1000 });
+      } catch (error) {
+        start.disabled = false;
+        said.textContent = `The model could not be loaded: ${error.message} ${recorded}`;
+      }
+    };
+    const start = button({ text: `Load the model, ${megabytes(files)} MB`, press: begin });
+    start.classList.add("figure-main-button");
+    const made = element("div", { class: "figure-offer" },
+      missing ? [] : [start, about], said);
+    if (missing)
+      said.textContent = `This browser lacks ${missing}: the model cannot run here. `
+        + recorded;
+    return made;
+  };
+
+  return { lacks, receive, load, offer };
 })();

@@ -21,9 +21,19 @@ const Tokens = (() => {
   const encoder = new TextEncoder();
   const lettersOf = (text) => [...encoder.encode(text)].map((byte) => letters[byte]);
 
-  /* The text of tokens; what is not whole UTF-8 is shown as �. */
-  const readable = (pieces) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(
-    Uint8Array.from([...pieces.join("")].map((letter) => bytes.get(letter))));
+  const bytesOf = (pieces) =>
+    Uint8Array.from([...pieces.join("")].map((letter) => bytes.get(letter)));
+
+  /* The text of tokens; what is not whole UTF-8 becomes �. */
+  const textOf = (pieces) =>
+    new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytesOf(pieces));
+
+  /* The same for people, who get the numbers of bytes that are no text. */
+  const readable = (pieces) => {
+    const text = textOf(pieces);
+    return text.includes("\ufffd") ? [...bytesOf(pieces)].map((byte) =>
+      byte.toString(16).padStart(2, "0")).join(" ") : text;
+  };
 
   const make = (vocabulary, merges) => {
     const ids = new Map(vocabulary.map((piece, id) => [piece, id]));
@@ -54,10 +64,10 @@ const Tokens = (() => {
     const atLeast = (text) => Math.ceil(encoder.encode(text).length / longest);
 
     const decode = (row) =>
-      readable(row.filter((id) => id > 3).map((id) => vocabulary[id])).replace(/^ /, "");
+      textOf(row.filter((id) => id > 3).map((id) => vocabulary[id])).replace(/^ /, "");
 
     return { encode, decode, atLeast, piece: (id) => vocabulary[id] };
   };
 
-  return { make, readable };
+  return { make, readable, textOf };
 })();

@@ -1,0 +1,242 @@
+/* A sentence, its translation token by token, and where the decoder looks. The trained
+   model runs in the page if the reader loads it; without it there are recorded ones. */
+Figures.define("translate", (stage) => {
+  "use strict";
+  const { element, show, heat, choice, menu, player, button, summary, format } = Figures;
+  const { files, words, sentences } = Figures.data.translate;
+  const known = new Set(words.split(" "));
+  const LAYERS = sentences[0].steps[0].attention.length;
+  const HEADS = sentences[0].steps[0].attention[0].length;
+  const BEST = sentences[0].steps[0].best.length;
+
+  let model = null; // once loaded
+  let tokens = null; // its tokenizer
+  let now = null; // what is shown: the pieces of the source, and the steps
+  let milliseconds = null;
+  let run = 0; // the translation that may still write
+
+  // Texts of tokens ---------------------------------------------------------------------
+
+  const END = "<eos>";
+  const starts = (piece) => piece.startsWith("Ġ") || piece === END; // a word
+  const readable = (piece) => (piece === END ? "end" : Tokens.readable([piece]).trim()
+    || "␣");
+  const joined = (steps) => Tokens.textOf(steps.map(({ piece }) => piece)
+    .filter((piece) => !piece.startsWith("<"))).replace(/^ /, "");
+
+  // Parts -------------------------------------------------------------------------------
+
+  const english = element("ol", { class: "figure-tokens", lang: "en",
+    "aria-label": "English tokens, with the weight of each" });
+  const german = element("ol", { class: "figure-tokens", lang: "de",
+    "aria-label": "German tokens; choose one" });
+  const whole = element("p", { class: "figure-translation", lang: "de" });
+  const notice = element("p", { class: "figure-notice", role: "status" });
+  const said = summary();
+  const candidates = Array.from({ length: BEST }, () => {
+    const bar = element("span", { class: "figure-bar" });
+    const name = element("th", { scope: "row", lang: "de" });
+    const value = element("td");
+    return { name, bar, value, row: element("tr", {}, name,
+      element("td", { class: "figure-bar-cell" }, bar), value) };
+  });
+  const bars = element("table", { class: "figure-bars" },
+    element("caption", {}, "Most probable here"),
+    element("tbody", {}, candidates.map(({ row }) => row)));
+
+  /* The tokens of a word stand together. */
+  const add = (list, piece, made) => {
+    if (starts(piece) || !list.lastElementChild) list.append(element("li"));
+    list.lastElementChild.append(made);
+  };
+
+  let weightsShown = [];
+  const drawEnglish = () => {
+    weightsShown = now.pieces.map(() => element("span", { class: "figure-weight" }));
+    english.replaceChildren();
+    now.pieces.forEach((piece, i) => add(english, piece,
+      element("span", { class: "figure-token" },
+        element("span", {}, readable(piece)), weightsShown[i])));
+  };
+  const addGerman = ({ piece }, place) => add(german, piece, element("button", {
+    type: "button", class: "figure-token", "aria-pressed": "false",
+    onclick: () => { steps.stop(); steps.go(place); } }, readable(piece)));
+
+  // What is chosen ----------------------------------------------------------------------
+
+  const attended = () => {
+    const layer = now.steps[steps.value].attention[layerChoice.value];
+    const head = headChoice.value;
+    if (head !== "mean") return layer[head];
+    return layer[0].map((_, i) =>
+      layer.reduce((sum, weights) => sum + weights[i], 0) / layer.length);
+  };
+
+  const update = () => {
+    const step = now?.steps[steps.value];
+    if (!step) return;
+    const weights = attended();
+    let most = 0;
+    weights.forEach((weight, i) => {
+      if (weight > weights[most]) most = i;
+      show(weightsShown[i], weight);
+      weightsShown[i].parentElement.style.setProperty("--heat", heat(weight));
+    });
+    [...german.querySelectorAll("button")].forEach((each, i) =>
+      each.setAttribute("aria-pressed", i === steps.value));
+    step.best ??= softmaxBest(step.logits);
+    const [, share] = step.best.find(([piece]) => piece === step.piece) ?? step.best[0];
+    step.best.forEach(([piece, probability], i) => {
+      const { name, bar, value } = candidates[i];
+      name.textContent = readable(piece);
+      name.classList.toggle("figure-chosen", piece === step.piece);
+      bar.style.width = `${100 * probability}%`;
+      show(value, probability, 3);
+    });
+    said.textContent = `Writing “${readable(step.piece)}”, the decoder looks most at “`
+      + `${readable(now.pieces[most])}”, with a weight of ${format(weights[most])}, and `
+      + `gives this token a probability of ${format(share, 3)}.`;
+  };
+
+  const steps = player({ label: "Token", steps: 1, interval: 900,
+    text: (value) => `${value + 1}`, change: () => update() });
+  const layerChoice = choice({ label: "Layer", value: LAYERS - 1,
+    options: Array.from({ length: LAYERS }, (_, i) => [i, `${i + 1}`]), change: update });
+  const headChoice = choice({ label: "Head", value: "mean",
+    options: [["mean", "mean"],
+      ...Array.from({ length: HEADS }, (_, i) => [i, `${i + 1}`])], change: update });
+
+  const present = (made, place = 0) => {
+    now = made;
+    drawEnglish();
+    german.replaceChildren();
+    now.steps.forEach(addGerman);
+    whole.textContent = joined(now.steps);
+    if (!now.steps.length) return;
+    steps.restart(now.steps.length - 1);
+    steps.go(place);
+  };
+
+  // The model ---------------------------------------------------------------------------
+
+  /* What can be said of a sentence before it is translated. */
+  const objection = (text) => {
+    if (!text.trim()) return "There is nothing to translate yet: type an English sentence.";
+    const { longest } = model.about;
+    const refused = (count) => `This text has ${count} tokens, and the model reads at most `
+      + `${longest}. Shorten it.`;
+    const least = tokens.atLeast(text);
+    if (least > longest) return refused(`at least ${least}`);
+    const { length } = tokens.encode(text);
+    return length > longest ? refused(length) : "";
+  };
+
+  const strange = (text) => {
+    const all = [...new Set(text.match(/[\p{L}\p{N}_]+/gu) ?? [])];
+    const unknown = all.filter((word) => !known.has(word.toLowerCase()));
+    if (!unknown.length) return "";
+    const named = unknown.slice(0, 4).map((word) => `“${word.slice(0, 30)}”`).join(", ");
+    const more = unknown.length > 4 ? ` and ${unknown.length - 4} more` : "";
+    return `It never learned ${named}${more}: it knows ${known.size} English words and a `
+      + "small grammar, and must guess. Do not trust this translation.";
+  };
+
+  const softmaxBest = (row) => {
+    const shares = Mathematics.softmax([...row]);
+    return shares.map((share, id) => [id, share]).sort((a, b) => b[1] - a[1])
+      .slice(0, BEST).map(([id, share]) => [tokens.piece(id), share]);
+  };
+
+  const layered = (flat, [layers, heads, length]) =>
+    Array.from({ length: layers }, (_, layer) => Array.from({ length: heads }, (__, head) => {
+      const start = (layer * heads + head) * length;
+      return [...flat.slice(start, start + length)];
+    }));
+
+  const translate = async () => {
+    // Phones write ’ by themselves; the model has learned from '
+    const text = input.value.replaceAll("’", "'");
+    notice.textContent = objection(text);
+    if (notice.textContent) return;
+    run += 1;
+    const mine = run;
+    const ids = tokens.encode(text);
+    const written = [];
+    milliseconds = null;
+    stop.disabled = false;
+    present({ pieces: ids.map(tokens.piece), steps: [] });
+    const began = performance.now();
+    let end;
+    try {
+      end = await model.ask("translate", { ids }, (step) => {
+        if (mine !== run) return;
+        const piece = tokens.piece(step.token);
+        written.push({ piece, logits: step.logits, best: null,
+          attention: layered(step.attention, step.shape) });
+        addGerman(written.at(-1), written.length - 1);
+        whole.textContent = joined(written);
+      });
+    } catch (error) {
+      end = { error };
+    }
+    if (mine !== run) return;
+    milliseconds = performance.now() - began;
+    stop.disabled = true;
+    present({ pieces: ids.map(tokens.piece), steps: written });
+    const time = `${written.length} tokens in ${Math.round(milliseconds)} ms. `;
+    if (end.error) notice.textContent = `The model failed: ${end.error.message}`;
+    else if (end.stopped) notice.textContent = `Stopped after ${written.length} tokens.`;
+    else notice.textContent = time + (end.ended ? "" : "It did not find an end. ")
+      + strange(text);
+  };
+
+  const input = element("input", { type: "text", class: "figure-input", lang: "en",
+    id: "translate-english", autocomplete: "off", autocapitalize: "sentences",
+    spellcheck: "false", enterkeyhint: "go", value: sentences[0].text });
+  const stop = button({ text: "Stop", press: () => model.stop() });
+  stop.disabled = true;
+  const form = element("form", { class: "figure-form", hidden: true,
+    onsubmit: (event) => { event.preventDefault(); translate(); } },
+  element("label", { for: "translate-english" }, "Your sentence"), input,
+  element("button", { type: "submit", class: "figure-button figure-main-button" },
+    "Translate"), stop);
+
+  const picker = menu({ label: "Example", value: 0,
+    options: sentences.map(({ text }, i) => [i, text]),
+    change: (place) => {
+      run += 1;
+      notice.textContent = "";
+      input.value = sentences[place].text;
+      if (model) translate();
+      else present(sentences[place]);
+    } });
+
+  const offer = Live.offer({ files,
+    recorded: "The sentences of the list were translated when this page was made.",
+    ready: (loaded) => {
+      model = loaded;
+      tokens = Tokens.make(model.about.vocabulary, model.about.merges);
+      form.hidden = false;
+      input.focus();
+      translate();
+    } });
+
+  stage.append(
+    picker.element, offer, form, english, german, whole, notice, steps.element,
+    element("div", { class: "figure-controls" }, layerChoice.element, headChoice.element),
+    bars, said);
+  present(sentences[0], 7);
+
+  return {
+    logits: (place) => [...now.steps[place].logits],
+    numbers: () => ({
+      loaded: Boolean(model), busy: !stop.disabled, seconds: model?.seconds ?? null,
+      milliseconds, text: input.value, translation: whole.textContent,
+      notice: notice.textContent, step: steps.value,
+      source: now.pieces, written: now.steps.map(({ piece }) => piece),
+      weights: weightsShown.map((each) => Number(each.dataset.value)),
+      best: candidates.map(({ name, value }) =>
+        [name.textContent, Number(value.dataset.value)]),
+    }),
+  };
+});
