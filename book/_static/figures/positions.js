@@ -1,0 +1,220 @@
+/* The sinusoidal encoding as a heat map, beside it a formula with a slip, and what both
+   make of a pair of columns and of the inner product of two rows. */
+Figures.define("positions", (stage) => {
+  "use strict";
+  const { element, shape, drawing, slider, choice, format, show, summary } = Figures;
+  const length = 64;
+  const bases = [10, 100, 1000, 10000, 100000];
+  let [base, d, p, k, hand, slip] = [10000, 32, 12, 5, 0, "exponent"];
+
+  // Formulas: a row for each position ---------------------------------------------------
+  const table = (value) => Array.from({ length }, (_, row) =>
+    Array.from({ length: d }, (__, column) => value(row, column)));
+  const pairs = (angle) => table((row, column) =>
+    (column % 2 ? Math.cos : Math.sin)(angle(row, column - (column % 2))));
+  const formulas = {
+    exponent: { text: "exponent over p, too", source: "Source 0",
+      make: () => pairs((row, even) => (row / base) ** (even / d)) },
+    base: { text: "base 1000", source: "Source 4",
+      make: () => pairs((row, even) => row / 1000 ** (even / d)) },
+    single: { text: "cosine first, no pairs", source: "Source 4’s matrix",
+      make: () => table((row, column) => (column % 2 ? Math.sin : Math.cos)(
+        (row + 1) / base ** ((column + 1) / d))) },
+    shifted: { text: "columns from 1", source: "Source 2’s matrix",
+      make: () => table((row, column) => (column % 2 ? Math.sin : Math.cos)(
+        row / base ** ((column + (column % 2)) / d))) },
+  };
+
+  // Heat maps: one pixel a number, enlarged by the browser ------------------------------
+  const map = () => {
+    const title = element("p", { class: "figure-title" });
+    const canvas = element("canvas", { height: length, class: "figure-map", role: "img" });
+    const marks = [0, 1].map((i) => element("span", { class: `figure-row figure-row-${i}` }));
+    return { title, canvas, marks, element: element("div", {}, title,
+      element("div", { class: "figure-frame" }, canvas, marks)) };
+  };
+  const colours = () => {
+    const probe = element("span");
+    stage.append(probe);
+    const read = (name) => {
+      probe.style.color = `var(--figure-${name})`;
+      return getComputedStyle(probe).color.match(/[\d.]+/g).slice(0, 3).map(Number);
+    };
+    const found = { cold: read("cold"), ground: read("ground"), warm: read("warm") };
+    probe.remove();
+    return found;
+  };
+  const paint = ({ canvas }, values, { cold, ground, warm }) => {
+    canvas.width = d;
+    const context = canvas.getContext("2d");
+    const image = context.createImageData(d, length);
+    values.flat().forEach((value, i) => {
+      const end = value < 0 ? cold : warm;
+      for (let part = 0; part < 3; part += 1)
+        image.data[4 * i + part] = ground[part] + Math.abs(value) * (end[part] - ground[part]);
+      image.data[4 * i + 3] = 255;
+    });
+    context.putImageData(image, 0, 0);
+  };
+
+  // One pair of columns in the plane: the cosine to the right, the sine upwards ----------
+  const plane = (colour) => {
+    const svg = drawing({ width: 150, height: 150, label: "" });
+    const at = (value) => 75 + 62 * value;
+    const dots = Array.from({ length }, () => shape("circle", { r: 2.4, fill: colour,
+      "fill-opacity": 0.5 }));
+    const hands = [0, 1].map((i) => shape("line", { x1: 75, y1: 75, stroke: colour,
+      "stroke-width": i ? 2.5 : 4, "stroke-dasharray": i ? "5 3" : "none",
+      "stroke-linecap": "round" }));
+    svg.append(shape("circle", { cx: 75, cy: 75, r: 62, fill: "none",
+      stroke: "var(--figure-line)" }), ...dots, ...hands);
+    const update = (values) => {
+      values.forEach((row, i) => {
+        dots[i].setAttribute("cx", at(row[2 * hand + 1]));
+        dots[i].setAttribute("cy", at(-row[2 * hand]));
+      });
+      [p, p + k].forEach((row, i) => {
+        hands[i].setAttribute("x2", at(values[row][2 * hand + 1]));
+        hands[i].setAttribute("y2", at(-values[row][2 * hand]));
+      });
+    };
+    return { svg, update };
+  };
+
+  // Inner products of rows p and p + k, for all p ---------------------------------------
+  const chart = drawing({ width: 340, height: 150, label: "" });
+  const [chartX, chartY] = [(row) => 34 + 4.6 * row, (share) => 75 - 62 * share];
+  for (const [share, name] of [[-1, "−d/2"], [0, "0"], [1, "d/2"]]) {
+    const text = shape("text", { x: 28, y: chartY(share) + 4, "text-anchor": "end",
+      class: "figure-tick" });
+    text.textContent = name;
+    chart.append(text, shape("line", { x1: 34, x2: 332, y1: chartY(share),
+      y2: chartY(share), stroke: "var(--figure-line)", "stroke-opacity": share ? 0.5 : 1 }));
+  }
+  const lines = ["var(--figure-1)", "var(--figure-2)"].map((stroke, i) =>
+    shape("polyline", { fill: "none", stroke, "stroke-width": i ? 2 : 3,
+      "stroke-dasharray": i ? "5 3" : "none" }));
+  const here = shape("line", { y1: 8, y2: 142, stroke: "var(--figure-quiet)",
+    "stroke-dasharray": "2 3" });
+  chart.append(here, ...lines);
+
+  const maps = [map(), map()];
+  const planes = [plane("var(--figure-1)"), plane("var(--figure-2)")];
+  const labels = ["inner product, smallest", "inner product, largest",
+    "length of a row, squared", "next row at least"];
+  const cells = labels.map(() => [element("td"), element("td")]);
+  const heads = ["right", ""].map((text) => element("th", { scope: "col" }, text));
+  const facts = element("table", { class: "figure-matrix figure-costs" },
+    element("thead", {}, element("tr", {}, element("td"), heads)),
+    element("tbody", {}, labels.map((text, i) =>
+      element("tr", {}, element("th", { scope: "row" }, text), cells[i]))));
+  const planeTitle = element("p", { class: "figure-title" });
+  const chartTitle = element("p", { class: "figure-title" });
+  const said = summary();
+  let tables = [];
+
+  const measure = (values) => {
+    const steps = values.slice(2).map((row, i) =>
+      Math.hypot(...row.map((value, j) => value - values[i + 1][j])));
+    const products = values.slice(0, length - k).map((row, i) =>
+      Mathematics.dot(row, values[i + k]));
+    const lengths = values.map((row) => Mathematics.dot(row, row));
+    return { products, smallest: Math.min(...products), largest: Math.max(...products),
+      lengths: [Math.min(...lengths), Math.max(...lengths)], step: Math.min(...steps) };
+  };
+
+  /* What depends on positions only: the maps keep their pixels. */
+  const point = () => {
+    const found = tables.map(measure);
+    found.forEach((each, i) => {
+      show(cells[0][i], each.smallest);
+      show(cells[1][i], each.largest);
+      const [shortest, longest] = each.lengths;
+      cells[2][i].textContent = longest - shortest < 1e-9 ? format(shortest)
+        : `${format(shortest)} to ${format(longest)}`;
+      cells[2][i].dataset.value = JSON.stringify(each.lengths);
+      show(cells[3][i], each.step, 4);
+      planes[i].update(tables[i]);
+      lines[i].setAttribute("points", each.products
+        .map((value, row) => `${chartX(row)},${chartY(value / (d / 2))}`).join(" "));
+      [p, p + k].forEach((row, j) => {
+        maps[i].marks[j].style.top = `${100 * row / length}%`;
+      });
+    });
+    here.setAttribute("x1", chartX(p));
+    here.setAttribute("x2", chartX(p));
+    planeTitle.textContent = `Columns ${2 * hand} and ${2 * hand + 1}: all positions, and `
+      + `the hands of ${p} and ${p + k}`;
+    chartTitle.textContent = `PE(p) · PE(p + ${k}) for every p`;
+    tell(found);
+  };
+
+  const tell = ([good, bad]) => {
+    const turn = format(k / base ** (2 * hand / d));
+    const first = `Right: ${k} positions on, hand ${hand} has turned by ${turn} radians, and `
+      + `the inner product is ${format(good.smallest)}, wherever one starts. `;
+    const ends = {
+      exponent: "With the exponent over p, too, hand 0 stands still after position 0, and "
+        + `neighbours are as little as ${format(bad.step, 4)} apart.`,
+      base: base === 1000 ? "This is the same base: nothing differs."
+        : "With base 1000 nothing breaks, but every hand after the first has another speed.",
+      single: "Without pairs the points leave the circle, rows differ in length, and the "
+        + `inner product wanders between ${format(bad.smallest)} and ${format(bad.largest)}.`,
+      shifted: "With columns from 1 the first sine is missing, the last column has a speed "
+        + "of its own, and the two columns of a hand have two speeds.",
+    };
+    said.textContent = first + ends[slip];
+  };
+
+  const update = () => {
+    const { source, make } = formulas[slip];
+    tables = [pairs((row, even) => row / base ** (even / d)), make()];
+    const palette = colours();
+    hand = Math.min(hand, d / 2 - 1);
+    controls.hand.input.max = d / 2 - 1;
+    controls.hand.set(hand);
+    ["Right", source].forEach((title, i) => {
+      maps[i].title.textContent = title;
+      maps[i].canvas.setAttribute("aria-label",
+        `${title}: heat map of ${length} positions and ${d} columns`);
+      planes[i].svg.setAttribute("aria-label", `${title}: the pair of columns in the plane`);
+      paint(maps[i], tables[i], palette);
+    });
+    chart.setAttribute("aria-label", "Inner products against the position");
+    heads[1].textContent = source.toLowerCase();
+    point();
+  };
+
+  const number = (label, minimum, maximum, step, value, change, text = String) =>
+    slider({ label, minimum, maximum, step, value, text, change });
+  const controls = {
+    base: number("Base", 0, bases.length - 1, 1, 3,
+      (value) => { base = bases[value]; update(); },
+      (value) => String(bases[value]).replace(/(?=(000)+$)/, "\u202f")),
+    width: number("Width d", 4, 64, 2, d, (value) => { d = value; update(); }),
+    place: number("Position p", 0, 43, 1, p, (value) => { p = value; point(); }),
+    offset: number("Offset k", 0, 20, 1, k, (value) => { k = value; point(); }),
+    hand: number("Hand i", 0, d / 2 - 1, 1, hand, (value) => { hand = value; point(); }),
+  };
+  stage.append(
+    choice({ label: "A slip", value: slip, change: (value) => {
+      slip = value;
+      update();
+    }, options: Object.entries(formulas).map(([name, { text }]) => [name, text]) }).element,
+    element("div", { class: "figure-columns figure-two" }, maps.map((each) => each.element)),
+    element("div", { class: "figure-columns" },
+      element("div", { class: "figure-stack" },
+        Object.values(controls).map((control) => control.element), facts),
+      element("div", { class: "figure-stack" },
+        planeTitle, element("div", { class: "figure-two" }, planes.map(({ svg }) => svg)),
+        chartTitle, chart)),
+    said);
+  new MutationObserver(update).observe(document.documentElement,
+    { attributes: true, attributeFilter: ["data-theme"] });
+  update();
+
+  const read = (row) => row.map((cell) => JSON.parse(cell.dataset.value));
+  return { numbers: () => ({ base, d, p, k, hand, slip, tables,
+    smallest: read(cells[0]), largest: read(cells[1]), lengths: read(cells[2]),
+    steps: read(cells[3]) }) };
+});
