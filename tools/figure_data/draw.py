@@ -1,5 +1,7 @@
 """Test images that the trained Vision Transformer has read, and how images are made."""
 
+import functools
+
 import torch
 
 from tools import live_models
@@ -11,6 +13,7 @@ FILES = ("runtime", "digits")
 GREYS = 16  # a pixel counts the dots of ink in a field of 4 x 4
 
 
+@functools.cache
 def data() -> dict:
     """Give one image of each class, those read wrongly, and what can be loaded."""
     model, config = models.load(results.model_folder("digits"))

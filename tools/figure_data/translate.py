@@ -1,5 +1,6 @@
 """Sentences that the trained translator has translated, for readers without it."""
 
+import functools
 import random
 import re
 
@@ -20,6 +21,7 @@ BEST = 5  # how many candidates are shown for a token
 FILES = ("runtime", "phrasebook")
 
 
+@functools.cache
 def data() -> dict:
     """Give recorded translations, the English words learned, and what can be loaded."""
     folder = results.model_folder("phrasebook")

@@ -61,12 +61,12 @@ const Tokens = (() => {
       ` ${text.replace(EDGES, "")}`.match(PIECES).flatMap((piece) => join(piece));
 
     /* A text has at least so many tokens: known at once, however long it is. */
-    const atLeast = (text) => Math.ceil(encoder.encode(text).length / longest);
+    const minimum = (text) => Math.ceil(encoder.encode(text).length / longest);
 
     const decode = (row) =>
       textOf(row.filter((id) => id > 3).map((id) => vocabulary[id])).replace(/^ /, "");
 
-    return { encode, decode, atLeast, piece: (id) => vocabulary[id] };
+    return { encode, decode, minimum, piece: (id) => vocabulary[id] };
   };
 
   return { make, readable, textOf };
