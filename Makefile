@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help course test exercises book handout release grade bank bench lint clean environment
+.PHONY: help course test exercises book pdf publish handout release grade bank bench lint clean environment
 
 # nbgrader calls programs of the environment by name.
 run := PATH="$(CURDIR)/.venv/bin:$$PATH"
@@ -31,6 +31,17 @@ exercises: environment ## generate exercises/ and solutions/transformer/ from so
 
 book: environment ## build the site into _build/html
 	@$(python) tools/book.py
+
+pdf: ## the whole book as _build/transformers-by-hand.pdf
+	@$(environment) chromium
+	@$(python) tools/book.py
+	@$(python) tools/pdf.py
+
+publish: ## the site into a folder that a server shows: TO=folder URL=address
+	@$(call need,TO,make publish TO=/var/www/course URL=https://example.org/course)
+	@$(environment)
+	@SITE_URL="$(URL)" $(python) tools/book.py
+	@$(python) tools/publish.py "$(TO)"
 
 handout: ## what students of one chapter get: CHAPTER=04_attention
 	@$(call need,CHAPTER,make handout CHAPTER=04_attention)

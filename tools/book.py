@@ -34,7 +34,14 @@ RUN_BY_PAGES = (
 )
 
 # What every page shows something of: the sidebar, the style, where links lead
-SHOWN_ON_ALL = ("_toc.yml", "_config.yml", "book/references.bib", "book/_static/**/*")
+SHOWN_ON_ALL = (
+    "_toc.yml",
+    "_config.yml",
+    "book/references.bib",
+    "book/glossary.md",  # links to its words show what it says
+    "book/_static/**/*",
+    "book/_templates/*",
+)
 LINK_TARGET = re.compile(rb"^(?:#+ .*|\(.*\)=|:(?:name|label):.*)$", re.MULTILINE)
 
 CLOSING_REMARKS = ("The HTML pages are in", "Please also report this")

@@ -1,0 +1,467 @@
+"""Reading: quizzes, minutes, progress, definitions, hints; publishing and the PDF.
+
+The browser's tests read _build/html, which `make book` makes.
+"""
+
+import importlib
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+import yaml
+from scipy import stats
+
+from tests import figures
+from transformer.class_token import masked_mean
+from transformer.embeddings import Embedding, pair_counts
+from transformer.multi_head_attention import MultiHeadAttention, split_heads
+from transformer.positional_encoding import sinusoidal_positional_encoding
+from transformer.vision_transformer import patchify
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / "_build" / "html"
+EXTENSIONS = ROOT / "book" / "_extensions"
+sys.path.insert(0, str(EXTENSIONS))
+
+definitions, notebook_links, publishing, quizzes, reading_time = map(
+    importlib.import_module,
+    ["definitions", "notebook_links", "publishing", "quizzes", "reading_time"],
+)
+publish = figures.load(ROOT / "tools" / "publish.py")
+
+CHAPTERS = reading_time.chapters()
+QUIZZES = sorted(quizzes.QUIZZES.glob("*.yml"))
+
+
+# ----------------------------------------------------------------------
+# Quizzes: their form, and that what they say is true
+# ----------------------------------------------------------------------
+
+
+def near(values, expected, tolerance) -> bool:
+    """Whether numbers agree."""
+    values = torch.as_tensor(values, dtype=torch.float64).flatten()
+    expected = torch.tensor(expected, dtype=torch.float64)
+    return values.shape == expected.shape and bool(
+        ((values - expected).abs() <= tolerance).all()
+    )
+
+
+def rows_with_gradient(ids: list[int]) -> int:
+    """Count the rows of a table that get a gradient which is not zero."""
+    table = Embedding(1000, 64)
+    table(torch.tensor(ids)).square().sum().backward()
+    (gradient,) = [parameter.grad for parameter in table.parameters()]
+    return int((gradient != 0).any(dim=-1).sum())
+
+
+def raises(error, function) -> bool:
+    """Whether a function raises an error."""
+    with pytest.raises(error):
+        function()
+    return True
+
+
+# What a `proof` may use
+PROVING = {
+    "math": math,
+    "torch": torch,
+    "near": near,
+    "raises": raises,
+    "rows_with_gradient": rows_with_gradient,
+    "pair_counts": pair_counts,
+    "split_heads": split_heads,
+    "positional": sinusoidal_positional_encoding,
+    "masked_mean": lambda values, mask: masked_mean(
+        torch.tensor(values).reshape(1, -1, 1), torch.tensor([[mask]])
+    ).item(),
+    "patches": lambda count, channels, side, size: patchify(
+        torch.zeros(count, channels, side, side), size
+    ),
+    "parameters": lambda d_model, heads: sum(
+        parameter.numel()
+        for parameter in MultiHeadAttention(d_model, heads).parameters()
+    ),
+    "wilson": lambda right, count: list(
+        stats.binomtest(right, count).proportion_ci(method="wilson")
+    ),
+}
+
+
+def test_every_chapter_has_a_quiz_and_shows_it():
+    assert [path.stem for path in QUIZZES] == CHAPTERS
+    for chapter in CHAPTERS:
+        page = (ROOT / "book" / f"{chapter}.md").read_text("utf-8")
+        assert f"```{{quiz}} {chapter}\n" in page, chapter
+
+
+@pytest.mark.parametrize("path", QUIZZES, ids=lambda path: path.stem)
+def test_a_quiz_has_four_or_five_questions_of_three_or_four_options(path):
+    questions = quizzes.read(path)
+    assert 4 <= len(questions) <= 5
+    assert all(3 <= len(question["options"]) <= 4 for question in questions)
+
+
+@pytest.mark.parametrize("path", QUIZZES, ids=lambda path: path.stem)
+def test_what_a_quiz_says_is_true(path):
+    for question in quizzes.read(path):
+        proof = question.get("proof")
+        assert proof is None or eval(proof, dict(PROVING)), question["question"]
+
+
+def test_the_right_answer_has_no_usual_place_and_is_not_the_longest():
+    asked = [question for path in QUIZZES for question in quizzes.read(path)]
+    rights = [
+        next(i for i, option in enumerate(question["options"]) if option.get("right"))
+        for question in asked
+    ]
+    counts = [rights.count(place) for place in range(3)]
+    assert max(counts) < 0.55 * len(asked), counts
+    longest = [
+        max(range(len(each["options"])), key=lambda i: len(each["options"][i]["text"]))
+        for each in asked
+    ]
+    same = sum(a == b for a, b in zip(rights, longest, strict=True))
+    assert same < 0.55 * len(asked), same
+
+
+GOOD = """
+questions:
+  - question: Which?
+    options:
+      - {text: This, right: true, why: So.}
+      - {text: That, why: Not so.}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("questions:", "question:", "bad.yml: needs one key, `questions`"),
+        (
+            "right: true, ",
+            "",
+            "question 1: one option must be `right: true`, and 0 are",
+        ),
+        ("text: That,", "text: That, right: true,", "question 1: one option .* and 2"),
+        ("why: Not so.", "whi: Not so.", "question 1: option 2: unknown key `whi`"),
+        (", why: Not so.", "", "question 1: option 2: `why` must be a text"),
+        ("text: That", "text: 2", "option 2: `text` must be a text; put a number in"),
+        ("text: That", "text: This", "question 1: two options have the same text"),
+        ("question: Which?", "question: ''", "question 1: `question` must be a text"),
+        ("- {text: That, why: Not so.}", "", "question 1: `options` must be a list of"),
+        ("right: true", "right: false", "option 1: `right` can only be true"),
+        ("Which?", "Which: what?", "line 3: not valid YAML"),
+        ("- question: Which?", "- [Which?]", "bad.yml"),
+    ],
+)
+def test_a_wrong_quiz_is_named_with_file_question_and_reason(
+    tmp_path, old, new, message
+):
+    path = tmp_path / "bad.yml"
+    assert old in GOOD
+    path.write_text(GOOD.replace(old, new, 1))
+    with pytest.raises(quizzes.QuizError, match=message) as caught:
+        quizzes.read(path)
+    assert str(caught.value).startswith("bad.yml: ")
+
+
+def test_a_quiz_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(quizzes.QuizError, match=r"other\.yml: no such quiz"):
+        quizzes.read(tmp_path / "other.yml")
+
+
+# ----------------------------------------------------------------------
+# Minutes
+# ----------------------------------------------------------------------
+
+
+def test_minutes_count_words_formulas_and_the_code_that_is_shown():
+    words = "word " * 200
+    assert reading_time.seconds_to_read(words) == pytest.approx(60)
+    assert reading_time.seconds_to_read(words + "\n\n$$a = b$$\n") == 75
+    cell = "```{code-cell} ipython3\nx = 1\ny = 2\n```\n"
+    assert reading_time.seconds_to_read(cell) == 4
+    hidden = cell.replace("x = 1", ":tags: [remove-cell]\nx = 1")
+    assert reading_time.seconds_to_read(hidden) == 0
+    assert reading_time.seconds_to_read("```{moving-figure} a\nalt\n```\n") == 90
+
+
+def test_exercise_minutes_are_those_that_the_notebook_names():
+    path = reading_time.sources("04_attention")[2]
+    minutes, count = reading_time.exercise_minutes(path)
+    text = path.read_text("utf-8")
+    named = re.findall(r"points? · difficulty \d of 5 · about (\d+) minutes?", text)
+    assert (minutes, count) == (sum(map(int, named)), len(named))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_takes_a_plausible_time(chapter):
+    times = reading_time.times(chapter)
+    assert 15 <= times.read <= 120
+    assert times.read < times.instructor < times.student
+
+
+def test_minutes_are_written_without_a_break():
+    assert reading_time.say(45) == "45\N{NO-BREAK SPACE}min"
+    assert reading_time.say(125).split() == ["2", "h", "5", "min"]
+    assert reading_time.say(60).split() == ["1", "h"]
+
+
+# ----------------------------------------------------------------------
+# Publishing
+# ----------------------------------------------------------------------
+
+
+def settings(**options) -> SimpleNamespace:
+    """What an extension sees of _config.yml."""
+    return SimpleNamespace(html_theme_options=options, html_baseurl="")
+
+
+def test_without_a_repository_a_notebook_can_be_downloaded_only():
+    config = settings(launch_buttons={"notebook_interface": "jupyterlab"})
+    notebook_links.take_over(None, config)
+    assert notebook_links.links(config, "04_attention") == []
+
+
+def test_with_a_repository_a_notebook_opens_in_what_is_named():
+    config = settings(
+        repository_url="https://github.com/us/course.git",
+        repository_branch="main",
+        launch_buttons={
+            "colab_url": "https://colab.example",
+            "binderhub_url": "https://binder.example/",
+            "jupyterhub_url": "https://hub.example",
+        },
+    )
+    notebook_links.take_over(None, config)
+    assert config.html_theme_options["launch_buttons"] == {}  # the theme makes none
+    notebook = "exercises/04_attention/04_attention.ipynb"
+    assert dict(notebook_links.links(config, "04_attention")) == {
+        "Colab": f"https://colab.example/github/us/course/blob/main/{notebook}",
+        "Binder": "https://binder.example/v2/gh/us/course/main?urlpath=lab/tree/"
+        + notebook,
+        "JupyterHub": "https://hub.example/hub/user-redirect/git-pull"
+        "?repo=https%3A%2F%2Fgithub.com%2Fus%2Fcourse&branch=main&urlpath="
+        + f"lab/tree/course/{notebook}".replace("/", "%2F"),
+    }
+
+
+def test_a_repository_elsewhere_gets_the_services_that_can_open_it():
+    config = settings(
+        repository_url="https://git.example.org/us/course",
+        course_services={
+            "colab_url": "https://colab.example",
+            "jupyterhub_url": "https://hub.example",
+        },
+    )
+    assert [name for name, _ in notebook_links.links(config, "x")] == ["JupyterHub"]
+
+
+PAGE = """# Attention
+
+A {term}`mask` hides what must not be seen, and {eq}`ab` is a formula of another page.
+
+```{quiz} 04_attention
+```
+"""
+OTHER = """# Glossary
+
+This page of words has a formula of its own, which another page refers to.
+
+$$ a = b $$ (ab)
+
+```{glossary}
+mask
+  It hides a {term}`token`.
+
+token
+  A piece of text.
+```
+"""
+
+
+def build(folder: Path, **environment: str) -> Path:
+    """Build a small site with the course's extensions, in another process."""
+    (folder / "book").mkdir(parents=True)
+    (folder / "conf.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(EXTENSIONS)!r})\n"
+        "project = 'The course'\nhtml_theme = 'basic'\nroot_doc = 'book/04_attention'\n"
+        "extensions = ['myst_parser', 'page_elements', 'quizzes', 'definitions',"
+        " 'publishing', 'reading']\nmyst_enable_extensions = ['dollarmath']\n"
+        f"templates_path = [{str(ROOT / 'book' / '_templates')!r}]\n"
+        f"html_static_path = [{str(ROOT / 'book' / '_static')!r}]\n"
+    )
+    toc = "\n```{toctree}\nglossary\n../exercises/04_attention/04_attention\n```\n"
+    (folder / "book" / "04_attention.md").write_text(PAGE + toc)
+    (folder / "book" / "glossary.md").write_text(OTHER)
+    exercises = folder / "exercises" / "04_attention"
+    exercises.mkdir(parents=True)
+    (exercises / "04_attention.md").write_text("# Exercises\n\nWrite attention.\n")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-n", "-b", "html"]
+    ran = subprocess.run(
+        [*command, str(folder), str(folder / "out")],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A small site without an address."""
+    return build(tmp_path_factory.mktemp("small") / "site", SITE_URL="")
+
+
+@pytest.fixture(scope="module")
+def addressed(tmp_path_factory):
+    """The same with an address, and without git."""
+    return build(
+        tmp_path_factory.mktemp("addressed") / "site",
+        SITE_URL="https://example.org/course",
+        GIT_DIR="/nowhere",
+    )
+
+
+def test_a_page_keeps_the_definitions_that_it_links_to_and_no_others(small):
+    page = (small / "book" / "04_attention.html").read_text()
+    assert re.findall('data-about="(.*?)"', page) == ["term-mask", "equation-ab"]
+    kept = page.partition('<div id="definitions"')[2]
+    assert 'href="glossary.html#term-token"' in kept
+    assert " id=" not in kept.partition("</div>\n</div>\n</div>")[0].partition(">")[2]
+
+
+def test_without_an_address_nothing_names_one(small):
+    page = (small / "book" / "04_attention.html").read_text()
+    assert 'rel="canonical"' not in page
+    assert "og:image" not in page
+    assert 'name="description" content="A mask hides what' in page
+    assert not (small / "sitemap.xml").exists()
+
+
+def test_with_an_address_pages_are_canonical_listed_and_have_a_picture(addressed):
+    page = (addressed / "book" / "04_attention.html").read_text()
+    place = "https://example.org/course/"
+    assert f'<link rel="canonical" href="{place}book/04_attention.html"' in page
+    assert f'property="og:image" content="{place}_static/social.png"' in page
+    assert (addressed / "_static" / "social.png").is_file()
+    listed = re.findall("<loc>(.*?)</loc>", (addressed / "sitemap.xml").read_text())
+    assert len(listed) == 3
+    for address in listed:
+        assert (addressed / address.removeprefix(place)).is_file()
+
+
+def test_a_page_says_when_it_was_verified_or_that_nobody_knows(small, addressed):
+    page = (small / "book" / "04_attention.html").read_text()
+    said = re.search("<p[^>]*data-verified[^>]*>(.*?)</p>", page)[1]
+    assert f"PyTorch {torch.__version__.partition('+')[0]}" in said
+    if publishing.git("log", "-1"):
+        assert re.search(r"<time.*>\d{4}-\d\d-\d\d</time> at commit <code>", said)
+    other = (addressed / "book" / "04_attention.html").read_text()
+    assert "(not under version control: no date, no commit)" in other
+
+
+def test_stamping_twice_changes_nothing():
+    page = '<p class="x" data-verified="book/a"></p>'
+    once = publishing.stamp(page, "Now.", {"book/a.md": "2026-01-02"})
+    assert once == (
+        '<p class="x" data-verified="book/a">Now. Text last changed 2026-01-02.</p>'
+    )
+    assert publishing.stamp(once, "Now.", {"book/a.md": "2026-01-02"}) == once
+
+
+def test_an_address_that_is_none_is_refused(monkeypatch):
+    monkeypatch.setenv("SITE_URL", "example.org")
+    with pytest.raises(ValueError, match="must begin with http"):
+        publishing.set_address(None, settings())
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("depth", ["", "a/", "a/b/c/"])
+def test_the_404_page_leads_home_from_any_depth(addressed, visit, depth):
+    page = visit("https://example.org/").page
+    page.route(
+        "**/*",
+        lambda route: route.fulfill(
+            status=404,
+            content_type="text/html",
+            body=(addressed / "404.html").read_text(),
+        ),
+    )
+    page.goto(f"https://example.org/course/{depth}nothing.html")
+    home = page.get_by_role("link", name="Begin at the home page")
+    where = home.evaluate("link => link.href")
+    assert where == "https://example.org/course/book/index.html"
+    form = page.locator("form").evaluate("form => form.action")
+    assert form == "https://example.org/course/search.html"
+
+
+@pytest.mark.browser
+def test_the_404_page_as_a_file_leads_to_its_neighbours(addressed, visit):
+    page = visit(addressed.as_uri() + "/").open("404.html")
+    home = page.get_by_role("link", name="Begin at the home page")
+    assert home.evaluate("a => a.href") == (addressed / "book/index.html").as_uri()
+
+
+def workflow() -> dict:
+    """The workflow that publishes."""
+    path = ROOT / ".github" / "workflows" / "publish.yml"
+    return yaml.safe_load(path.read_text("utf-8"))
+
+
+def test_the_workflow_calls_commands_that_exist():
+    assert set(workflow()) == {"name", "on", "permissions", "concurrency", "jobs"}
+    makefile = (ROOT / "Makefile").read_text()
+    commands = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    steps = [step for job in workflow()["jobs"].values() for step in job["steps"]]
+    called = [
+        name
+        for step in steps
+        for name in re.findall(r"\bmake ([a-z]+)", step.get("run", ""))
+    ]
+    assert called == ["publish"]
+    assert set(called) <= commands
+    assert all("@v" in step["uses"] for step in steps if "uses" in step)
+
+
+def test_publishing_replaces_what_it_published_and_nothing_else(tmp_path, monkeypatch):
+    site, target = tmp_path / "html", tmp_path / "shown"
+    (site / "book").mkdir(parents=True)
+    (site / "index.html").write_text("home")
+    (site / "book" / "new.html").write_text("new")
+    monkeypatch.setattr(publish, "SITE", site)
+    target.mkdir()
+    (target / ".git").mkdir()
+    (target / "CNAME").write_text("example.org")
+    assert publish.refusal(target) is None
+    publish.publish(target)
+    (target / "book" / "old.html").write_text("old")
+    assert publish.refusal(target) is None
+    publish.publish(target)
+    assert sorted(path.name for path in target.iterdir()) == [
+        ".course-site", ".git", ".nojekyll", "CNAME", "book", "index.html",
+    ]  # fmt: skip
+    assert [path.name for path in (target / "book").iterdir()] == ["new.html"]
+
+
+def test_publishing_over_other_files_is_refused(tmp_path, monkeypatch):
+    site, target = tmp_path / "html", tmp_path / "thesis"
+    site.mkdir()
+    monkeypatch.setattr(publish, "SITE", site)
+    assert "run `make book` first" in publish.refusal(target)
+    (site / "index.html").write_text("home")
+    target.mkdir()
+    (target / "thesis.tex").write_text("years of work")
+    assert "holds other files, such as thesis.tex" in publish.refusal(target)
+    assert "where the site is built" in publish.refusal(site)
+    assert "holds the course itself" in publish.refusal(ROOT)
+    assert "is a file" in publish.refusal(target / "thesis.tex")
