@@ -4,6 +4,7 @@ They are started in an empty folder with an installed copy of the package, which
 solutions/. One of them is killed while it grades.
 """
 
+import gc
 import json
 import os
 import re
@@ -18,6 +19,8 @@ import pytest
 
 from autograder.generator import ROOT
 from autograder.grading import cluster, sandbox
+from autograder.grading.job import Job, Outcome
+from autograder.grading.paper import Paper
 from autograder.grading.version import code_version
 from tests import small_class
 
@@ -108,6 +111,31 @@ def submissions(tmp_path_factory) -> Path:
 
 
 @pytest.mark.slow
+class _Idle(cluster.Graders):
+    """Graders that say at once that they did nothing."""
+
+    def setup(self, worker) -> None:
+        """Start none."""
+
+    def teardown(self, worker) -> None:
+        """Close none."""
+
+    def grade(self, job: Job) -> Outcome:
+        """Give an outcome."""
+        return job.ungraded("")
+
+
+def test_submissions_that_are_done_are_not_kept_in_memory(monkeypatch) -> None:
+    monkeypatch.setattr(cluster, "Graders", _Idle)
+    paper = Paper.of("02_class_token")
+    jobs = ((n, Job(f"s{n}", paper.chapter, b"", paper)) for n in range(100))
+    with cluster.Cluster(2, None, unsafe=True) as two:
+        assert len(list(two.grade(jobs))) == 100
+        gc.collect()
+        kept = sum(isinstance(each, Job) for each in gc.get_objects())
+    assert kept < 50
+
+
 def test_a_worker_that_is_killed_costs_nothing(machines, submissions, tmp_path) -> None:
     machines.worker()
     victim = machines.worker()

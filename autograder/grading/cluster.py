@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import dask
 from distributed import Client, Future, LocalCluster, get_worker
 from distributed.diagnostics.plugin import WorkerPlugin
 
@@ -26,6 +27,8 @@ PATIENCE = 30  # seconds without any worker, or without the scheduler
 ATTEMPTS = 3  # at a submission whose grading was ended from outside
 AHEAD = 2  # jobs a thread of a worker, so that none waits for the next one
 NAME = "autograder"
+# Dask keeps the last 1000 messages for its developers; ours carry notebooks.
+FEW_MESSAGES = {"distributed.admin.low-level-log-length": 10}
 
 
 class ClusterError(Exception):
@@ -114,6 +117,7 @@ class Cluster:
 
     def __enter__(self) -> "Cluster":
         with self._stack:
+            self._stack.enter_context(dask.config.set(FEW_MESSAGES))
             self._client = self._connect()
             self._survey()
             self._stack.callback(self._forget_graders)
