@@ -1,5 +1,6 @@
 """Attention in the plane, heads of the trained translator, the home page's glance."""
 
+import functools
 import math
 
 import pytest
@@ -12,6 +13,9 @@ from transformer.attention import (
     padding_mask,
     scaled_dot_product_attention,
 )
+from workbench import models, results
+from workbench.commands import translate_all
+from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
 
 pytestmark = pytest.mark.browser
 
@@ -31,7 +35,7 @@ def choose(shown, name: str) -> None:
 
 
 def follows(numbers: dict, mask: torch.Tensor | None = None) -> None:
-    """Compare scores, weights and outputs with the reference, from the vectors shown."""
+    """Compare what is shown with the reference, from the vectors shown."""
     q, k, v = (torch.tensor(numbers[letter]).double() for letter in "qkv")
     root = math.sqrt(2) if numbers["scaled"] else 1
     unscaled = q if numbers["scaled"] else q * math.sqrt(2)
@@ -121,3 +125,130 @@ def test_attention_point_stays_in_the_plane_under_a_finger(figure):
     assert numbers["v"][0][1] == pytest.approx(-1.6)
     assert numbers["v"][0][0] < 0.2
     follows(numbers)
+
+
+# --- heads and glance: the trained translator -----------------------------------------
+
+
+@functools.cache
+def translated(english: str) -> tuple[list[str], list[str], dict, list[float]]:
+    """Translate with the kept model; give tokens, weights (layers, heads, …), odds.
+
+    The weights are computed layer by layer, from what each layer is given.
+    """
+    folder = results.model_folder("phrasebook")
+    model, config = models.load(folder)
+    tokenizer = Tokenizer.load(folder / TOKENIZER_FILE)
+    parts, cpu = models.load_parts(), torch.device("cpu")
+    german = translate_all(model, config, tokenizer, [english], cpu, parts, 1)[0]
+    source, target = tokenizer.encode(english), tokenizer.encode(german)
+    found = {"encoder": [], "decoder": [], "cross": []}
+    with torch.no_grad():
+        x = model.position(model.embedding(torch.tensor([source])))
+        for layer in model.encoder.layers:
+            found["encoder"].append(layer.attention(layer.norm_1(x))[1][0])
+            x = layer(x)
+        memory = model.encoder.norm(x)
+        read = torch.tensor([[Tokenizer.SOS, *target]])
+        x, mask = model.position(model.embedding(read)), causal_mask(len(target) + 1)
+        for layer in model.decoder.layers:
+            attended, weights = layer.self_attention(layer.norm_1(x), mask=mask)
+            found["decoder"].append(weights[0])
+            asked = layer.norm_2(x + attended)
+            found["cross"].append(layer.cross_attention(asked, memory)[1][0])
+            x = layer(x, memory, mask)
+        logits = model.decoder.norm(x)[0] @ model.embedding.weight.T
+    odds = logits.softmax(-1)[range(len(target)), target].tolist()
+    names = [[tokenizer.decode([i]).strip() for i in ids] for ids in (source, target)]
+    stacked = {kind: torch.stack(weights) for kind, weights in found.items()}
+    return names[0], names[1], stacked, odds
+
+
+def looks_as_the_model(numbers: dict, english: str) -> None:
+    """Compare a row of a head with the model's."""
+    source, written, weights, _ = translated(english)
+    expected = weights[numbers["kind"]][numbers["layer"], numbers["head"]]
+    near(numbers["weights"], expected[numbers["row"]])
+    read = ["<sos>", *written]
+    assert numbers["asked"] == (read if numbers["kind"] == "decoder" else source)
+    asking = {"encoder": source, "decoder": read, "cross": [*written, "<eos>"]}
+    assert numbers["asking"] == asking[numbers["kind"]]
+
+
+def test_heads_follow_sentence_kind_head_and_word(figure):
+    shown = figure("heads")
+    page = shown.page
+    numbers = shown.numbers()
+    looks_as_the_model(numbers, "Anna helps the clever queen.")
+    assert numbers["weights"][4] > 0.9
+    shown.press(page.get_by_role("radio", name="layer 1, head 1"), "ArrowLeft", 3)
+    shown.press(page.get_by_role("radio", name="the", exact=True), "ArrowDown", 2)
+    numbers = shown.numbers()
+    assert (numbers["layer"], numbers["head"], numbers["row"]) == (0, 2, 4)
+    looks_as_the_model(numbers, "Anna helps the clever queen.")
+
+    english = "I know that Anna sees the old king."
+    page.get_by_label("Sentence").select_option(label=english)
+    choose(shown, "from decoder to encoder")
+    page.get_by_role("radio", name="layer 1, head 3").check()
+    page.get_by_role("radio", name="sieht", exact=True).check()
+    numbers = shown.numbers()
+    looks_as_the_model(numbers, english)
+    assert "“sieht”" in page.locator(".figure-summary").last.inner_text()
+    choose(shown, "decoder")
+    looks_as_the_model(shown.numbers(), english)
+    assert set(shown.numbers()["weights"][numbers["row"] + 1 :]) == {0}
+
+
+def test_heads_look_where_the_mouse_is_and_return(figure):
+    shown = figure("heads")
+    before = shown.numbers()
+    shown.page.locator(".heads-column label").nth(3).hover()
+    during = shown.numbers()
+    assert during["row"] == 3 != before["row"]
+    looks_as_the_model(during, "Anna helps the clever queen.")
+    shown.page.mouse.move(2, 2)
+    assert shown.numbers() == before
+
+
+def glances_as_the_model(numbers: dict) -> None:
+    """Compare both rows of shares with the means over the last layers' heads."""
+    english = f"Anna {numbers['verb']} the clever {numbers['noun']}."
+    source, written, weights, odds = translated(english)
+    assert (numbers["source"], numbers["written"]) == (source, written)
+    looks = weights["cross"][-1].mean(0)[numbers["chosen"]]
+    reads = weights["encoder"][-1].mean(0)[looks.argmax()]
+    near(numbers["looks"], looks)
+    near(numbers["reads"], reads)
+    near([numbers["sure"]], torch.tensor([odds[numbers["chosen"]]]))
+    assert numbers["lines"] == int((looks >= 0.05).sum() + (reads >= 0.05).sum())
+
+
+def test_glance_changes_the_article_with_verb_and_noun(figure):
+    shown = figure("glance")
+    articles = set()
+    for verb in ("sees", "helps"):
+        for noun in ("king", "queen", "girl"):
+            shown.page.get_by_label("The verb").select_option(verb)
+            shown.page.get_by_label("The noun").select_option(noun)
+            numbers = shown.numbers()
+            glances_as_the_model(numbers)
+            articles.add(numbers["written"][2])
+    assert articles == {"den", "die", "das", "dem", "der"}
+    assert shown.visitor.complaints == []
+
+
+def test_glance_writes_by_keyboard_pointer_and_finger(figure):
+    shown = figure("glance", browsers.PHONE, has_touch=True)
+    shown.press(shown.page.get_by_label("The verb"), "i")
+    assert shown.numbers()["verb"] == "invites"
+    shown.press(shown.page.get_by_role("radio", name="die", exact=True), "ArrowRight")
+    assert shown.numbers()["chosen"] == 3
+    glances_as_the_model(shown.numbers())
+    shown.page.get_by_role("radio", name="ein", exact=True).tap()
+    glances_as_the_model(shown.numbers())
+    assert "“ein”" in shown.page.locator(".figure-summary").inner_text()
+    for _ in range(2):
+        shown.page.get_by_role("button", name="Next word").tap()
+    assert shown.numbers()["chosen"] == 0
+    glances_as_the_model(shown.numbers())
