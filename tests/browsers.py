@@ -71,10 +71,9 @@ class Visitor:
         self.page.on("requestfailed", lambda request: self._note(request.url))
 
     def open(self, path: str):
-        """Open a page of the site and wait until its formulas are set."""
+        """Open a page of the site."""
         self.complaints.clear()
         self.page.goto(self.base + path, wait_until="load")
-        self.page.evaluate("window.MathJax && window.MathJax.startup.promise")
         return self.page
 
     def _note(self, complaint: str) -> None:

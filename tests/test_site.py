@@ -38,18 +38,16 @@ def source_of(page: str) -> str:
     return next(path for path in candidates if path.is_file()).read_text("utf-8")
 
 
-# Formulas that MathJax has not set, set with an error, or left as text.
+# Formulas that were not converted, lie outside their element, or are left as text.
 UNSET_FORMULAS = """() => {
   const article = document.querySelector("article");
   const wrong = [...article.querySelectorAll(".math")]
-    .filter((element) => !element.querySelector("mjx-container"))
+    .filter((element) => !element.querySelector("math")?.getBoundingClientRect().width)
     .map((element) => "not set: " + element.textContent);
-  for (const error of article.querySelectorAll("mjx-merror"))
-    wrong.push("error: " + (error.dataset.mjxError || error.textContent));
   const walker = document.createTreeWalker(article, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const text = walker.currentNode;
-    if (text.parentElement.closest("pre, code, script, style, mjx-container")) continue;
+    if (text.parentElement.closest("pre, code, script, style, noscript, math")) continue;
     if (/\\\\[([]|\\$|\\\\[a-z]{2,}/.test(text.data)) wrong.push("raw: " + text.data);
   }
   return wrong;
@@ -93,7 +91,7 @@ PALE_TEXT = """() => {
   while (walker.nextNode()) {
     const element = walker.currentNode.parentElement;
     if (!walker.currentNode.data.trim() || !element.checkVisibility()) continue;
-    if (element.closest("script, style, noscript, svg, mjx-container")) continue;
+    if (element.closest("script, style, noscript, svg, math")) continue;
     const style = getComputedStyle(element);
     const behind = background(element);
     const light = [over(rgba(style.color), behind), behind].map(luminance);
@@ -132,7 +130,7 @@ def findings(browser, address):
         found[path] = {
             "complaints": [*visitor.complaints],
             "formulas": page.evaluate(UNSET_FORMULAS),
-            "formulas set": page.locator("mjx-container").count(),
+            "formulas set": page.locator("math").count(),
             "light": page.evaluate(PALE_TEXT),
             "weights": page.evaluate(WEIGHTS),
         }
@@ -299,7 +297,7 @@ def read(path: Path) -> str:
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file of the site can carry lines of code (MathJax's own cannot)."""
+    """Whether a file of the site can carry lines of code (scripts of the site's own cannot)."""
     return (
         path.is_file()
         and path.suffix in {".html", ".js", ".ipynb", ".md", ".txt", ".py", ".json"}

@@ -17,7 +17,7 @@ from sphinx_external_toc.parsing import parse_toc_yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
-from tools import figure_data  # noqa: E402
+from tools import figure_data, lighten  # noqa: E402
 
 HTML = ROOT / "_build" / "html"
 STAGE = ROOT / "_build" / "site"  # Jupyter Book works here, and keeps its cache
@@ -69,6 +69,7 @@ def main() -> None:
         sys.exit("make book: the site was not built; the messages above say why.")
     shutil.rmtree(HTML, ignore_errors=True)
     shutil.copytree(built, HTML)
+    lighten.lighten(HTML, STAGE / "light")
     print(f"The site: {HTML / 'index.html'}")
 
 

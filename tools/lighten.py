@@ -1,0 +1,489 @@
+"""Make built pages light: one style sheet without unused rules, few scripts.
+
+`lighten(site, cache)` changes the files of a built site in place. What a page loads
+before one scrolls is weighed afterwards; a page over LIMIT fails the build.
+"""
+
+import functools
+import gzip
+import hashlib
+import html
+import json
+import re
+import shutil
+import struct
+from pathlib import Path
+from xml.etree import ElementTree
+
+import tinycss2
+
+# What a page may weigh before one scrolls, its figures included, compressed
+LIMIT = 300_000
+
+# Scripts that are not needed anywhere: bootstrap's are replaced by theme_menus.js
+NEVER = ("scripts/bootstrap.js", "scripts/fontawesome.js")
+SEARCH_ONLY = ("searchtools.js", "language_data.js", "searchindex.js")
+# Scripts that a page needs when it holds one of these classes
+NEEDED_BY = {
+    "clipboard.min.js": ("highlight",),
+    "copybutton.js": ("highlight",),
+    "togglebutton.js": ("toggle", "admonition dropdown"),
+    "design-tabs.js": ("sd-tab-set",),
+}
+THEME_SCRIPTS = (
+    "doctools.js",
+    "sphinx_highlight.js",
+    "scripts/sphinx-book-theme.js",
+    "scripts/pydata-sphinx-theme.js",
+    "theme_menus.js",
+)
+LEFT_OVER = ("locales", "webpack-macros.html", "sbt-webpack-macros.html", "basic.css")
+
+SCRIPT = re.compile(r"[ \t]*<script\b([^>]*)>(.*?)</script>\n?", re.DOTALL)
+STYLE = re.compile(r"[ \t]*<link\b[^>]*\bhref=\"([^\"]+\.css[^\"]*)\"[^>]*>\n?")
+IMAGE = re.compile(r"<img\b([^>]*?)\s*/?>")
+SOURCE = re.compile(r'\bsrc="([^"]+)"')
+
+
+def lighten(site: Path, cache: Path) -> None:
+    """Change all pages of a built site; refuse one that is too heavy.
+
+    What was worked out for a page is kept in `cache` for the next time.
+    """
+    pages = {path: path.read_text("utf-8") for path in sorted(site.rglob("*.html"))}
+    pages = {path: text for path, text in pages.items() if is_page(path, text, site)}
+    sheets = shared_sheets(site, pages)
+    words = words_of(site, pages, cache)
+    (site / "_static" / "site.css").write_text(bundle(site, sheets, words, cache))
+    write_theme_script(site)
+    around = "".join(digest(site, name) for name in ("site.css", "theme.js"))
+    for path, text in pages.items():
+        work = functools.partial(light_page, site, path, text, sheets)
+        place = str(path.relative_to(site))
+        pages[path] = remembered(cache, f"{around}{place}{text}", work)
+        path.write_text(pages[path], "utf-8")
+    remove_left_overs(site, sheets)
+    weights = {path: weigh(site, path, text) for path, text in pages.items()}
+    report(site, weights)
+
+
+def remembered(cache: Path, key: str, work) -> str:
+    """Give what `work` gave for the same key before, or let it work."""
+    key += Path(__file__).read_text("utf-8")
+    stored = cache / hashlib.sha256(key.encode()).hexdigest()
+    if not stored.is_file():
+        cache.mkdir(parents=True, exist_ok=True)
+        stored.write_text(work(), "utf-8")
+    return stored.read_text("utf-8")
+
+
+def is_page(path: Path, text: str, site: Path) -> bool:
+    """Whether a file is a page with the theme around it, still as it was built."""
+    return "_static" not in path.relative_to(site).parts and "<main" in text
+
+
+# ----------------------------------------------------------------------
+# Pages
+# ----------------------------------------------------------------------
+
+
+def light_page(site: Path, path: Path, text: str, sheets: list[str]) -> str:
+    """Give the page's text with fewer and later requests."""
+    root = "../" * len(path.relative_to(site).parent.parts)
+    here = f"{root}_static/"
+    text = re.sub(r'<link rel="preload"[^>]*as="script"[^>]*>\s*', "", text)
+    text = one_viewport(text)
+    text = re.sub(r'<div id="ethical-ad-placement".*?</div>', "", text, flags=re.DOTALL)
+    first = (
+        f'<link rel="stylesheet" href="{here}site.css?v={digest(site, "site.css")}">\n'
+    )
+    seen = False
+
+    def one_sheet(match: re.Match) -> str:
+        nonlocal seen
+        if static_name(match[1]) not in sheets:
+            return match[0]
+        before, seen = seen, True
+        return "" if before else first
+
+    text = STYLE.sub(one_sheet, text)
+    text = light_scripts(site, path, text, here)
+    text = IMAGE.sub(functools.partial(sized_image, path), text)
+    return with_description(text)
+
+
+def one_viewport(text: str) -> str:
+    """Keep the first of several equal wishes about the width of a screen."""
+    found = iter(range(99))
+    return re.sub(
+        r'\s*<meta name="viewport"[^>]*>',
+        lambda match: match[0] if next(found) == 0 else "",
+        text,
+    )
+
+
+def static_name(address: str) -> str:
+    """Give the name of a file within _static/, without its digest."""
+    return address.split("?")[0].rpartition("_static/")[2]
+
+
+def digest(site: Path, name: str) -> str:
+    """Give a short digest of a file in _static/, for its address."""
+    return hashlib.sha256((site / "_static" / name).read_bytes()).hexdigest()[:8]
+
+
+def light_scripts(site: Path, path: Path, text: str, here: str) -> str:
+    """Leave out scripts that the page does not need, and defer the others."""
+    head, divide, body = text.partition("<body")
+    is_search = path.name == "search.html"
+    inline = (site / "_static" / "documentation_options.js").read_text("utf-8")
+    theme = (
+        f'<script defer src="{here}theme.js?v={digest(site, "theme.js")}"></script>\n'
+    )
+
+    def light(match: re.Match) -> str:
+        source = SOURCE.search(match[1])
+        if source is None:
+            settings = re.match(r"\s*(let|var) toggle", match[2])
+            idle = settings and not uses(body, NEEDED_BY["togglebutton.js"])
+            return "" if idle else match[0]
+        name = static_name(source[1])
+        if name == "documentation_options.js":
+            return f"<script>{squeezed(inline)}</script>\n{theme}"
+        if name in NEVER or name in THEME_SCRIPTS:
+            return ""
+        if Path(name).name in SEARCH_ONLY and not is_search:
+            return ""
+        if name in NEEDED_BY and not uses(body, NEEDED_BY[name]):
+            return ""
+        if re.search(r"\b(defer|async|type=\"module\")", match[1]):
+            return match[0]
+        return f"<script defer{match[1]}></script>\n"
+
+    return SCRIPT.sub(light, head) + divide + SCRIPT.sub(light, body)
+
+
+def squeezed(script: str) -> str:
+    """Write a script's object of settings in one line."""
+    return " ".join(script.split())
+
+
+@functools.lru_cache(maxsize=4)
+def class_lists(body: str) -> list[set[str]]:
+    """Give the classes of every element that has some, without repetition."""
+    found = set(re.findall(r'class="([^"]*)"', body))
+    return [set(names.split()) for names in found]
+
+
+def uses(body: str, classes: tuple[str, ...]) -> bool:
+    """Whether an element of the page has one of these classes."""
+    wanted = [set(each.split()) for each in classes]
+    return any(each <= names for names in class_lists(body) for each in wanted)
+
+
+def sized_image(page: Path, match: re.Match) -> str:
+    """Tell of an image how large it is, and to load it when it is near."""
+    attributes = match[1]
+    source = SOURCE.search(attributes)
+    if source is None or re.match(r"data:|https?:", source[1]):
+        return match[0]
+    extra = ""
+    if not re.search(r"\b(width|height)=", attributes):
+        size = size_of(page.parent / html.unescape(source[1]))
+        extra += ' width="{}" height="{}"'.format(*size) if size else ""
+    for name, value in (("loading", "lazy"), ("decoding", "async")):
+        if f"{name}=" not in attributes:
+            extra += f' {name}="{value}"'
+    return f"<img{attributes}{extra}>"
+
+
+def size_of(path: Path) -> tuple[int, int] | None:
+    """Give an image's width and height in a browser's pixels."""
+    if path.suffix == ".png":
+        return struct.unpack(">II", path.read_bytes()[16:24])
+    if path.suffix != ".svg":
+        return None
+    root = ElementTree.parse(path).getroot()
+    units = {"pt": 4 / 3, "px": 1, "": 1, "in": 96}
+    size = []
+    for name in ("width", "height"):
+        match = re.fullmatch(r"([\d.]+)(pt|px|in|)", root.get(name, ""))
+        if match is None:
+            return None
+        size.append(round(float(match[1]) * units[match[2]]))
+    return tuple(size)
+
+
+def with_description(text: str) -> str:
+    """Describe the page to search engines with its first sentences."""
+    if '<meta name="description"' in text:
+        return text
+    article = text[text.find("<article") :]
+    article = re.sub(
+        r"<(nav|aside|figure|pre|table|details)\b.*?</\1>", "", article, flags=re.DOTALL
+    )
+    for paragraph in re.findall(
+        r"<p\b(?![^>]*admonition-title)[^>]*>(.*?)</p>", article, flags=re.DOTALL
+    ):
+        words = " ".join(html.unescape(re.sub(r"<[^>]*>", "", paragraph)).split())
+        if len(words) >= 40:
+            break
+    else:
+        title = re.search(r"<title>(.*?)</title>", text, re.DOTALL)
+        words = "A page of the course: " + html.unescape(title[1]) if title else ""
+    if len(words) > 160:
+        words = words[:159].rpartition(" ")[0].rstrip(",;:") + "…"
+    meta = f'<meta name="description" content="{html.escape(words)}">\n  '
+    return text.replace("<title>", meta + "<title>", 1)
+
+
+# ----------------------------------------------------------------------
+# Styles
+# ----------------------------------------------------------------------
+
+
+def shared_sheets(site: Path, pages: dict[Path, str]) -> list[str]:
+    """List the style sheets that all pages have, in their order."""
+    lists = [[static_name(name) for name in STYLE.findall(t)] for t in pages.values()]
+    return [name for name in lists[0] if all(name in others for others in lists)]
+
+
+def words_of(site: Path, pages: dict[Path, str], cache: Path) -> set[str]:
+    """Gather what a selector may name: tags, classes, ids, and all words of scripts."""
+    found = [
+        remembered(cache, f"words{text}", lambda text=text: "\n".join(page_words(text)))
+        for text in pages.values()
+    ]
+    words = {word for each in found for word in each.splitlines()}
+    unused = {site / "_static" / name for name in NEVER}
+    for path in (site / "_static").rglob("*.js"):
+        if path not in unused and path.stat().st_size < 200_000:
+            words.update(re.findall(r"[A-Za-z_][\w-]*", path.read_text("utf-8")))
+    return words
+
+
+def page_words(text: str) -> list[str]:
+    """Gather a page's tags, classes and ids."""
+    words = set(re.findall(r"<([a-z][\w-]*)", text))
+    for value in set(re.findall(r'\b(?:class|id)="([^"]*)"', text)):
+        words.update(html.unescape(value).split())
+    return sorted(words)
+
+
+def bundle(site: Path, sheets: list[str], words: set[str], cache: Path) -> str:
+    """Put sheets into one, without the rules that no page can use."""
+    static = site / "_static"
+    texts = [(name, (static / name).read_text("utf-8")) for name in sheets]
+    key = json.dumps([texts, sorted(words)])
+
+    def work() -> str:
+        inlined = "".join(
+            used_rules(rebased(with_imports(static, text, name), name), words)
+            for name, text in texts
+        )
+        return without_unused_variables(inlined, static)
+
+    return remembered(cache, key, work)
+
+
+def with_imports(static: Path, text: str, name: str) -> str:
+    """Put sheets that a sheet imports in their place; they lie in _static/ itself."""
+    return re.sub(
+        r"@import \"([^\"]+)\";",
+        lambda match: (static / Path(name).parent / match[1]).read_text("utf-8"),
+        text,
+    )
+
+
+def rebased(text: str, name: str) -> str:
+    """Let a sheet's addresses lead from _static/ itself."""
+    folder = Path(name).parent
+
+    def moved(match: re.Match) -> str:
+        address = match[2]
+        if re.match(r"data:|#|/|https?:", address):
+            return match[0]
+        parts: list[str] = []
+        for part in (folder / address).parts:
+            parts = parts[:-1] if part == ".." and parts else [*parts, part]
+        return f'url("{"/".join(parts)}")'
+
+    return re.sub(r"url\((['\"]?)([^)'\"]+)\1\)", moved, text)
+
+
+def used_rules(text: str, words: set[str]) -> str:
+    """Give a sheet's rules whose selectors name only what is there."""
+    rules = tinycss2.parse_stylesheet(text, skip_comments=True, skip_whitespace=True)
+    return "".join(used_rule(rule, words) for rule in rules)
+
+
+def used_rule(rule, words: set[str]) -> str:
+    """Give one rule, or nothing."""
+    if rule.type == "qualified-rule":
+        selectors = [s for s in split_selectors(rule.prelude) if can_match(s, words)]
+        content = declarations(rule.content)
+        return (
+            f"{','.join(map(written, selectors))}{{{content}}}"
+            if selectors and content
+            else ""
+        )
+    if rule.type != "at-rule" or rule.lower_at_keyword == "charset":
+        return ""
+    prelude = written(rule.prelude)
+    if rule.content is None:
+        return f"@{rule.at_keyword} {prelude};"
+    if rule.lower_at_keyword in {"media", "supports", "layer", "container"}:
+        inner = tinycss2.parse_rule_list(
+            rule.content, skip_comments=True, skip_whitespace=True
+        )
+        content = "".join(used_rule(each, words) for each in inner)
+    else:
+        content = written(rule.content)
+    return f"@{rule.at_keyword} {prelude}{{{content}}}" if content else ""
+
+
+def declarations(tokens) -> str:
+    """Write what a rule declares."""
+    parts = []
+    for item in tinycss2.parse_blocks_contents(
+        tokens, skip_comments=True, skip_whitespace=True
+    ):
+        if item.type == "declaration":
+            end = "!important" if item.important else ""
+            parts.append(f"{item.name}:{written(item.value)}{end}")
+        elif item.type != "error":
+            return written(tokens)
+    return ";".join(parts)
+
+
+def written(tokens) -> str:
+    """Write tokens with single spaces and no remarks."""
+    text = tinycss2.serialize([token for token in tokens if token.type != "comment"])
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def split_selectors(tokens) -> list[list]:
+    """Split a prelude at its commas."""
+    selectors: list[list] = [[]]
+    for token in tokens:
+        if token.type == "literal" and token.value == ",":
+            selectors.append([])
+        else:
+            selectors[-1].append(token)
+    return selectors
+
+
+def can_match(selector: list, words: set[str]) -> bool:
+    """Whether every class, id and tag of a selector is somewhere on the pages."""
+    previous = None
+    for token in selector:
+        named = token.type == "hash" or (
+            token.type == "ident" and not is_literal(previous, ":")
+        )
+        if named and token.value not in words and token.value not in {"from", "to"}:
+            return False
+        previous = token
+    return True
+
+
+def is_literal(token, value: str) -> bool:
+    """Whether a token is a certain sign."""
+    return token is not None and token.type == "literal" and token.value == value
+
+
+def without_unused_variables(css: str, static: Path) -> str:
+    """Drop declarations of variables that nothing asks for."""
+    others = "".join(
+        path.read_text("utf-8")
+        for path in [*static.rglob("*.js"), *static.glob("*.css")]
+        if path.stat().st_size < 200_000
+    )
+    while True:
+        asked = set(re.findall(r"var\(\s*(--[\w-]+)", css + others))
+        asked |= set(re.findall(r"[\"'](--[\w-]+)", others))
+        lighter = re.sub(
+            r"(--[\w-]+):(?:[^;{}\"']|\"[^\"]*\"|'[^']*')*(;|(?=\}))",
+            lambda match, asked=asked: match[0] if match[1] in asked else "",
+            css,
+        )
+        if lighter == css:
+            return css
+        css = lighter
+
+
+# ----------------------------------------------------------------------
+# Files
+# ----------------------------------------------------------------------
+
+
+def write_theme_script(site: Path) -> None:
+    """Put the theme's scripts, which all pages have, into one."""
+    static = site / "_static"
+    parts = [(static / name).read_text("utf-8") for name in THEME_SCRIPTS]
+    parts = [re.sub(r"//# sourceMappingURL=.*", "", part) for part in parts]
+    (static / "theme.js").write_text(";\n".join(parts), "utf-8")
+
+
+def remove_left_overs(site: Path, sheets: list[str]) -> None:
+    """Remove files that no page asks for any more."""
+    static = site / "_static"
+    gone = [static / name for name in (*sheets, *NEVER, *THEME_SCRIPTS, *LEFT_OVER)]
+    gone += [*static.rglob("*.map"), *static.rglob("*.LICENSE.txt")]
+    for path in gone:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+# ----------------------------------------------------------------------
+# Weights
+# ----------------------------------------------------------------------
+
+
+def weigh(site: Path, path: Path, text: str) -> dict[str, int]:
+    """Give what a page loads before one scrolls: name -> bytes, compressed."""
+    names = {path}
+    for attributes, _ in SCRIPT.findall(text):
+        if source := SOURCE.search(attributes):
+            names.add(path.parent / source[1].split("?")[0])
+    names |= {path.parent / href.split("?")[0] for href in STYLE.findall(text)}
+    for attributes in IMAGE.findall(re.sub(r"<noscript>.*?</noscript>", "", text)):
+        source = SOURCE.search(attributes)
+        if source and 'loading="lazy"' not in attributes and "data:" not in source[1]:
+            names.add(path.parent / source[1])
+    static = site / "_static"
+    names.add(static / "icons" / "icons.woff")
+    if "<math" in text:
+        names.add(static / "mathfont" / "stix-two-math.woff2")
+    files = {name.resolve() for name in names}
+    return {
+        str(name.relative_to(site.resolve())): compressed(name)
+        for name in sorted(files)
+        if name.is_file()
+    }
+
+
+@functools.cache
+def compressed(path: Path) -> int:
+    """Give a file's bytes as a server sends them."""
+    content = path.read_bytes()
+    if path.suffix in {".woff", ".woff2", ".png"}:
+        return len(content)
+    return len(gzip.compress(content, 9))
+
+
+def report(site: Path, weights: dict[Path, dict[str, int]]) -> None:
+    """Say which page is the heaviest; refuse those over the limit, part by part."""
+    sums = {path: sum(parts.values()) for path, parts in weights.items()}
+    heaviest = max(sums, key=sums.get)
+    name = heaviest.relative_to(site)
+    print(f"The heaviest page: {name}, {sums[heaviest] / 1000:.0f} KB at first view")
+    heavy = [path for path in sums if sums[path] > LIMIT]
+    for path in heavy:
+        print(f"{path.relative_to(site)}: {sums[path]:,} bytes, over {LIMIT:,}:")
+        for part, size in sorted(weights[path].items(), key=lambda item: -item[1]):
+            print(f"  {size:9,}  {part}")
+    if heavy:
+        raise SystemExit("make book: pages are too heavy, see above.")
