@@ -3,11 +3,19 @@
 import pytest
 import torch
 from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
 
 from tests import browsers
 from tests.figures import TOLERANCE
-from tools.figure_data import residual_stream
+from tools.figure_data import decoding, residual_stream
+from transformer.decoder import beam_search
+from transformer.embeddings import tied_logits
 from transformer.encoder import Encoder
+from workbench.commands import translate_all
+from workbench.decoding import Recomputing, Remembering
+from workbench.models import load_config
+from workbench.results import model_folder
+from workbench.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.browser
 
@@ -91,3 +99,165 @@ def test_stream_is_read_by_touch(figure):
     scale = picture.bounding_box()["width"] / 324
     picture.tap(position={"x": 40 * scale, "y": (318 - 260 / 12 * 0.5) * scale})
     assert shown.numbers()["layer"] == 1
+
+
+# --- chapter 7: decoding --------------------------------------------------------------
+
+
+def choose(shown, sentence: int, beam: int) -> dict:
+    """Choose a sentence and how wide to search; give the numbers."""
+    shown.page.get_by_label("Sentence").select_option(str(sentence))
+    name = {1: "greedy", 2: "beam of 2", 3: "beam of 3"}[beam]
+    shown.page.get_by_role("radio", name=name).check()
+    return shown.numbers()
+
+
+def writer_of(text: str):
+    """The translator as chapter 7's beam_search asks for it."""
+    model, tokenizer, _ = decoding.load()
+    source = torch.tensor([tokenizer.encode(text)])
+    memory = model.encode(source)
+
+    def logits(ids: torch.Tensor) -> torch.Tensor:
+        found = tied_logits(model.decode(ids, memory, source), model.embedding.weight)
+        found[..., [model.pad_id, tokenizer.SOS]] = -torch.inf
+        return found
+
+    return logits
+
+
+@pytest.mark.parametrize("number", range(len(decoding.SENTENCES)))
+def test_decoding_writes_what_chapter_7_writes(figure, number):
+    text = decoding.SENTENCES[number]
+    model, tokenizer, parts = decoding.load()
+    shown = figure("decoding")
+    for beam in decoding.BEAMS:
+        numbers = choose(shown, number, beam)
+        arguments = [tokenizer.SOS], tokenizer.EOS, beam, decoding.LONGEST
+        with torch.no_grad():
+            ids, score = beam_search(writer_of(text), *arguments)
+        written, probability = numbers["results"][beam - 1]
+        assert written == tokenizer.decode(ids[1:])
+        near(probability, torch.tensor(score).exp())
+        thick = [
+            next(node for node in row if node["written"])
+            for row in numbers["tree"]
+            if any(node["written"] for node in row)
+        ]
+        near(torch.tensor([node["values"][0] for node in thick]).prod(), probability)
+        config, cpu = load_config(model_folder("phrasebook")), torch.device("cpu")
+        asked = model, config, tokenizer, [text], cpu, parts, beam, 0.0
+        assert translate_all(*asked) == [written]
+
+
+@torch.no_grad()
+def test_decoding_tree_has_the_probabilities_of_the_model(figure):
+    shown = figure("decoding")
+    tree = choose(shown, 0, 2)["tree"]
+    _, tokenizer, _ = decoding.load()
+    logits = writer_of(decoding.SENTENCES[0])
+    begun = {0: [tokenizer.SOS]}
+    totals = {0: 1.0}
+    steps = decoding.data()["sentences"][0]["beams"]["2"]["steps"]
+    for row, step in zip(tree, steps, strict=True):
+        chances = {
+            rank: logits(torch.tensor([ids]))[0, -1] for rank, ids in begun.items()
+        }
+        after, after_totals = {}, {}
+        every = []
+        for parent, scores in chances.items():
+            shares = scores.double().softmax(-1)
+            best = shares.topk(4)
+            every += (totals[parent] * best.values).tolist()
+            for share, token in zip(*best, strict=True):
+                for rank, node in enumerate(row):
+                    named = decoding.piece(int(token)) == node["token"]
+                    if named and step[rank][3] == parent:
+                        near(node["values"][0], share)
+                        near(node["values"][1], share * totals[parent])
+                        after[rank] = [*begun[parent], int(token)]
+                        after_totals[rank] = float(share) * totals[parent]
+        assert len(after) == len(row), "each of the four is an extension of one kept"
+        near([node["values"][1] for node in row], sorted(every, reverse=True)[:4])
+        assert [node["state"] != "dropped" for node in row] == [
+            True,
+            True,
+            False,
+            False,
+        ]
+        begun = {r: ids for r, ids in after.items() if row[r]["state"] == "kept"}
+        totals = after_totals
+
+
+def test_decoding_follows_keyboard_and_pointer(figure):
+    shown = figure("decoding")
+    whole = choose(shown, 3, 2)
+    assert whole["step"] == 9 and whole["products"]["kept"][0] == 1
+    shown.press(shown.page.get_by_label("Step"), "Home")
+    assert shown.numbers()["tree"] == [] and shown.numbers()["cache"] == []
+    shown.page.get_by_role("button", name="Next").click()
+    shown.press(shown.page.get_by_label("Step"), "ArrowRight", 2)
+    third = shown.numbers()
+    assert third["tree"] == whole["tree"][:3] and third["cache"] == whole["cache"][:3]
+    assert third["computed"] == 1
+    shown.page.get_by_role("radio", name="computed again").check()
+    again = shown.numbers()
+    assert again["computed"] == 3 and again["cache"] == third["cache"]
+
+
+@torch.inference_mode()
+def test_decoding_counts_the_products_that_pytorch_counts(figure):
+    shown = figure("decoding")
+    model, tokenizer, parts = decoding.load()
+    source = torch.tensor([tokenizer.encode(decoding.SENTENCES[0])])
+    choose(shown, 0, 1)
+    shown.press(shown.page.get_by_label("Step"), "Home")
+    kinds = {"kept": Remembering, "again": Recomputing}
+    writers = {
+        name: kind(model, source, 1, decoding.LONGEST, parts)
+        for name, kind in kinds.items()
+    }
+    totals = dict.fromkeys(kinds, 0.0)
+    for step in range(1, 6):
+        shown.press(shown.page.get_by_label("Step"), "ArrowRight")
+        products = shown.numbers()["products"]
+        for name, writer in writers.items():
+            with FlopCounterMode(display=False) as counter:
+                writer.next_logits(torch.tensor([Tokenizer.SOS]))
+            counted = counter.get_total_flops() / 2
+            if (
+                name == "kept" and step == 1
+            ):  # the source's keys and values, done before
+                layers, width = (
+                    len(model.decoder.layers),
+                    model.embedding.weight.shape[1],
+                )
+                counted += layers * 2 * source.shape[1] * width**2
+            totals[name] += counted
+            rows = step if name == "again" else 1
+            near(
+                products[name], torch.tensor([rows, counted / 1e6, totals[name] / 1e6])
+            )
+
+
+@torch.inference_mode()
+def test_decoding_shows_keys_and_values_that_a_whole_pass_has(figure):
+    """The cache's rows are those of the decoder that reads all tokens at once."""
+    shown = figure("decoding")
+    numbers = choose(shown, 1, 2)
+    model, tokenizer, _ = decoding.load()
+    source = torch.tensor([tokenizer.encode(decoding.SENTENCES[1])])
+    written = [tokenizer.SOS, *tokenizer.encode(numbers["results"][1][0])]
+    seen = []
+    for layer in model.decoder.layers:
+        layer.self_attention.register_forward_hook(
+            lambda module, given, _: seen.append(module.project(*given[:1] * 2)[1:])
+        )
+    model.decode(torch.tensor([written]), model.encode(source), source)
+    for layer in model.decoder.layers:
+        layer.self_attention._forward_hooks.clear()
+    count = decoding.HEAD_NUMBERS
+    expected = torch.cat(
+        [each[0, 0, :, :count] for pair in seen for each in pair], dim=-1
+    )
+    near(numbers["cache"], expected)
