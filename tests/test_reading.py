@@ -15,9 +15,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 import yaml
+from pypdf import PdfReader
 from scipy import stats
 
-from tests import figures
+from tests import browsers, figures
 from transformer.class_token import masked_mean
 from transformer.embeddings import Embedding, pair_counts
 from transformer.multi_head_attention import MultiHeadAttention, split_heads
@@ -33,7 +34,7 @@ definitions, notebook_links, publishing, quizzes, reading_time = map(
     importlib.import_module,
     ["definitions", "notebook_links", "publishing", "quizzes", "reading_time"],
 )
-publish = figures.load(ROOT / "tools" / "publish.py")
+pdf, publish = (figures.load(ROOT / "tools" / f"{n}.py") for n in ("pdf", "publish"))
 
 CHAPTERS = reading_time.chapters()
 QUIZZES = sorted(quizzes.QUIZZES.glob("*.yml"))
@@ -465,3 +466,245 @@ def test_publishing_over_other_files_is_refused(tmp_path, monkeypatch):
     assert "where the site is built" in publish.refusal(site)
     assert "holds the course itself" in publish.refusal(ROOT)
     assert "is a file" in publish.refusal(target / "thesis.tex")
+
+
+# ----------------------------------------------------------------------
+# In a browser
+# ----------------------------------------------------------------------
+
+needs_site = pytest.mark.skipif(
+    not (SITE / "index.html").is_file(), reason="run `make book` first"
+)
+HOME, CHAPTER = "book/index.html", "book/04_attention.html"
+EXERCISES = "exercises/04_attention/04_attention.html"
+
+
+@pytest.fixture
+def reader(visit):
+    """Open the site from a disk; what it complains of fails the test."""
+    visitors = []
+
+    def make(**options):
+        visitor = visit(SITE.as_uri() + "/", **options)
+        visitors.append(visitor)
+        return visitor
+
+    yield make
+    assert [each for visitor in visitors for each in visitor.complaints] == []
+
+
+def marks(page) -> list[str]:
+    """What the sidebar says of pages."""
+    return page.locator(".bd-docs-nav .progress-mark").all_inner_texts()
+
+
+@needs_site
+@pytest.mark.browser
+def test_a_quiz_is_solved_by_keyboard_and_remembered(reader):
+    visitor = reader()
+    page = visitor.open(CHAPTER)
+    for question in quizzes.read(quizzes.QUIZZES / "04_attention.yml"):
+        options = question["options"]
+        right = next(i for i, each in enumerate(options) if each.get("right"))
+        number = page.locator(".quiz form[data-state=right]").count()
+        form = page.locator(".quiz form").nth(number)
+        verdict = form.locator("[role=status]")
+        form.get_by_role("button", name="Check").press("Enter")
+        assert verdict.inner_text() == "Choose an answer first."
+        form.locator("input").nth((right + 1) % len(options)).focus()
+        page.keyboard.press("Space")
+        page.keyboard.press("Enter")
+        assert verdict.inner_text().startswith("✗ Not so.")
+        assert form.locator("details").is_hidden()
+        form.locator("input").nth(right).press("Space")
+        assert verdict.inner_text() == ""
+        form.get_by_role("button", name="Check").press("Enter")
+        assert verdict.inner_text().startswith("✓ Right.")
+        assert form.locator("details").is_visible()
+    assert [each.strip() for each in marks(page)] == ["(quiz solved)"]
+    assert [each.strip() for each in marks(visitor.open(HOME))] == ["(quiz solved)"]
+
+
+@needs_site
+@pytest.mark.browser
+def test_without_scripts_every_answer_can_be_unfolded(browser):
+    page = browser.new_page(java_script_enabled=False)
+    page.goto((SITE / CHAPTER).as_uri())
+    answers = page.locator(".quiz details").first
+    assert answers.locator(".quiz-why").first.is_hidden()
+    answers.locator("summary").click()
+    assert answers.locator(".quiz-why").count() == 3
+    assert answers.locator(".quiz-why").first.is_visible()
+    assert page.locator(".quiz-check").first.is_hidden()
+    page.close()
+
+
+@needs_site
+@pytest.mark.browser
+def test_progress_is_shown_counted_and_forgotten(reader):
+    visitor = reader()
+    page = visitor.open(CHAPTER)
+    button = page.get_by_role("button", name="I have read this")
+    button.click()
+    assert button.get_attribute("aria-pressed") == "true"
+    page = visitor.open(EXERCISES)
+    with page.expect_download():
+        page.get_by_role("link", name="Download the notebook").click()
+    page = visitor.open(HOME)
+    assert [each.strip() for each in marks(page)] == ["(read)", "(notebook downloaded)"]
+    bar = page.locator("progress")
+    assert (bar.get_attribute("value"), bar.get_attribute("max")) == ("1", "20")
+    page.get_by_label("student").check()
+    assert (bar.get_attribute("value"), bar.get_attribute("max")) == ("2", "30")
+    page.reload()
+    assert page.get_by_label("student").is_checked()
+    page.get_by_role("button", name="Forget my progress").click()
+    page.get_by_role("button", name="No", exact=True).click()
+    assert len(marks(page)) == 2
+    page.get_by_role("button", name="Forget my progress").click()
+    page.get_by_role("button", name="Yes, forget all of it").click()
+    assert marks(page) == []
+    assert bar.get_attribute("value") == "0"
+    assert page.get_by_role("button", name="Forget my progress").is_hidden()
+
+
+@needs_site
+@pytest.mark.browser
+def test_whoever_reads_to_the_end_has_read_and_whoever_jumps_has_not(reader):
+    visitor = reader()
+    visitor.page.clock.install()
+    page = visitor.open(CHAPTER)
+    page.locator("#page-end").scroll_into_view_if_needed()
+    page.clock.run_for(1000)
+    assert marks(page) == []
+    page.evaluate("scrollTo(0, 0)")
+    page.clock.run_for(90_000)
+    page.locator("#page-end").scroll_into_view_if_needed()
+    page.locator(".page-read[aria-pressed=true]").wait_for()
+
+
+BROKEN = {
+    "refused": "Storage.prototype.setItem = () => { throw new Error('refused'); }",
+    "other text": "localStorage.setItem('course-progress', 'not JSON')",
+    "other data": "localStorage.setItem('course-progress', "
+    """'{"read": 7, "quiz": ["x"], "way": "toString"}')""",
+}
+
+
+@needs_site
+@pytest.mark.browser
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_browser_that_does_not_remember_does_no_harm(reader, kind):
+    visitor = reader()
+    visitor.page.add_init_script(BROKEN[kind])
+    page = visitor.open(CHAPTER)
+    page.get_by_role("button", name="I have read this").click()
+    assert page.locator(".page-read").get_attribute("aria-pressed") == "true"
+    assert visitor.open(HOME).get_by_label("reader").is_checked()
+
+
+@needs_site
+@pytest.mark.browser
+def test_a_word_s_definition_is_shown_by_pointer_and_keyboard(reader):
+    page = reader().open(CHAPTER)
+    link = page.locator('article a[href*="#term-query"]').first
+    box = page.locator("#definition")
+    link.hover()
+    box.wait_for(state="visible")
+    assert "it is compared with all keys" in box.inner_text()
+    assert link.get_attribute("aria-describedby") == "definition"
+    box.hover()  # it stays while one reads it
+    page.wait_for_timeout(400)
+    assert box.is_visible()
+    page.keyboard.press("Escape")
+    assert box.is_hidden()
+    page.mouse.move(5, 5)
+    link.focus()
+    assert box.is_visible()
+    page.keyboard.press("Tab")
+    box.wait_for(state="hidden")
+
+
+@needs_site
+@pytest.mark.browser
+def test_a_touch_shows_the_definition_and_a_second_leads_to_the_glossary(reader):
+    page = reader(viewport=browsers.PHONE, has_touch=True).open(CHAPTER)
+    link = page.locator('article a[href*="#term-query"]').first
+    link.tap()
+    box = page.locator("#definition")
+    box.wait_for(state="visible")
+    inside = box.bounding_box()
+    assert inside["x"] >= 0
+    assert inside["x"] + inside["width"] <= 360
+    box.get_by_role("link", name="In the glossary").tap()
+    page.wait_for_url("**/glossary.html#term-query")
+
+
+@needs_site
+@pytest.mark.browser
+def test_hints_open_one_by_one(reader):
+    page = reader().open(EXERCISES)
+    hints = page.locator("article details:has(summary:text-matches('^Hint [123]'))")
+    one, two = hints.nth(0), hints.nth(1)
+    two.locator("summary").click()
+    assert two.get_attribute("open") is None
+    assert "(after hint 1)" in two.inner_text()
+    two.locator("summary").press("Enter")
+    assert two.get_attribute("open") is None
+    one.locator("summary").press("Enter")
+    two.locator("summary:not([aria-disabled])").click()
+    assert two.get_attribute("open") is not None
+    assert hints.nth(3).locator("summary").get_attribute("aria-disabled") is None
+
+
+@needs_site
+@pytest.mark.browser
+def test_search_from_a_disk_works_by_keyboard_without_an_error(reader):
+    page = reader().open(HOME)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("softmax")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search.html?q=softmax")
+    results = page.locator("#search-results li a")
+    results.first.wait_for()
+    results.first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/book/**")
+
+
+# ----------------------------------------------------------------------
+# The PDF
+# ----------------------------------------------------------------------
+
+
+@needs_site
+@pytest.mark.browser
+def test_the_pdf_has_numbers_an_outline_and_links_inside(tmp_path):
+    target = tmp_path / "book.pdf"
+    with browsers.chromium():  # or skip, where there is none
+        pass
+    pdf.main(["--out", str(target), "book/notation", "book/glossary", "book/10_vision"])
+    reader = PdfReader(target)
+    titles = [each.title for each in reader.outline if not isinstance(each, list)]
+    assert titles[:2] == ["Notation", "Glossary"]
+    for number, page in enumerate(reader.pages, 1):
+        assert page.extract_text().rstrip().endswith(str(number))
+    links = [
+        link.get_object() for page in reader.pages for link in page.get("/Annots") or []
+    ]
+    addresses = [str((link.get("/A") or {}).get("/URI", "")) for link in links]
+    assert not any(each.startswith("file:") for each in addresses)
+    assert sum("/Dest" in link for link in links) > 20
+
+
+def test_without_a_browser_the_pdf_says_what_is_missing(monkeypatch):
+    monkeypatch.setattr(pdf.shutil, "which", lambda _: None)
+    with pytest.raises(SystemExit, match="apt-get install chromium"):
+        pdf.find_browser()
+
+
+def test_the_pdf_has_every_page_of_the_site_once():
+    names = pdf.listed_pages()
+    assert len(names) == len(set(names))
+    assert {f"book/{chapter}" for chapter in CHAPTERS} <= set(names)
+    assert {f"exercises/{chapter}/{chapter}" for chapter in CHAPTERS} <= set(names)
