@@ -94,6 +94,7 @@ const Live = (() => {
       try {
         const began = performance.now();
         const loaded = await load(files);
+        made.closest(".moving-figure-stage").style.minHeight = "0"; // the room it had
         made.remove();
         ready({ ...loaded, seconds: (performance.now() - began) / 1000 });
       } catch (error) {
