@@ -7,10 +7,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tests import browsers
 from tests.figures import TOLERANCE
-from tools.figure_data import decoding, residual_stream
+from tools.figure_data import decoding, residual_stream, rollout
 from transformer.decoder import beam_search
 from transformer.embeddings import tied_logits
 from transformer.encoder import Encoder
+from transformer.vision_transformer import attention_rollout
 from workbench.commands import translate_all
 from workbench.decoding import Recomputing, Remembering
 from workbench.models import load_config
@@ -261,3 +262,74 @@ def test_decoding_shows_keys_and_values_that_a_whole_pass_has(figure):
         [each[0, 0, :, :count] for pair in seen for each in pair], dim=-1
     )
     near(numbers["cache"], expected)
+
+
+# --- chapter 8: rollout ---------------------------------------------------------------
+
+
+@torch.no_grad()
+def attention(number: int) -> list[torch.Tensor]:
+    """Compute each layer's weights (heads, T, T), by its own projections."""
+    model, _, inputs, _ = rollout.load()
+    x = model.position(model.class_token(model.patches(inputs[number : number + 1])))
+    weights = []
+    for layer in model.encoder.layers:
+        q, k, _ = layer.attention.project(*[layer.norm_1(x)] * 2)
+        scores = q[0] @ k[0].transpose(-1, -2) / q.shape[-1] ** 0.5
+        weights.append(scores.softmax(-1))
+        x = layer(x)
+    return weights
+
+
+def test_rollout_by_keyboard_and_pointer_is_the_references(figure):
+    shown = figure("rollout")
+    page = shown.page
+    for number, token in ((0, 0), (6, 0), (6, 7), (6, 11)):
+        page.locator(".figure-choice input").nth(number).check()
+        if token == 7:
+            page.get_by_label("row 2, column 3", exact=True).click()
+        if token == 11:
+            page.keyboard.press("ArrowDown")
+        numbers = shown.numbers()
+        assert (numbers["number"], numbers["token"]) == (number, token)
+        weights = attention(number)
+        near(numbers["heads"], torch.stack(weights)[:, :, token])
+        near(numbers["means"], torch.stack(weights).mean(1)[:, token])
+        near(numbers["rollout"], attention_rollout(weights)[token])
+
+
+def test_rollout_without_the_residual_forgets_who_asks(figure):
+    shown = figure("rollout")
+    before = shown.numbers()["spread"]
+    shown.page.get_by_role("checkbox").uncheck()
+    numbers = shown.numbers()
+    first, second = (layer.mean(0) for layer in attention(0))
+    near(numbers["rollout"], (second @ first)[0])
+    rows = second @ first
+    near(numbers["spread"], (rows - rows.mean(0)).abs().sum(-1).mean() / 2)
+    assert numbers["spread"] < before / 2
+
+
+def test_rollout_walks_to_the_class_token_and_back_to_the_grid(figure):
+    shown = figure("rollout")
+    shown.press(shown.page.get_by_role("button", name="class token"), "ArrowDown")
+    assert shown.numbers()["token"] == 1
+    shown.page.keyboard.press("ArrowLeft")
+    shown.page.keyboard.press("ArrowRight")
+    assert shown.numbers()["token"] == 2
+    shown.page.keyboard.press("ArrowUp")
+    assert shown.numbers()["token"] == 0
+    focused = shown.page.evaluate("document.activeElement.textContent")
+    assert focused == "class token"
+
+
+def test_rollout_is_asked_by_touch(figure):
+    shown = figure("rollout", browsers.PHONE, has_touch=True)
+    shown.page.get_by_label("row 4, column 4", exact=True).tap()
+    assert shown.numbers()["token"] == 16
+
+
+def test_rollout_shows_digits_read_rightly_and_wrongly():
+    images = rollout.data()["images"]
+    right = [each["label"] == each["answer"] for each in images]
+    assert right.count(True) == rollout.RIGHT and right.count(False) == rollout.WRONG

@@ -49,6 +49,15 @@ const Mathematics = (() => {
       return i % 2 ? Math.cos(angle) : Math.sin(angle);
     });
 
+  /* attention_rollout: weights are layers of heads of (T, T). `share` is how much of each
+     layer is attention; the rest is the residual connection. */
+  const attentionRollout = (weights, share = 0.5) => weights.reduce((before, heads) => {
+    const mixed = heads[0].map((row, i) => row.map((_, j) =>
+      (share * heads.reduce((sum, head) => sum + head[i][j], 0)) / heads.length
+        + (i === j ? 1 - share : 0)));
+    return before ? multiply(mixed, before) : mixed;
+  }, null);
+
   return { dot, transpose, add, scale, multiply, softmax, attention, layerNorm,
-    sinusoidal };
+    sinusoidal, attentionRollout };
 })();
