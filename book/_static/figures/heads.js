@@ -49,7 +49,7 @@ Figures.define("heads", (stage) => {
 
   const query = (text, i) => {
     const input = element("input", { type: "radio", name: "heads-query", value: i,
-      onchange: () => { row = i; look(); } });
+      onchange: () => { row = i; hover(null); } });
     input.checked = i === row;
     return { input, made: element("label", {
       onpointerenter: ({ pointerType }) => { if (pointerType === "mouse") hover(i); },
@@ -65,6 +65,7 @@ Figures.define("heads", (stage) => {
 
   const drawWords = () => {
     row = Math.min(row, asking().length - 1);
+    hovered = null;
     queries = asking().map(query);
     keys = asked().map(key);
     const height = ROW * Math.max(queries.length, keys.length);
