@@ -640,8 +640,25 @@ def test_a_word_s_definition_is_shown_by_pointer_and_keyboard(reader):
     page.mouse.move(5, 5)
     link.focus()
     assert box.is_visible()
-    page.keyboard.press("Tab")
+    link.evaluate("link => link.blur()")
     box.wait_for(state="hidden")
+
+
+@pytest.mark.browser
+def test_an_equation_of_another_page_is_shown_at_the_link_to_it(visit, small):
+    page = visit(small.as_uri() + "/").open("book/04_attention.html")
+    link = page.locator('a[href="glossary.html#equation-ab"]')
+    link.focus()
+    box = page.locator("#definition")
+    assert box.is_visible()
+    assert "a = b" in box.inner_text()
+    assert box.locator("[id]").count() == 0  # no name stands twice on the page
+    page.keyboard.press("Escape")
+    assert box.is_hidden()
+    page.goto((small / "book" / "glossary.html").as_uri())  # and of the page itself
+    page.get_by_role("link", name="token", exact=True).hover()
+    box.wait_for(state="visible")
+    assert box.inner_text().strip() == "A piece of text."
 
 
 @needs_site
@@ -698,11 +715,12 @@ def test_search_from_a_disk_works_by_keyboard_without_an_error(reader):
 
 @needs_site
 @pytest.mark.browser
-def test_the_pdf_has_numbers_an_outline_and_links_inside(tmp_path):
+def test_the_pdf_has_numbers_an_outline_and_links_inside(browser, tmp_path):
     target = tmp_path / "book.pdf"
-    with browsers.chromium():  # or skip, where there is none
-        pass
-    pdf.main(["--out", str(target), "book/notation", "book/glossary", "book/10_vision"])
+    pages = ["book/notation", "book/glossary", "book/bibliography"]
+    command = [sys.executable, "tools/pdf.py", "--out", str(target), *pages]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
     reader = PdfReader(target)
     titles = [each.title for each in reader.outline if not isinstance(each, list)]
     assert titles[:2] == ["Notation", "Glossary"]

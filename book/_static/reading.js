@@ -344,9 +344,9 @@
     };
 
     let touched = false;
-    const selector = 'article a[href*="#term-"], article a[href*="#equation-"]';
+    const selector = 'a[href*="#term-"], a[href*="#equation-"]';
     for (const link of document.querySelectorAll(selector)) {
-      if (link.classList.contains("headerlink")) continue;
+      if (link.classList.contains("headerlink") || link.closest("#definitions")) continue;
       link.addEventListener("pointerenter", (event) => {
         if (event.pointerType !== "touch") soon(() => show(link, false), 150);
       });
