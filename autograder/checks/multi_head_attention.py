@@ -339,6 +339,7 @@ def _expect_layer(student: StudentModule, seed: int) -> None:
         (draw(batch, t_q), source, mask(batch, 1, t_k)),
         (draw(batch, t_q), source, mask(batch, t_q, t_k)),
         (draw(t_q), draw(t_k), mask(t_q, t_k)),
+        (draw(2, batch, t_q), None, None),
         (draw(2, batch, t_q), None, mask(batch, 1, t_q)),
     ):
         _expect_layer_case(
@@ -378,6 +379,12 @@ def _expect_layer_case(
         if mask is not None:
             kinds = ("RuntimeError", "IndexError")
             stack.enter_context(_named("mask does not fit the scores", unmasked, kinds))
+        elif x_q.ndim > 3:
+            why = (
+                "Any number of axes may stand before the tokens, here two. Count axes "
+                "from the end, as in x.shape[-1] and transpose(-3, -2)."
+            )
+            stack.enter_context(_named("only works with one batch axis", why))
         elif x_kv is None:
             why = (
                 "Called with x_q alone, the layer is self-attention: keys and values "
@@ -545,6 +552,12 @@ def _expect_empty_row(layer: StudentInstance, x, bias, heads: int, build: str) -
     ):
         name = "NaN on fully masked rows"
         why = "A query that sees nothing has weights of zero, and only b_o comes out."
+        if value.isfinite().all():
+            name = "a large negative number instead of −∞"
+            why += (
+                " With −1e9 or the like in every place, the row is a row of equal "
+                "scores, and all keys share the weight although all are forbidden."
+            )
         if not expect.close(value, expected):
             say = {"got": f"{what} = {show(value)}", "expected": show(expected)}
             refuse(name, why, on=on, **say)

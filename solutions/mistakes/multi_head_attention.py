@@ -500,6 +500,14 @@ def without_nan_care(q, k, v, mask=None):
     return weights @ v, weights
 
 
+def with_a_large_number(q, k, v, mask=None):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    weights = torch.softmax(scores, -1)
+    return weights @ v, weights
+
+
 named(MHA, "view without transpose", Right, split=view)
 named(MHA, "view without transpose", Right, split=view, merge=unview)
 named(MHA, "merged without transpose", Right, merge=unview)
@@ -517,7 +525,26 @@ named(
     Right,
     attention=lambda q, k, v, mask=None: attend(q, k, v, mask, 1.0),
 )
+
+
+@wrong(MHA, "only works with one batch axis")
+class MultiHeadAttention(Right):
+    def forward(self, x_q, x_kv=None, mask=None):
+        if x_q.ndim == 2:
+            x_kv = None if x_kv is None else x_kv[None]
+            output, weights = self.forward(x_q[None], x_kv, mask)
+            return output[0], weights[0]
+        _batch, _length, _width = x_q.shape
+        return super().forward(x_q, x_kv, mask)
+
+
 named(MHA, "NaN on fully masked rows", Right, attention=without_nan_care)
+named(
+    MHA,
+    "a large negative number instead of −∞",
+    Right,
+    attention=with_a_large_number,
+)
 named(MHA, "mask laid over the heads", Right, lay=lambda self, mask: mask)
 named(
     MHA,

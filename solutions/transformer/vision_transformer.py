@@ -100,7 +100,11 @@ class PatchEmbedding(nn.Module):
         self.bias = nn.Parameter(torch.zeros(d_model))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Embed the patches of images (B, C, H, W); returns (B, N, d_model)."""
+        """Embed the patches of images (B, C, H, W); returns (B, N, d_model).
+
+        Raises:
+            ValueError: if patch_size does not divide H and W.
+        """
         # 2. Patches (B, N, P·P·C), times the matrix, plus the bias.
         return patchify(images, self.patch_size) @ self.weight + self.bias
 
