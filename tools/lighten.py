@@ -79,7 +79,8 @@ def remembered(cache: Path, key: str, work) -> str:
 
 def is_page(path: Path, text: str, site: Path) -> bool:
     """Whether a file is a page with the theme around it, still as it was built."""
-    return "_static" not in path.relative_to(site).parts and "<main" in text
+    within = path.relative_to(site).parts
+    return "_static" not in within and STYLE.search(text) is not None
 
 
 # ----------------------------------------------------------------------
@@ -109,7 +110,22 @@ def light_page(site: Path, path: Path, text: str, sheets: list[str]) -> str:
     text = STYLE.sub(one_sheet, text)
     text = light_scripts(site, path, text, here)
     text = IMAGE.sub(functools.partial(sized_image, path), text)
-    return with_description(text)
+    return with_description(with_names(text))
+
+
+def with_names(text: str) -> str:
+    """Name what a screen reader would meet without a name."""
+    text = re.sub(
+        r'(<a class="reference internal" href="[^"]*">)([^<]*)(</a><details[^>]*>)'
+        "<summary>",
+        r'\1\2\3<summary aria-label="Pages of \2">',
+        text,
+    )
+    text = text.replace('<th class="head"><p></p></th>', "<td></td>")
+    return text.replace(
+        '<div id="pst-primary-sidebar"',
+        '<div id="pst-primary-sidebar" role="region" aria-label="Course"',
+    )
 
 
 def one_viewport(text: str) -> str:
