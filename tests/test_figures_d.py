@@ -118,7 +118,7 @@ def test_without_webassembly_recorded_sentences_remain(figure, browser):
     page = browser.new_page()
     page.add_init_script("delete window.WebAssembly")
     page.goto(address)
-    said = page.locator(".figure-offer").inner_text()
+    said = page.locator(".live-offer").inner_text()
     assert "lacks WebAssembly" in said and "when this page was made" in said
     assert page.get_by_role("button", name="Load the model").count() == 0
     page.get_by_label("Example").select_option(index=1)
@@ -130,9 +130,9 @@ def test_a_file_that_does_not_come_is_said(figure):
     shown = figure("translate")
     shown.page.route("**/phrasebook.js*", lambda route: route.abort())
     shown.page.get_by_role("button", name="Load the model").click()
-    said = shown.page.locator(".figure-offer [role=status]")
+    said = shown.page.locator(".live-offer [role=status]")
     shown.page.wait_for_function(
-        "document.querySelector('.figure-offer [role=status]').textContent"
+        "document.querySelector('.live-offer [role=status]').textContent"
         ".includes('could not be loaded')",
         timeout=LONG,
     )
@@ -212,8 +212,8 @@ def test_what_it_never_learned_is_said(live, text):
 def test_a_translation_can_be_stopped(live):
     live.page.get_by_label("Your sentence").fill("The dog sees the cat " * 12)
     live.page.evaluate(
-        "() => { document.querySelector('.figure-form').requestSubmit();"
-        " [...document.querySelectorAll('.figure-form button')].at(-1).click(); }"
+        "() => { document.querySelector('.live-form').requestSubmit();"
+        " [...document.querySelectorAll('.live-form button')].at(-1).click(); }"
     )
     wait(live, "!shown.busy")
     assert "Stopped" in live.numbers()["notice"]
@@ -288,7 +288,7 @@ def clear(shown: Figure) -> None:
 
 def draw_line(shown: Figure, points: list[tuple[float, float]]) -> None:
     """Draw with the pointer; points are shares of the field's sides."""
-    box = shown.page.locator(".figure-pad").bounding_box()
+    box = shown.page.locator(".live-pad").bounding_box()
     for number, (x, y) in enumerate(points):
         place = box["x"] + x * box["width"], box["y"] + y * box["height"]
         shown.page.mouse.move(*place, steps=4)
@@ -325,7 +325,7 @@ def test_a_digit_drawn_with_the_pointer_is_read(pad, reader):
 
 def test_a_digit_drawn_by_keyboard_is_read(pad, reader):
     clear(pad)
-    pad.press(pad.page.locator(".figure-pad"), "Space")
+    pad.press(pad.page.locator(".live-pad"), "Space")
     pad.page.keyboard.press("Shift+ArrowDown")
     for _ in range(5):
         pad.page.keyboard.press("Shift+ArrowDown")
@@ -347,8 +347,8 @@ def test_an_empty_field_is_answered_with_a_warning(pad, reader):
 
 def test_a_finger_draws(figure):
     shown = figure("draw", browsers.PHONE, has_touch=True)
-    shown.page.locator(".figure-pad").scroll_into_view_if_needed()
-    box = shown.page.locator(".figure-pad").bounding_box()
+    shown.page.locator(".live-pad").scroll_into_view_if_needed()
+    box = shown.page.locator(".live-pad").bounding_box()
     touch = shown.page.context.new_cdp_session(shown.page)
     for kind, share in (("touchStart", 0.2), ("touchMove", 0.5), ("touchMove", 0.8)):
         place = {

@@ -70,12 +70,12 @@ Figures.define("draw", (stage) => {
   const field = shape("svg", { viewBox: `0 0 ${DOTS} ${DOTS}`, "aria-hidden": "true" });
   const lines = shape("path", { fill: "none", stroke: "currentcolor",
     "stroke-width": 2 * PEN, "stroke-linecap": "round", "stroke-linejoin": "round" });
-  const pen = shape("circle", { r: 1.6, class: "figure-pen", cx: 16, cy: 4 });
+  const pen = shape("circle", { r: 1.6, class: "live-pen", cx: 16, cy: 4 });
   const hint = shape("text", { x: 16, y: 17, "text-anchor": "middle",
-    class: "figure-pad-hint" });
+    class: "live-pad-hint" });
   hint.textContent = "draw here";
   field.append(hint, lines, pen);
-  const pad = element("div", { class: "figure-pad", tabindex: 0, role: "application",
+  const pad = element("div", { class: "live-pad", tabindex: 0, role: "application",
     "aria-roledescription": "drawing field",
     "aria-label": "Field to draw a digit in. Arrow keys move the pen, with Shift further; "
       + "the space bar puts it down and lifts it." }, field);
@@ -90,7 +90,7 @@ Figures.define("draw", (stage) => {
   };
   const setDown = (next) => {
     down = next;
-    pad.classList.toggle("figure-pen-down", down);
+    pad.classList.toggle("live-pen-down", down);
   };
   const extend = () => { strokes.at(-1).push([...at]); changed(); };
   const begin = () => { sample = null; picker.select.value = ""; strokes.push([]); extend(); };
@@ -147,23 +147,23 @@ Figures.define("draw", (stage) => {
       stroke: "var(--figure-2)", "stroke-width": 1.5 }));
   const corner = (i) => [7 + 80 * (i % 2), 7 + 80 * Math.floor(i / 2)];
   const grounds = NAMES.map((_, i) => shape("rect", { x: corner(i)[0], y: corner(i)[1],
-    width: 33, height: 16, rx: 3, class: "figure-patch-ground" }));
+    width: 33, height: 16, rx: 3, class: "live-patch-ground" }));
   const labels = NAMES.map((_, i) => shape("text", { x: corner(i)[0] + 4,
-    y: corner(i)[1] + 12, class: "figure-patch-share" }));
+    y: corner(i)[1] + 12, class: "live-patch-share" }));
   picture.append(...grounds, ...labels);
 
   const candidates = Array.from({ length: 10 }, (_, digit) => {
-    const bar = element("span", { class: "figure-bar" });
+    const bar = element("span", { class: "live-bar" });
     const name = element("th", { scope: "row" }, String(digit));
     const value = element("td");
     return { bar, name, value, row: element("tr", {}, name,
-      element("td", { class: "figure-bar-cell" }, bar), value) };
+      element("td", { class: "live-bar-cell" }, bar), value) };
   });
-  const bars = element("table", { class: "figure-bars figure-digits" },
+  const bars = element("table", { class: "live-bars live-digits" },
     element("caption", {}, "The model says"),
     element("tbody", {}, candidates.map(({ row }) => row)));
   const said = summary();
-  const notice = element("p", { class: "figure-notice", role: "status" });
+  const notice = element("p", { class: "live-notice", role: "status" });
 
   const update = () => {
     lines.setAttribute("d", strokes.map((stroke) => stroke.map(([x, y], i) =>
@@ -280,10 +280,10 @@ Figures.define("draw", (stage) => {
     ready: (loaded) => { model = loaded; pad.focus(); changed(); } });
 
   stage.append(offer,
-    element("div", { class: "figure-columns figure-three" },
-      element("div", { class: "figure-part" }, pad,
+    element("div", { class: "figure-columns live-three" },
+      element("div", { class: "live-part" }, pad,
         element("div", { class: "figure-buttons" }, clear, undo), fit.element, penSaid),
-      element("div", { class: "figure-part" }, picture, shareChoice.element),
+      element("div", { class: "live-part" }, picture, shareChoice.element),
       bars),
     picker.element, notice, said);
   update();

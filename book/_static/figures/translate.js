@@ -26,21 +26,21 @@ Figures.define("translate", (stage) => {
 
   // Parts -------------------------------------------------------------------------------
 
-  const english = element("ol", { class: "figure-tokens", lang: "en",
+  const english = element("ol", { class: "live-tokens", lang: "en",
     "aria-label": "English tokens, with the weight of each" });
-  const german = element("ol", { class: "figure-tokens", lang: "de",
+  const german = element("ol", { class: "live-tokens", lang: "de",
     "aria-label": "German tokens; choose one" });
-  const whole = element("p", { class: "figure-translation", lang: "de" });
-  const notice = element("p", { class: "figure-notice", role: "status" });
+  const whole = element("p", { class: "live-translation", lang: "de" });
+  const notice = element("p", { class: "live-notice", role: "status" });
   const said = summary();
   const candidates = Array.from({ length: BEST }, () => {
-    const bar = element("span", { class: "figure-bar" });
+    const bar = element("span", { class: "live-bar" });
     const name = element("th", { scope: "row", lang: "de" });
     const value = element("td");
     return { name, bar, value, row: element("tr", {}, name,
-      element("td", { class: "figure-bar-cell" }, bar), value) };
+      element("td", { class: "live-bar-cell" }, bar), value) };
   });
-  const bars = element("table", { class: "figure-bars" },
+  const bars = element("table", { class: "live-bars" },
     element("caption", {}, "Most probable here"),
     element("tbody", {}, candidates.map(({ row }) => row)));
 
@@ -52,14 +52,14 @@ Figures.define("translate", (stage) => {
 
   let weightsShown = [];
   const drawEnglish = () => {
-    weightsShown = now.pieces.map(() => element("span", { class: "figure-weight" }));
+    weightsShown = now.pieces.map(() => element("span", { class: "live-weight" }));
     english.replaceChildren();
     now.pieces.forEach((piece, i) => add(english, piece,
-      element("span", { class: "figure-token" },
+      element("span", { class: "live-token" },
         element("span", {}, readable(piece)), weightsShown[i])));
   };
   const addGerman = ({ piece }, place) => add(german, piece, element("button", {
-    type: "button", class: "figure-token", "aria-pressed": "false",
+    type: "button", class: "live-token", "aria-pressed": "false",
     onclick: () => { steps.stop(); steps.go(place); } }, readable(piece)));
 
   // What is chosen ----------------------------------------------------------------------
@@ -190,15 +190,15 @@ Figures.define("translate", (stage) => {
       + strange(text);
   };
 
-  const input = element("input", { type: "text", class: "figure-input", lang: "en",
+  const input = element("input", { type: "text", class: "live-input", lang: "en",
     id: "translate-english", autocomplete: "off", autocapitalize: "sentences",
     spellcheck: "false", enterkeyhint: "go", value: sentences[0].text });
   const stop = button({ text: "Stop", press: () => model.stop() });
   stop.disabled = true;
-  const form = element("form", { class: "figure-form", hidden: true,
+  const form = element("form", { class: "live-form", hidden: true,
     onsubmit: (event) => { event.preventDefault(); translate(); } },
   element("label", { for: "translate-english" }, "Your sentence"), input,
-  element("button", { type: "submit", class: "figure-button figure-main-button" },
+  element("button", { type: "submit", class: "figure-button live-main-button" },
     "Translate"), stop);
 
   const picker = menu({ label: "Example", value: 0,

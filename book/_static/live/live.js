@@ -84,7 +84,7 @@ const Live = (() => {
     const missing = lacks();
     const said = element("p", { role: "status" });
     const [library, model] = files.map((file) => megabytes([file]));
-    const about = element("p", { class: "figure-small" },
+    const about = element("p", { class: "live-small" },
       `The library that runs it (${library} MB) and the trained model (${model} MB) come `
       + "from this site. Nothing that you enter leaves your computer. ",
       element("a", { href: new URL("onnxruntime.txt", base) }, "ONNX Runtime Web, licence"));
@@ -103,8 +103,8 @@ const Live = (() => {
       }
     };
     const start = button({ text: `Load the model, ${megabytes(files)} MB`, press: begin });
-    start.classList.add("figure-main-button");
-    const made = element("div", { class: "figure-offer" },
+    start.classList.add("live-main-button");
+    const made = element("div", { class: "live-offer" },
       missing ? [] : [start, about], said);
     if (missing)
       said.textContent = `This browser lacks ${missing}: the model cannot run here. `
