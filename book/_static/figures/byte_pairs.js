@@ -70,38 +70,38 @@ Figures.define("byte_pairs", (stage) => {
   const visible = (text) => text.replace(/ /g, "␣").replace(/[\n\r]/g, "⏎");
   const box = (token, kinds = "") => {
     const size = Array.from(token).length;
-    return element("span", { class: `figure-token ${size > 1 ? "figure-joined" : ""} ${kinds}`,
+    return element("span", { class: `bpe-token ${size > 1 ? "bpe-joined" : ""} ${kinds}`,
       style: `--size: ${size}`, "data-token": token }, visible(token));
   };
   const boxes = (symbols, next) => {
     const made = symbols.map((symbol) => box(symbol));
     for (let i = 0; next && i + 1 < symbols.length; i += 1)
       if (symbols[i] === next[0] && symbols[i + 1] === next[1]) {
-        made[i].classList.add("figure-next", "figure-next-left");
-        made[i + 1].classList.add("figure-next", "figure-next-right");
+        made[i].classList.add("bpe-next", "bpe-next-left");
+        made[i + 1].classList.add("bpe-next", "bpe-next-right");
         i += 1;
       }
     return made;
   };
 
-  const words = element("div", { class: "figure-words", role: "region", tabindex: 0,
+  const words = element("div", { class: "bpe-words", role: "region", tabindex: 0,
     "aria-label": "The words of the text and their tokens" });
   const ranking = element("tbody");
-  const pairs = element("table", { class: "figure-matrix figure-pairs" },
+  const pairs = element("table", { class: "figure-matrix bpe-pairs" },
     element("caption", {}, "Most frequent pairs"), ranking);
-  const cutting = element("div", { class: "figure-words figure-cut" });
-  const vocabulary = element("div", { class: "figure-words figure-vocabulary",
+  const cutting = element("div", { class: "bpe-words bpe-cut" });
+  const vocabulary = element("div", { class: "bpe-words bpe-vocabulary",
     role: "region", tabindex: 0, "aria-label": "The vocabulary" });
-  const sizes = element("p", { class: "figure-title" });
+  const sizes = element("p", { class: "figure-heading" });
   const verdict = element("p", {});
   const said = summary();
-  said.classList.add("figure-steady");
+  said.classList.add("bpe-steady");
 
   const field = (tag, label, value, change) => {
-    const input = element(tag, { class: "figure-text", value, oninput: change,
+    const input = element(tag, { class: "bpe-text", value, oninput: change,
       spellcheck: "false", autocomplete: "off", autocapitalize: "off" });
     input.value = value;
-    return { input, element: element("label", { class: "figure-field" }, label, input) };
+    return { input, element: element("label", { class: "bpe-field" }, label, input) };
   };
   const own = field("textarea", "Your text", corpora.own.text, () => {
     corpora.own.text = own.input.value;
@@ -121,9 +121,9 @@ Figures.define("byte_pairs", (stage) => {
     ranking.replaceChildren(...Array.from({ length: 6 }, (_, i) => {
       if (!table[i]) return element("tr", {}, element("td", { colspan: 2 }, "\u00a0"));
       const { pair, times } = table[i];
-      return element("tr", { class: i ? "" : "figure-chosen" },
+      return element("tr", { class: i ? "" : "figure-strong" },
         element("th", { scope: "row" }, box(pair[0]), " + ", box(pair[1])),
-        element("td", {}, element("span", { class: "figure-bar",
+        element("td", {}, element("span", { class: "bpe-bar",
           style: `--share: ${times / top}` }, String(times))));
     }));
   };
@@ -134,7 +134,7 @@ Figures.define("byte_pairs", (stage) => {
       many(merges.length, "merge")} = ${many(alphabet.length + merges.length, "token")}`;
     vocabulary.replaceChildren(...alphabet.map((each) => box(each)),
       ...merges.map((pair, i) => box(pair.join(""),
-        i === merges.length - 1 ? "figure-newest" : "")));
+        i === merges.length - 1 ? "bpe-newest" : "")));
     vocabulary.scrollTop = 1e6; // to the newest
   };
 
@@ -145,7 +145,7 @@ Figures.define("byte_pairs", (stage) => {
     const strange = tokens.filter((token) => !known.has(token)
       && Array.from(token).length === 1);
     cutting.replaceChildren(...tokens.map((token) =>
-      box(token, strange.includes(token) ? "figure-unknown" : "")));
+      box(token, strange.includes(token) ? "bpe-unknown" : "")));
     const parts = [tokens.length ? `Characters: ${Math.min(letters.length, trialLongest)}, `
       + `tokens: ${tokens.length}.` : "Type something to cut."];
     if (strange.length) parts.push(`Not in the vocabulary: ${
@@ -160,8 +160,8 @@ Figures.define("byte_pairs", (stage) => {
     const { states, merges, tables, alphabet } = trained;
     const next = merges[step];
     words.replaceChildren(...states[step].map(({ symbols, times }) =>
-      element("span", { class: "figure-word", "data-times": times }, boxes(symbols, next),
-        times > 1 ? element("span", { class: "figure-times" }, `×${times}`) : [])));
+      element("span", { class: "bpe-word", "data-times": times }, boxes(symbols, next),
+        times > 1 ? element("span", { class: "bpe-times" }, `×${times}`) : [])));
     rank(tables[step]);
     grow(alphabet, merges.slice(0, step));
     trying(alphabet, merges.slice(0, step));
@@ -208,7 +208,9 @@ Figures.define("byte_pairs", (stage) => {
       toggle({ label: "A slip: merge across words, too",
         change: (value) => { across = value; learn(); } }).element),
     own.element, words, steps.element, said,
-    element("div", { class: "figure-columns" }, pairs,
+    element("div", { class: "figure-columns" },
+      element("div", { class: "figure-scroll", role: "region", tabindex: 0,
+        "aria-label": "The most frequent pairs" }, pairs),
       element("div", { class: "figure-stack" }, trial.element, cutting, verdict)),
     element("div", {}, sizes, vocabulary));
   learn(1);
@@ -219,6 +221,6 @@ Figures.define("byte_pairs", (stage) => {
     merges: trained.merges.slice(0, steps.value),
     words: [...words.children].map((each) => [tokens(each), Number(each.dataset.times)]),
     pairs: [...ranking.children].map((row) => [...tokens(row),
-      Number(row.querySelector(".figure-bar")?.textContent)]).filter((row) => row.length > 1),
+      Number(row.querySelector(".bpe-bar")?.textContent)]).filter((row) => row.length > 1),
     vocabulary: tokens(vocabulary), trial: trial.input.value, cut: tokens(cutting) }) };
 });

@@ -31,7 +31,7 @@ Figures.define("lookup", (stage) => {
     return cell;
   }));
   const rows = tokens.map((token, i) => element("tr", {},
-    element("th", { scope: "row", class: "figure-pick" },
+    element("th", { scope: "row", class: "lookup-pick" },
       element("label", {}, radios[i], element("span", {}, `${i} ${token}`))),
     ones[i], cells[i]));
   const result = (name) => {
@@ -42,22 +42,22 @@ Figures.define("lookup", (stage) => {
   const product = result("one-hot × E");
   const copied = result("row of E");
   const heads = table[0].map((_, j) => element("th", { scope: "col" }, `E, ${j}`));
-  const made = element("table", { class: "figure-matrix figure-lookup" },
+  const made = element("table", { class: "figure-matrix lookup-table" },
     element("caption", {}, "Choose a token"),
     element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "id, token"),
       element("th", { scope: "col" }, "one-hot"), heads)),
     element("tbody", {}, rows),
-    element("tbody", { class: "figure-results" }, product.row, copied.row));
+    element("tbody", { class: "lookup-results" }, product.row, copied.row));
 
   // The sum written out, and what both ways cost ---------------------------------------
   const terms = tokens.map(() => element("span"));
   const total = element("strong");
-  const sum = element("p", { class: "figure-sum" },
+  const sum = element("p", { class: "lookup-sum" },
     terms.flatMap((term, i) => (i ? [" + ", term] : [term])), " = ", total);
   const cost = (name) => [element("th", { scope: "row" }, name), element("td"),
     element("td")];
   const costs = ["multiplications", "numbers copied", "what goes in"].map(cost);
-  const prices = element("table", { class: "figure-matrix figure-costs" },
+  const prices = element("table", { class: "figure-matrix figure-facts" },
     element("thead", {}, element("tr", {}, element("td"),
       element("th", { scope: "col" }, "one-hot × E"),
       element("th", { scope: "col" }, "lookup"))),
@@ -80,7 +80,7 @@ Figures.define("lookup", (stage) => {
     const values = Mathematics.multiply([oneHot], table)[0];
     oneHot.forEach((value, i) => {
       show(ones[i], value, 0);
-      rows[i].classList.toggle("figure-chosen", i === id);
+      rows[i].classList.toggle("figure-strong", i === id);
       cells[i].forEach((cell) => cell.classList.toggle("figure-marked", i === row));
     });
     radios[id].checked = true;
@@ -92,7 +92,7 @@ Figures.define("lookup", (stage) => {
       for (const [place, shown] of [[product, value], [copied, table[row][j]]])
         place.values[j].style.setProperty("--heat", heat(shown, 2));
       copied.values[j].classList.toggle("figure-wrong", !same);
-      heads[j].classList.toggle("figure-chosen", j === column);
+      heads[j].classList.toggle("figure-strong", j === column);
     });
     oneHot.forEach((value, i) => {
       const number = table[i][column];

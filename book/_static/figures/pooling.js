@@ -36,7 +36,7 @@ Figures.define("pooling", (stage) => {
   for (let value = -2; value <= 10; value += 2) {
     if (!value) continue;
     const tick = (x, y, anchor) => {
-      const text = shape("text", { x, y, "text-anchor": anchor, class: "figure-tick" });
+      const text = shape("text", { x, y, "text-anchor": anchor, class: "pooling-tick" });
       text.textContent = format(value, 0);
       return text;
     };
@@ -58,7 +58,7 @@ Figures.define("pooling", (stage) => {
   svg.append(...rays, arrow, gap);
 
   const label = (text) => {
-    const made = shape("text", { class: "figure-name" });
+    const made = shape("text", { class: "pooling-name" });
     made.textContent = text;
     svg.append(made);
     return made;
@@ -85,9 +85,9 @@ Figures.define("pooling", (stage) => {
   });
   const grips = tokens.map((token, i) =>
     grip(`Token ${names[i]}`, token, (next) => { tokens[i] = next; }));
-  const padGrip = grip("Padding", pad, (next) => { pad = next; }, bounds, "figure-hollow");
+  const padGrip = grip("Vector of the padding", pad, (next) => { pad = next; }, bounds, "pooling-hollow");
   const queryGrip = grip("Query of the class token", query, (next) => { query = next; },
-    [X(-3), Y(3), X(3), Y(-3)], "figure-query");
+    [X(-3), Y(3), X(3), Y(-3)], "pooling-query");
   svg.append(right, found);
 
   // Numbers -----------------------------------------------------------------------------
@@ -95,7 +95,7 @@ Figures.define("pooling", (stage) => {
   const vectorCells = weightCells.map(() => element("td"));
   const firstCells = [...names, ""].map((name) => element("th", { scope: "row" }, name));
   const weightHead = element("th", { scope: "col" });
-  const byToken = element("table", { class: "figure-matrix figure-costs" },
+  const byToken = element("table", { class: "figure-matrix figure-facts" },
     element("thead", {}, element("tr", {}, element("td"),
       element("th", { scope: "col" }, "vector"), weightHead)),
     element("tbody", {}, weightCells.map((cell, i) =>
@@ -104,14 +104,14 @@ Figures.define("pooling", (stage) => {
   const resultCells = kinds.map(() => [0, 1].map(() => element("td")));
   const resultRows = kinds.map((kind, i) => element("tr", {},
     element("th", { scope: "row" }, titles[kind]), resultCells[i]));
-  const results = element("table", { class: "figure-matrix figure-costs" },
+  const results = element("table", { class: "figure-matrix figure-facts" },
     element("thead", {}, element("tr", {}, element("td"),
       element("th", { scope: "col" }, "real tokens"),
       element("th", { scope: "col" }, "padding, too"))),
     element("tbody", {}, resultRows));
-  const key = element("p", { class: "figure-key" },
-    element("span", { class: "figure-key-square" }), "of the real tokens ",
-    element("span", { class: "figure-key-diamond" }), "as computed");
+  const key = element("p", { class: "pooling-key" },
+    element("span", { class: "pooling-key-square" }), "of the real tokens ",
+    element("span", { class: "pooling-key-diamond" }), "as computed");
   const said = summary();
 
   const draw = (truth, now, shares) => {
@@ -165,7 +165,7 @@ Figures.define("pooling", (stage) => {
         resultCells[i][j].classList.toggle("figure-marked",
           kinds[i] === readout && (j === 0) === masked);
       });
-      resultRows[i].classList.toggle("figure-chosen", kinds[i] === readout);
+      resultRows[i].classList.toggle("figure-strong", kinds[i] === readout);
     });
     draw(truth, now, four);
     tell(truth, now, padShare);
@@ -188,7 +188,7 @@ Figures.define("pooling", (stage) => {
   const controls = element("div", { class: "figure-stack" },
     choice({ label: "Readout", options: Object.entries(titles), value: readout,
       change: (value) => { readout = value; update(); } }).element,
-    slider({ label: "Places of padding", minimum: 0, maximum: 12, value: count,
+    slider({ label: "Padding", minimum: 0, maximum: 12, value: count,
       text: (value) => `${value}`,
       change: (value) => { count = value; update(); } }).element,
     choice({ label: "It holds", value: false,

@@ -27,11 +27,12 @@ Figures.define("positions", (stage) => {
 
   // Heat maps: one pixel a number, enlarged by the browser ------------------------------
   const map = () => {
-    const title = element("p", { class: "figure-title" });
-    const canvas = element("canvas", { height: length, class: "figure-map", role: "img" });
-    const marks = [0, 1].map((i) => element("span", { class: `figure-row figure-row-${i}` }));
+    const title = element("p", { class: "figure-heading" });
+    const canvas = element("canvas", { height: length, class: "positions-map", role: "img" });
+    const marks = [0, 1].map((i) =>
+      element("span", { class: `positions-row positions-row-${i}` }));
     return { title, canvas, marks, element: element("div", {}, title,
-      element("div", { class: "figure-frame" }, canvas, marks)) };
+      element("div", { class: "positions-frame" }, canvas, marks)) };
   };
   const colours = () => {
     const probe = element("span");
@@ -86,7 +87,7 @@ Figures.define("positions", (stage) => {
   const [chartX, chartY] = [(row) => 34 + 4.6 * row, (share) => 75 - 62 * share];
   for (const [share, name] of [[-1, "−d/2"], [0, "0"], [1, "d/2"]]) {
     const text = shape("text", { x: 28, y: chartY(share) + 4, "text-anchor": "end",
-      class: "figure-tick" });
+      class: "positions-tick" });
     text.textContent = name;
     chart.append(text, shape("line", { x1: 34, x2: 332, y1: chartY(share),
       y2: chartY(share), stroke: "var(--figure-line)", "stroke-opacity": share ? 0.5 : 1 }));
@@ -100,16 +101,15 @@ Figures.define("positions", (stage) => {
 
   const maps = [map(), map()];
   const planes = [plane("var(--figure-1)"), plane("var(--figure-2)")];
-  const labels = ["inner product, smallest", "inner product, largest",
-    "length of a row, squared", "next row at least"];
+  const labels = ["inner product", "squared length", "smallest step"];
   const cells = labels.map(() => [element("td"), element("td")]);
   const heads = ["right", ""].map((text) => element("th", { scope: "col" }, text));
-  const facts = element("table", { class: "figure-matrix figure-costs" },
+  const facts = element("table", { class: "figure-matrix figure-facts" },
     element("thead", {}, element("tr", {}, element("td"), heads)),
     element("tbody", {}, labels.map((text, i) =>
       element("tr", {}, element("th", { scope: "row" }, text), cells[i]))));
-  const planeTitle = element("p", { class: "figure-title" });
-  const chartTitle = element("p", { class: "figure-title" });
+  const planeTitle = element("p", { class: "figure-heading" });
+  const chartTitle = element("p", { class: "figure-heading" });
   const said = summary();
   let tables = [];
 
@@ -123,17 +123,20 @@ Figures.define("positions", (stage) => {
       lengths: [Math.min(...lengths), Math.max(...lengths)], step: Math.min(...steps) };
   };
 
+  /* One number where both are the same. */
+  const range = (cell, [least, most]) => {
+    cell.textContent = most - least < 1e-9 ? format(least)
+      : `${format(least)} to ${format(most)}`;
+    cell.dataset.value = JSON.stringify([least, most]);
+  };
+
   /* What depends on positions only: the maps keep their pixels. */
   const point = () => {
     const found = tables.map(measure);
     found.forEach((each, i) => {
-      show(cells[0][i], each.smallest);
-      show(cells[1][i], each.largest);
-      const [shortest, longest] = each.lengths;
-      cells[2][i].textContent = longest - shortest < 1e-9 ? format(shortest)
-        : `${format(shortest)} to ${format(longest)}`;
-      cells[2][i].dataset.value = JSON.stringify(each.lengths);
-      show(cells[3][i], each.step, 4);
+      range(cells[0][i], [each.smallest, each.largest]);
+      range(cells[1][i], each.lengths);
+      show(cells[2][i], each.step, 4);
       planes[i].update(tables[i]);
       lines[i].setAttribute("points", each.products
         .map((value, row) => `${chartX(row)},${chartY(value / (d / 2))}`).join(" "));
@@ -144,8 +147,8 @@ Figures.define("positions", (stage) => {
     here.setAttribute("x1", chartX(p));
     here.setAttribute("x2", chartX(p));
     planeTitle.textContent = `Columns ${2 * hand} and ${2 * hand + 1}: all positions, and `
-      + `the hands of ${p} and ${p + k}`;
-    chartTitle.textContent = `PE(p) · PE(p + ${k}) for every p`;
+      + `the hands of ${p} (solid) and ${p + k} (dashed)`;
+    chartTitle.textContent = `PE(p) · PE(p + ${k}), for every p`;
     tell(found);
   };
 
@@ -201,12 +204,12 @@ Figures.define("positions", (stage) => {
       slip = value;
       update();
     }, options: Object.entries(formulas).map(([name, { text }]) => [name, text]) }).element,
-    element("div", { class: "figure-columns figure-two" }, maps.map((each) => each.element)),
+    element("div", { class: "figure-columns positions-two" }, maps.map((each) => each.element)),
     element("div", { class: "figure-columns" },
       element("div", { class: "figure-stack" },
         Object.values(controls).map((control) => control.element), facts),
       element("div", { class: "figure-stack" },
-        planeTitle, element("div", { class: "figure-two" }, planes.map(({ svg }) => svg)),
+        planeTitle, element("div", { class: "positions-two" }, planes.map(({ svg }) => svg)),
         chartTitle, chart)),
     said);
   new MutationObserver(update).observe(document.documentElement,
@@ -215,6 +218,5 @@ Figures.define("positions", (stage) => {
 
   const read = (row) => row.map((cell) => JSON.parse(cell.dataset.value));
   return { numbers: () => ({ base, d, p, k, hand, slip, tables,
-    smallest: read(cells[0]), largest: read(cells[1]), lengths: read(cells[2]),
-    steps: read(cells[3]) }) };
+    products: read(cells[0]), lengths: read(cells[1]), steps: read(cells[2]) }) };
 });
