@@ -1,0 +1,172 @@
+"""Rate pages of the built site with Lighthouse, as on a phone.
+
+    python tools/lighthouse.py [PAGE…] [--record]
+
+Without pages, all of them. Needs Node and Chromium; what it runs is pinned in
+tools/lighthouse/ and installed into _build/lighthouse/. The site is served by this
+machine and compressed, as servers do. A score under MUST fails; --record writes
+results/site/lighthouse.json.
+"""
+
+import argparse
+import contextlib
+import datetime
+import gzip
+import http.server
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests import browsers  # noqa: E402
+
+SITE = ROOT / "_build" / "html"
+PINNED = ROOT / "tools" / "lighthouse"
+INSTALLED = ROOT / "_build" / "lighthouse"
+RECORD = ROOT / "results" / "site" / "lighthouse.json"
+MUST = {"performance": 90, "accessibility": 100, "best-practices": 95, "seo": 95}
+PACKED = {".html", ".css", ".js", ".svg", ".json", ".txt"}
+
+
+def main(words: list[str]) -> None:
+    """Rate, show a table, and record it if asked."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pages", nargs="*")
+    parser.add_argument("--record", action="store_true")
+    chosen = parser.parse_args(words)
+    pages = chosen.pages or sorted(
+        str(path.relative_to(SITE))
+        for folder in ("book", "exercises")
+        for path in (SITE / folder).rglob("*.html")
+    )
+    install()
+    print(f"{'page':58}  perf  a11y  best   seo    LCP    CLS")
+    rated = {}
+    with served() as address:
+        for page in pages:
+            rated[page] = rate(address + page)
+            scores = "  ".join(f"{rated[page][name]:4}" for name in MUST)
+            lcp, cls = rated[page]["lcp_ms"], rated[page]["cls"]
+            print(f"{page:58}  {scores}  {lcp / 1000:4.1f} s  {cls:.3f}", flush=True)
+    if chosen.record:
+        record(rated)
+    low = [page for page in rated if is_low(rated[page])]
+    if low:
+        sys.exit("too low: " + ", ".join(low))
+
+
+def is_low(scores: dict) -> bool:
+    """Whether a page falls short of what every page must reach."""
+    return any(scores[name] < least for name, least in MUST.items())
+
+
+def install() -> None:
+    """Put the pinned Lighthouse into _build/, unless it is there."""
+    INSTALLED.mkdir(parents=True, exist_ok=True)
+    lock = INSTALLED / "package-lock.json"
+    wanted = (PINNED / "package-lock.json").read_bytes()
+    if lock.is_file() and lock.read_bytes() == wanted:
+        return
+    shutil.copy(PINNED / "package.json", INSTALLED)
+    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    lock.write_bytes(wanted)
+    try:
+        subprocess.run(command, cwd=INSTALLED, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        lock.unlink()
+        raise
+
+
+def rate(address: str) -> dict:
+    """Run Lighthouse on one page."""
+    command = ["node", str(INSTALLED / "node_modules/lighthouse/cli/index.js")]
+    command += [address, "--quiet", "--output=json", "--output-path=stdout"]
+    command += ["--chrome-flags=--headless=new " + " ".join(browsers.FLAGS)]
+    environment = os.environ | {"CHROME_PATH": browsers.CHROMIUM or ""}
+    ran = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=300
+    )
+    if ran.returncode:
+        sys.exit(f"Lighthouse could not rate {address}:\n{ran.stderr[-2000:]}")
+    report = json.loads(ran.stdout)
+    audits = report["audits"]
+    result = {n: round(100 * (report["categories"][n]["score"] or 0)) for n in MUST}
+    result["lcp_ms"] = round(audits["largest-contentful-paint"]["numericValue"])
+    result["cls"] = round(audits["cumulative-layout-shift"]["numericValue"], 4)
+    result["version"] = report["lighthouseVersion"]
+    result["failed"] = sorted(
+        name
+        for category in ("accessibility", "best-practices", "seo")
+        for name in (r["id"] for r in report["categories"][category]["auditRefs"])
+        if audits[name]["score"] == 0
+    )
+    return result
+
+
+@contextlib.contextmanager
+def served():
+    """The site on a server of this machine that compresses; gives its address."""
+
+    class Packing(http.server.SimpleHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *arguments):
+            pass
+
+        def do_GET(self):
+            path = Path(self.translate_path(self.path))
+            if not path.is_file():
+                self.send_error(404)
+                return
+            content = path.read_bytes()
+            self.send_response(200)
+            self.send_header("Content-Type", self.guess_type(str(path)))
+            self.send_header("Cache-Control", "max-age=31536000")
+            if path.suffix in PACKED:
+                content = gzip.compress(content, 6)
+                self.send_header("Content-Encoding", "gzip")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+    def handler(*arguments):
+        return Packing(*arguments, directory=SITE)
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+def record(rated: dict) -> None:
+    """Write what was measured, with what and where."""
+    version = next(iter(rated.values()))["version"]
+    chromium = subprocess.run(
+        [browsers.CHROMIUM, "--version"], capture_output=True, text=True
+    ).stdout.strip()
+    RECORD.parent.mkdir(parents=True, exist_ok=True)
+    content = {
+        "command": "python tools/lighthouse.py --record",
+        "date": datetime.date.today().isoformat(),
+        "lighthouse": version,
+        "chromium": chromium,
+        "hardware": f"{os.cpu_count()} cores, {platform.machine()}",
+        "served": "gzip, cached for a year, HTTP/1.1, this machine",
+        "pages": {
+            page: {k: v for k, v in scores.items() if k != "version"}
+            for page, scores in rated.items()
+        },
+    }
+    RECORD.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
