@@ -45,7 +45,6 @@ Figures.define("rollout", (stage) => {
     const update = (weights) => {
       // Its own share would outshine all others.
       const most = Math.max(...weights.filter((_, i) => i !== token));
-      picture.setAttribute("href", pictures[number]);
       weights.forEach((weight, i) => {
         places[i].dataset.value = weight;
         places[i].setAttribute("fill-opacity", 0.85 * Math.min(1, weight / most));
@@ -53,7 +52,8 @@ Figures.define("rollout", (stage) => {
       largest.textContent = `≤ ${format(100 * most, 0)}%`;
     };
     const read = () => places.map((place) => Number(place.dataset.value));
-    return { element: made, update, read };
+    const lay = (image) => picture.setAttribute("href", image);
+    return { element: made, update, read, lay };
   };
 
   // The image to point at ---------------------------------------------------------------
@@ -93,10 +93,21 @@ Figures.define("rollout", (stage) => {
   const spread = element("span", {});
   const said = summary();
 
+  /* Another image, or another way to multiply: for all tokens at once. */
+  let rolled = null;
+  const renew = () => {
+    [whole, ...heads.flat(), ...means].forEach(({ lay }) => lay(pictures[number]));
+    grid.style.backgroundImage = `url(${pictures[number]})`;
+    rolled = Mathematics.attentionRollout(weightsOf[number], residual ? 0.5 : 1);
+    // How far the rows are from their mean: half the sum of differences, on average.
+    const average = rolled[0].map((_, j) =>
+      rolled.reduce((sum, row) => sum + row[j], 0) / rolled.length);
+    show(spread, rolled.reduce((sum, row) => sum + row.reduce((total, each, j) =>
+      total + Math.abs(each - average[j]) / 2, 0), 0) / rolled.length);
+    update();
+  };
   const update = () => {
     const weights = weightsOf[number];
-    const rolled = Mathematics.attentionRollout(weights, residual ? 0.5 : 1);
-    grid.style.backgroundImage = `url(${pictures[number]})`;
     buttons.forEach((button, i) => {
       button.setAttribute("aria-pressed", i === token);
       button.tabIndex = i === token ? 0 : -1;
@@ -107,11 +118,6 @@ Figures.define("rollout", (stage) => {
       means[l].update(weights[l][0][token].map((_, j) =>
         weights[l].reduce((sum, head) => sum + head[token][j], 0) / layer.length));
     });
-    // How far the tokens' rows are apart: the mean over all of half the sum of differences.
-    const average = rolled[0].map((_, j) =>
-      rolled.reduce((sum, row) => sum + row[j], 0) / rolled.length);
-    show(spread, rolled.reduce((sum, row) => sum + row.reduce((total, each, j) =>
-      total + Math.abs(each - average[j]) / 2, 0), 0) / rolled.length);
     const { label, answer, share } = images[number];
     const order = rolled[token].map((weight, i) => [weight, i])
       .filter(([, i]) => i !== token).sort(([a], [b]) => b - a);
@@ -126,9 +132,9 @@ Figures.define("rollout", (stage) => {
     options: images.map((each, i) => [i, element("b", { class: "rollout-digit" },
       element("img", { src: pictures[i], alt: "" }),
       right(each) ? `${each.label} ✓` : `${each.label}, reads ${each.answer}`)]),
-    change: (next) => { number = next; update(); } });
+    change: (next) => { number = next; renew(); } });
   const residualToggle = toggle({ label: "with the residual connection, ½ A + ½ I",
-    value: true, change: (value) => { residual = value; update(); } });
+    value: true, change: (value) => { residual = value; renew(); } });
   const heading = (text) => element("p", { class: "figure-heading" }, text);
   stage.append(
     digits.element,
@@ -141,7 +147,7 @@ Figures.define("rollout", (stage) => {
       element("p", {}, `Layer ${l + 1}`), ...layer.map((each) => each.element),
       means[l].element])),
     said);
-  update();
+  renew();
 
   return { numbers: () => ({ number, token, spread: Number(spread.dataset.value),
     rollout: whole.read(), heads: heads.map((layer) => layer.map((each) => each.read())),
