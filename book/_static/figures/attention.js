@@ -104,9 +104,9 @@ Figures.define("attention", (stage) => {
     for (const i of tokens) tip(answering, "v", i);
     planes.replaceChildren(
       element("div", {}, element("p", { class: "figure-heading" },
-        "Who suits whom: queries and keys"), asking),
+        "Queries and keys"), asking),
       element("div", {}, element("p", { class: "figure-heading" },
-        "What comes out: values and outputs"), answering));
+        "Values and outputs"), answering));
     follow.replaceChildren(choice({ label: "Who asks", value: row,
       options: tokens.map((i) => [i, NAMES[i]]),
       change: (value) => { row = value; update(); } }).element);
@@ -119,9 +119,9 @@ Figures.define("attention", (stage) => {
       values: empty(columns) });
     tables = {
       scores: table("Scores QKᵀ", T, side),
-      masked: table(scaled ? "÷ √2, and masked" : "not scaled, masked", T, side),
-      weights: table("Weights: softmax", T, side),
-      output: table("Output: weights · V", 2, ["x", "y"]),
+      masked: table(scaled ? "÷ √2, masked" : "masked", T, side),
+      weights: table("Weights A", T, side),
+      output: table("Output AV", 2, ["x", "y"]),
     };
     if (mask === "none") tables.masked.element.caption.textContent =
       scaled ? "÷ √2" : "not scaled";

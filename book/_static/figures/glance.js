@@ -98,7 +98,7 @@ Figures.define("glance", (stage) => {
 
   const draw = () => {
     const columns = english.map(({ made }) => [middle(made), made.offsetTop]);
-    const bottom = above.offsetTop + above.offsetHeight;
+    const bottom = above.offsetTop + above.offsetHeight + 5;
     const label = german[chosen].made;
     const x = middle(label), y = label.offsetTop, half = (y - bottom) / 2;
     const looks = current.looks[chosen], source = looks.indexOf(Math.max(...looks));
