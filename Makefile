@@ -38,7 +38,7 @@ pdf: ## the whole book as _build/transformers-by-hand.pdf
 	@$(python) tools/pdf.py
 
 publish: ## the site into a folder that a server shows: TO=folder URL=address
-	@$(call need,TO,make publish TO=/var/www/course URL=https://example.org/course)
+	@$(call need,TO,make publish TO=/var/www/course)
 	@$(environment)
 	@SITE_URL="$(URL)" $(python) tools/book.py
 	@$(python) tools/publish.py "$(TO)"
