@@ -43,7 +43,8 @@ def source_of(page: str) -> str:
 UNSET_FORMULAS = """() => {
   const article = document.querySelector("article");
   const wrong = [...article.querySelectorAll(".math")]
-    .filter((element) => !element.querySelector("math")?.getBoundingClientRect().width)
+    .filter((element) => !element.querySelector("math") || (element.checkVisibility()
+      && !element.querySelector("math").getBoundingClientRect().width))
     .map((element) => "not set: " + element.textContent);
   const walker = document.createTreeWalker(article, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {

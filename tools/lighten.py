@@ -116,8 +116,8 @@ def light_page(site: Path, path: Path, text: str, sheets: list[str]) -> str:
 def with_names(text: str) -> str:
     """Name what a screen reader would meet without a name."""
     text = re.sub(
-        r'(<a class="reference internal" href="[^"]*">)([^<]*)(</a><details[^>]*>)'
-        "<summary>",
+        r'(<a class="(?:current )?reference internal" href="[^"]*">)([^<]*)'
+        "(</a><details[^>]*>)<summary>",
         r'\1\2\3<summary aria-label="Pages of \2">',
         text,
     )
