@@ -67,9 +67,12 @@ def main() -> None:
         # read every page anew next time, so that no warning is passed over
         shutil.rmtree(STAGE / "_build" / ".doctrees", ignore_errors=True)
         sys.exit("make book: the site was not built; the messages above say why.")
+    beside = STAGE / "html"
+    shutil.rmtree(beside, ignore_errors=True)
+    shutil.copytree(built, beside)
+    lighten.lighten(beside, STAGE / "light")
     shutil.rmtree(HTML, ignore_errors=True)
-    shutil.copytree(built, HTML)
-    lighten.lighten(HTML, STAGE / "light")
+    beside.rename(HTML)
     print(f"The site: {HTML / 'index.html'}")
 
 
@@ -97,6 +100,10 @@ def forget_what_is_stale() -> None:
     if has_changed("run_by_pages", {path: path.read_bytes() for path in imported}):
         for cache in (".jupyter_cache", ".doctrees", "html"):
             shutil.rmtree(build / cache, ignore_errors=True)
+    extensions = list(ROOT.glob("book/_extensions/*.py"))
+    if has_changed("extensions", {path: path.read_bytes() for path in extensions}):
+        for made in (".doctrees", "html"):
+            shutil.rmtree(build / made, ignore_errors=True)
     shown = [path for pattern in SHOWN_ON_ALL for path in ROOT.glob(pattern)]
     parts = {path: path.read_bytes() for path in shown if path.is_file()}
     for page in ROOT.glob("book/*.md"):
@@ -107,7 +114,7 @@ def forget_what_is_stale() -> None:
 
 def make_figure_data() -> None:
     """Compute what the figures that move show of trained models."""
-    made_by = [*RUN_BY_PAGES, "tools/figure_data/*.py"]
+    made_by = [*RUN_BY_PAGES, "tools/figure_data/*.py", "tools/figure_data/models/*/*"]
     made_by += ["tools/live_*", "tools/fetch_runtime.py", "tools/onnxruntime_web/*"]
     paths = [path for pattern in made_by for path in ROOT.glob(pattern)]
     target = STAGE / "static"

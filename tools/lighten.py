@@ -110,7 +110,7 @@ def light_page(site: Path, path: Path, text: str, sheets: list[str]) -> str:
     text = STYLE.sub(one_sheet, text)
     text = light_scripts(site, path, text, here)
     text = IMAGE.sub(functools.partial(sized_image, path), text)
-    return with_description(with_names(text))
+    return with_names(text)
 
 
 def with_names(text: str) -> str:
@@ -228,29 +228,6 @@ def size_of(path: Path) -> tuple[int, int] | None:
             return None
         size.append(round(float(match[1]) * units[match[2]]))
     return tuple(size)
-
-
-def with_description(text: str) -> str:
-    """Describe the page to search engines with its first sentences."""
-    if '<meta name="description"' in text:
-        return text
-    article = text[text.find("<article") :]
-    article = re.sub(
-        r"<(nav|aside|figure|pre|table|details)\b.*?</\1>", "", article, flags=re.DOTALL
-    )
-    for paragraph in re.findall(
-        r"<p\b(?![^>]*admonition-title)[^>]*>(.*?)</p>", article, flags=re.DOTALL
-    ):
-        words = " ".join(html.unescape(re.sub(r"<[^>]*>", "", paragraph)).split())
-        if len(words) >= 40:
-            break
-    else:
-        title = re.search(r"<title>(.*?)</title>", text, re.DOTALL)
-        words = "A page of the course: " + html.unescape(title[1]) if title else ""
-    if len(words) > 160:
-        words = words[:159].rpartition(" ")[0].rstrip(",;:") + "…"
-    meta = f'<meta name="description" content="{html.escape(words)}">\n  '
-    return text.replace("<title>", meta + "<title>", 1)
 
 
 # ----------------------------------------------------------------------

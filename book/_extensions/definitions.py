@@ -35,14 +35,14 @@ def definitions(env) -> dict[str, nodes.Node]:
 
 
 def equation(env, name: str) -> nodes.Node | None:
-    """Give a numbered equation."""
+    """Give a numbered equation, without its number."""
     domain = env.get_domain("math")
-    for docname, number in domain.equations.values():
+    for docname, _ in domain.equations.values():
         for block in env.get_doctree(docname).findall(nodes.math_block):
             label = block.get("label")
             if label and name == nodes.make_id(f"equation-{label}"):
                 copy = block.deepcopy()
-                copy["number"] = number
+                copy["number"] = None  # it stands where the equation itself does
                 copy["ids"] = []
                 return copy
     return None

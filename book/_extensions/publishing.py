@@ -177,12 +177,11 @@ def cards(config, pagename: str, title: str, text: str) -> str:
 
 def add_cards(app, pagename, _template, context, doctree) -> None:
     """Put description and social card into a page's head."""
-    if doctree is None:
-        return
-    text = description(doctree)
     title = re.sub(r"<[^>]*>", "", html.unescape(context.get("title") or ""))
+    text = description(doctree) if doctree else ""
+    text = text or f"{title or pagename}: a page of the course {app.config.project}"
     tags = context.get("metatags") or ""
-    if text and 'name="description"' not in tags:
+    if 'name="description"' not in tags:
         tags += f'\n    <meta name="description" content="{html.escape(text)}" />'
     context["metatags"] = tags + cards(app.config, pagename, title, text)
 
