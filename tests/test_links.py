@@ -50,7 +50,11 @@ def problem(page: Path, link: str) -> str | None:
     parts = urlsplit(link)
     if parts.scheme or parts.netloc:
         return None
-    target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+    start = page.parent
+    if page == SITE / "404.html":  # shown at any depth, so from the site's top
+        start, link = SITE, link.removeprefix("/")
+        parts = urlsplit(link)
+    target = (start / unquote(parts.path)).resolve() if parts.path else page
     if not target.is_file():
         return f"no file {link}"
     anchors = PARSED[target].ids if target in PARSED else set()

@@ -109,13 +109,22 @@ PALE_TEXT = """() => {
 }"""
 
 
-# What axe finds. Contrast is PALE_TEXT's part, which needs seconds less for a page.
-VIOLATIONS = """async (rules) => (await axe.run(
-  { exclude: [["math"], ["pre"]] },
-  { resultTypes: ["violations"], ...rules },
-)).violations.map(({ id, nodes }) =>
-  `${id}: ${nodes.slice(0, 3).map((node) => node.target + " " + node.html)}`)
-"""
+# What axe finds. Contrast is PALE_TEXT's part, which needs seconds less for a page. It
+# takes a formula for nothing, where screen readers read MathML: a name that is a formula
+# is a name.
+VIOLATIONS = """async (rules) => {
+  const formula = ({ target }) => {
+    const named = document.querySelector(target);
+    return [named, ...(named.labels || [])].some((each) => each.querySelector("math"));
+  };
+  const { violations } = await axe.run(
+    { exclude: [["math"], ["pre"]] }, { resultTypes: ["violations"], ...rules });
+  return violations.flatMap(({ id, nodes }) => {
+    const left = ["label", "empty-table-header"].includes(id)
+      ? nodes.filter((node) => !formula(node)) : nodes;
+    return left.slice(0, 3).map((node) => `${id}: ${node.target} ${node.html}`);
+  });
+}"""
 AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 WITHOUT_CONTRAST = {
     "runOnly": {"type": "tag", "values": AXE_TAGS},

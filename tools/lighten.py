@@ -122,6 +122,7 @@ def with_names(text: str) -> str:
         text,
     )
     text = text.replace('<th class="head"><p></p></th>', "<td></td>")
+    text = text.replace('role="doc-biblioentry"', 'role="listitem"')  # deprecated
     return text.replace(
         '<div id="pst-primary-sidebar"',
         '<div id="pst-primary-sidebar" role="region" aria-label="Course"',
