@@ -109,9 +109,8 @@ PALE_TEXT = """() => {
 }"""
 
 
-# What axe finds. Contrast is PALE_TEXT's part, which needs seconds less for a page. It
-# takes a formula for nothing, where screen readers read MathML: a name that is a formula
-# is a name.
+# What axe finds. Contrast is PALE_TEXT's part, which needs seconds less for a page. axe
+# takes a formula for nothing, where screen readers read MathML: it can be a name.
 VIOLATIONS = """async (rules) => {
   const formula = ({ target }) => {
     const named = document.querySelector(target);
