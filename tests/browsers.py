@@ -68,7 +68,7 @@ class Visitor:
         self.page.on("console", self._note_console)
         self.page.on("pageerror", lambda error: self._note(f"script error: {error}"))
         self.page.on("response", self._note_response)
-        self.page.on("requestfailed", lambda request: self._note(request.url))
+        self.page.on("requestfailed", self._note_failure)
 
     def open(self, path: str):
         """Open a page of the site."""
@@ -78,6 +78,10 @@ class Visitor:
 
     def _note(self, complaint: str) -> None:
         self.complaints.append(complaint)
+
+    def _note_failure(self, request) -> None:
+        if request.failure != "net::ERR_ABORTED":  # as when another page is opened
+            self._note(f"{request.failure}: {request.url}")
 
     def _note_console(self, message) -> None:
         if message.type in {"error", "warning"}:

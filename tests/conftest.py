@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from tests import browsers, figures
-
 ROOT = Path(__file__).resolve().parents[1]
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
@@ -62,6 +60,8 @@ def pytest_xdist_make_scheduler(config, log):
 @pytest.fixture(scope="module")
 def browser():
     """One headless Chromium for all tests of a file."""
+    from tests import browsers
+
     with browsers.chromium() as chromium:
         yield chromium
 
@@ -69,6 +69,8 @@ def browser():
 @pytest.fixture
 def visit(browser):
     """Make visitors; every one has a browser profile of its own."""
+    from tests import browsers
+
     contexts = []
 
     def make(base, viewport=browsers.DESK, theme="light", **options):
@@ -84,6 +86,8 @@ def visit(browser):
 @pytest.fixture(scope="module")
 def figure(tmp_path_factory, browser):
     """Open a moving figure alone on a page, from a disk, without a network."""
+    from tests import browsers, figures
+
     folder = tmp_path_factory.mktemp("figures")
     contexts = []
 

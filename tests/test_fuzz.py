@@ -67,4 +67,5 @@ def test_the_referee_disagrees_with_points_that_are_not_deserved(grader) -> None
     verdict.score = verdict.points / 2
     assert "of 2" in fuzz.complaints(data, outcome, 1)[0]
     verdict.score = 0
-    assert "it ran 'def softmax" in fuzz.complaints(b'{"cells": []}', outcome, 1)[0]
+    complaints = fuzz.complaints(b'{"cells": []}', outcome, 1)
+    assert any("it ran 'def softmax" in each for each in complaints)

@@ -165,8 +165,7 @@ def test_a_skip_is_a_failure_in_ci(tmp_path: Path, ci: str, summary: str) -> Non
 
 
 def test_make_book_says_what_it_lacks_without_the_solutions(tmp_path: Path) -> None:
-    (tmp_path / "tools").mkdir()
-    shutil.copy(ROOT / "tools" / "book.py", tmp_path / "tools")
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
     ran = run(sys.executable, "tools/book.py", cwd=tmp_path)
     assert ran.returncode == 1
     assert "solutions/transformer/ is missing" in ran.stderr
