@@ -1,59 +1,25 @@
 """A real browser for tests: Debian's Chromium, and visitors kept to one place."""
 
 import contextlib
-import functools
-import http.server
-import shutil
-import threading
-from pathlib import Path
 
 import pytest
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])),
-    None,
-)
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from tools import browser
+
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1440, "height": 900}
 
 
 @contextlib.contextmanager
 def chromium():
-    """One headless Chromium."""
-    playwright = pytest.importorskip(
+    """One headless Chromium, or a skipped test."""
+    pytest.importorskip(
         "playwright.sync_api", reason="pip install -r requirements-dev.txt"
     )
-    if CHROMIUM is None:
+    if browser.find() is None:
         pytest.skip("Chromium is missing: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@contextlib.contextmanager
-def served(folder: Path):
-    """A folder on a server of this machine; gives its address."""
-
-    class Silent(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *arguments):
-            pass
-
-    handler = functools.partial(Silent, directory=folder)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
+    with browser.launched() as found:
+        yield found
 
 
 class Visitor:

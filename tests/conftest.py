@@ -66,6 +66,15 @@ def browser():
         yield chromium
 
 
+@pytest.fixture(scope="module")
+def address():
+    """The built site on a server of this machine: a disk gives no downloads."""
+    from tools.browser import served
+
+    with served(ROOT / "_build" / "html") as place:
+        yield place
+
+
 @pytest.fixture
 def visit(browser):
     """Make visitors; every one has a browser profile of its own."""

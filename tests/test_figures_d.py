@@ -7,6 +7,7 @@ import torch
 
 from tests import browsers
 from tests.figures import TOLERANCE, Figure
+from tools.browser import served
 from transformer.vision_transformer import attention_rollout
 from workbench import models, phrasebook, presets, results
 from workbench.commands import translate_all
@@ -365,7 +366,7 @@ def test_a_finger_draws(figure):
 
 def test_model_runs_from_a_server_too(figure, visit, reader):
     folder = figure("draw").page.url.removeprefix("file://").rsplit("/", 1)[0]
-    with browsers.served(folder) as address:
+    with served(folder) as address:
         reads_as(loaded(Figure(visit(address), "draw")), reader)
 
 

@@ -501,13 +501,6 @@ def reader(visit):
     assert [each for visitor in visitors for each in visitor.complaints] == []
 
 
-@pytest.fixture(scope="module")
-def address():
-    """The site on a server of this machine: a disk gives no downloads."""
-    with browsers.served(SITE) as served:
-        yield served
-
-
 def marks(page) -> list[str]:
     """What the sidebar says of pages."""
     return page.locator(".bd-docs-nav .progress-mark").all_inner_texts()

@@ -138,13 +138,6 @@ WEIGHTS = """() => Object.fromEntries(performance.getEntriesByType("resource").m
 
 
 @pytest.fixture(scope="module")
-def address():
-    """The site on a server of this machine; gives its address."""
-    with browsers.served(SITE) as served:
-        yield served
-
-
-@pytest.fixture(scope="module")
 def findings(browser, address):
     """What is wrong with each page, served to a desk: path -> kind -> list."""
     package = pytest.importorskip("axe_playwright_python")

@@ -9,24 +9,20 @@ results/site/lighthouse.json.
 """
 
 import argparse
-import contextlib
 import datetime
 import gzip
-import http.server
 import json
 import os
 import platform
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
-from urllib.parse import urlunsplit
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests import browsers  # noqa: E402
+from tools import browser  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
 PINNED = ROOT / "tools" / "lighthouse"
@@ -50,7 +46,7 @@ def main(words: list[str]) -> None:
     install()
     print(f"{'page':58}  perf  a11y  best   seo    LCP    CLS")
     rated = {}
-    with served() as address:
+    with browser.served(SITE, Packing) as address:
         for page in pages:
             rated[page] = rate(address + page)
             scores = "  ".join(f"{rated[page][name]:4}" for name in MUST)
@@ -89,8 +85,8 @@ def rate(address: str) -> dict:
     """Run Lighthouse on one page."""
     command = ["node", str(INSTALLED / "node_modules/lighthouse/cli/index.js")]
     command += [address, "--quiet", "--output=json", "--output-path=stdout"]
-    command += ["--chrome-flags=--headless=new " + " ".join(browsers.FLAGS)]
-    environment = os.environ | {"CHROME_PATH": browsers.CHROMIUM or ""}
+    command += ["--chrome-flags=--headless=new " + " ".join(browser.FLAGS)]
+    environment = os.environ | {"CHROME_PATH": browser.require()}
     ran = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=300
     )
@@ -111,47 +107,34 @@ def rate(address: str) -> dict:
     return result
 
 
-@contextlib.contextmanager
-def served():
-    """The site on a server of this machine that compresses; gives its address."""
+class Packing(browser.Quiet):
+    """Compresses the files that it shows, and has them kept for a year."""
 
-    class Packing(http.server.SimpleHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    protocol_version = "HTTP/1.1"
 
-        def log_message(self, *arguments):
-            pass
-
-        def do_GET(self):
-            path = Path(self.translate_path(self.path))
-            if not path.is_file():
-                self.send_error(404)
-                return
-            content = path.read_bytes()
-            self.send_response(200)
-            self.send_header("Content-Type", self.guess_type(str(path)))
-            self.send_header("Cache-Control", "max-age=31536000")
-            if path.suffix in PACKED:
-                content = gzip.compress(content, 6)
-                self.send_header("Content-Encoding", "gzip")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-    def handler(*arguments):
-        return Packing(*arguments, directory=SITE)
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield urlunsplit(("http", f"127.0.0.1:{server.server_port}", "/", "", ""))
-    server.shutdown()
-    server.server_close()
+    def do_GET(self):  # noqa: N802  the server calls it by this name
+        """Give a file; text travels compressed."""
+        path = Path(self.translate_path(self.path))
+        if not path.is_file():
+            self.send_error(404)
+            return
+        content = path.read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Type", self.guess_type(str(path)))
+        self.send_header("Cache-Control", "max-age=31536000")
+        if path.suffix in PACKED:
+            content = gzip.compress(content, 6)
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
 
 
 def record(rated: dict) -> None:
     """Write what was measured, with what and where."""
     version = next(iter(rated.values()))["version"]
     chromium = subprocess.run(
-        [browsers.CHROMIUM, "--version"], capture_output=True, text=True
+        [browser.require(), "--version"], capture_output=True, text=True
     ).stdout.strip()
     RECORD.parent.mkdir(parents=True, exist_ok=True)
     content = {

@@ -1,0 +1,66 @@
+"""Debian's Chromium, and a folder shown by this machine: for tools and tests alike."""
+
+import contextlib
+import functools
+import http.server
+import shutil
+import sys
+import threading
+from pathlib import Path
+from urllib.parse import urlunsplit
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def find() -> str | None:
+    """Find Chromium under one of its names."""
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
+def require() -> str:
+    """Find Chromium, or say how to get it and stop."""
+    found = find()
+    if found is None:
+        sys.exit("Chromium is missing. On Debian and Ubuntu: apt-get install chromium")
+    return found
+
+
+@contextlib.contextmanager
+def launched():
+    """One headless Chromium."""
+    program = require()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Shows the files of a folder and tells nobody."""
+
+    def log_message(self, *arguments):
+        """Write nothing."""
+
+
+@contextlib.contextmanager
+def served(folder: Path, handler: type[Quiet] = Quiet):
+    """A folder on a server of this machine; gives its address."""
+    answer = functools.partial(handler, directory=folder)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), answer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield urlunsplit(("http", f"127.0.0.1:{server.server_port}", "/", "", ""))
+    finally:
+        server.shutdown()
+        server.server_close()
