@@ -96,12 +96,13 @@ def visit(browser):
 def figure(tmp_path_factory, browser):
     """Open a moving figure alone on a page, from a disk, without a network."""
     from tests import browsers, figures
+    from tools.figure_pictures import preview
 
     folder = tmp_path_factory.mktemp("figures")
     contexts = []
 
     def open_figure(name: str, viewport: dict = browsers.DESK, **options):
-        figures.pictures.preview(name, folder)
+        preview(name, folder)
         context = browser.new_context(viewport=viewport, **options)
         contexts.append(context)
         visitor = browsers.Visitor(context, folder.as_uri() + "/")

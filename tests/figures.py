@@ -1,23 +1,8 @@
 """What tests of moving figures share: a figure alone on a page, moved and read back."""
 
-import importlib.util
-from pathlib import Path
-
 from tests import browsers
 
-ROOT = Path(__file__).resolve().parents[1]
 TOLERANCE = 1e-4  # how far a figure's number may be from the reference's
-
-
-def load(path: Path):
-    """Import a file that belongs to no package."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-pictures = load(ROOT / "tools" / "figure_pictures.py")
 
 
 class Figure:

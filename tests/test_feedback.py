@@ -4,7 +4,6 @@ import copy
 import html.parser
 import itertools
 import re
-import shutil
 
 import pytest
 
@@ -12,6 +11,7 @@ from autograder.grading import feedback, markdown
 from autograder.grading.feedback import HandGrade
 from autograder.grading.job import GRADED, NOT_RUN, Outcome, Verdict
 from autograder.grading.paper import Paper, exercise_of
+from tests import browsers
 
 CHAPTER = "04_attention"
 MISTAKE = {
@@ -26,7 +26,6 @@ MISTAKE = {
     "text": "all of it",
 }
 BAD = '<script>alert(1)</script><img src=x onerror="alert(2)">" style="x'
-CHROMIUM = shutil.which("chromium")
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 ACTIVE = {"script", "iframe", "object", "embed", "form", "link", "base", "svg", "img"}
 
@@ -405,24 +404,18 @@ def test_text_can_be_read_in_light_and_dark(outcome, paper):
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is missing")
-def test_a_page_fits_a_phone_and_asks_for_nothing(outcome, paper, tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api")
+def test_a_page_fits_a_phone_and_asks_for_nothing(outcome, paper, tmp_path, browser):
     fail(outcome, "scaled-dot-product-attention", got="x" * 500)
     fail(outcome, "attention-cost")
     path = tmp_path / "page.html"
     path.write_text(feedback.page(outcome, paper), encoding="utf-8")
     asked = []
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"]
-        )
-        page = browser.new_page(viewport={"width": 360, "height": 740})
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(path.as_uri())
-        for summary in page.locator("summary").all():
-            summary.click()
-        width = page.evaluate("document.documentElement.scrollWidth")
-        browser.close()
+    page = browser.new_page(viewport=browsers.PHONE)
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(path.as_uri())
+    for summary in page.locator("summary").all():
+        summary.click()
+    width = page.evaluate("document.documentElement.scrollWidth")
+    page.close()
     assert width == 360
     assert asked == [path.as_uri()]

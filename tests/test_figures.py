@@ -7,10 +7,11 @@ import torch
 from torch.nn import functional
 
 from tests import browsers
-from tests.figures import TOLERANCE, pictures
+from tests.figures import TOLERANCE
+from tools import figure_pictures as pictures
 from transformer.positional_encoding import sinusoidal_positional_encoding
 
-NAMES = pictures.moving_figures().names()
+NAMES = pictures.moving_figures.names()
 pytestmark = pytest.mark.browser
 
 
@@ -35,7 +36,7 @@ def test_figure_without_scripts_is_a_picture(browser, tmp_path, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_picture_and_height_are_known(name):
-    sizes = json.loads(pictures.moving_figures().SIZES.read_text())
+    sizes = json.loads(pictures.moving_figures.SIZES.read_text())
     assert sizes[name]["wide"] > 0
     assert (pictures.STATIC / "figures" / "pictures" / f"{name}.png").is_file()
 

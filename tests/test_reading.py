@@ -18,7 +18,8 @@ import yaml
 from pypdf import PdfReader
 from scipy import stats
 
-from tests import browsers, figures
+from tests import browsers
+from tools import pdf, publish
 from transformer.class_token import masked_mean
 from transformer.embeddings import Embedding, pair_counts
 from transformer.multi_head_attention import MultiHeadAttention, split_heads
@@ -34,7 +35,6 @@ definitions, notebook_links, publishing, quizzes, reading_time = map(
     importlib.import_module,
     ["definitions", "notebook_links", "publishing", "quizzes", "reading_time"],
 )
-pdf, publish = (figures.load(ROOT / "tools" / f"{n}.py") for n in ("pdf", "publish"))
 
 CHAPTERS = reading_time.chapters()
 QUIZZES = sorted(quizzes.QUIZZES.glob("*.yml"))
@@ -727,10 +727,10 @@ def test_the_pdf_has_numbers_an_outline_and_links_inside(browser, tmp_path):
     assert sum("/Dest" in link for link in links) > 20
 
 
-def test_without_a_browser_the_pdf_says_what_is_missing(monkeypatch):
-    monkeypatch.setattr(pdf.shutil, "which", lambda _: None)
+def test_without_a_browser_the_pdf_says_what_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setattr(pdf.browser.shutil, "which", lambda _: None)
     with pytest.raises(SystemExit, match="apt-get install chromium"):
-        pdf.find_browser()
+        pdf.print_pages([], tmp_path)
 
 
 def test_the_pdf_has_every_page_of_the_site_once():

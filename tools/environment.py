@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 
+from browser import PROGRAMS
 from steps import ROOT, run_step
 
 VENV = ROOT / ".venv"
@@ -28,10 +29,7 @@ DESCRIBED_BY = (
 # package: (programs that show it is there, what is not done without it)
 SYSTEM_PACKAGES = {
     "bubblewrap": (["bwrap"], "the tests of the sandbox"),
-    "chromium": (
-        ["chromium", "chromium-browser", "google-chrome"],
-        "the tests of the site in a browser",
-    ),
+    "chromium": (PROGRAMS, "the tests of the site in a browser"),
     "postgresql": (["pg_ctlcluster"], "the test of a gradebook in PostgreSQL"),
 }
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}

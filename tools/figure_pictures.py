@@ -8,21 +8,22 @@ beside it how high it is. Run it when a figure has changed.
 """
 
 import argparse
-import importlib.util
 import json
 import shutil
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
+sys.path[:0] = [str(ROOT), str(ROOT / "solutions"), str(ROOT / "book/_extensions")]
 
-from tools import figure_data  # noqa: E402
+# The directive knows how a figure stands on a page.
+import moving_figures  # noqa: E402
+
+from tools import browser, figure_data  # noqa: E402
 
 STATIC = ROOT / "book" / "_static"
 BUILD = ROOT / "_build" / "figures"
 WIDE, NARROW = 720, 328  # how wide the text is on a desk, and on a phone of 360 px
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 PAGE = """<!doctype html>
 <html lang="en" data-theme="{theme}">
@@ -44,27 +45,18 @@ PAGE = """<!doctype html>
 """
 
 
-def moving_figures():
-    """Give the module of the directive, which knows how a figure stands on a page."""
-    path = ROOT / "book" / "_extensions" / "moving_figures.py"
-    spec = importlib.util.spec_from_file_location("moving_figures", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def preview(name: str, folder: Path = BUILD, theme: str = "light") -> Path:
     """Write a page with one figure alone; give its path."""
-    directive = moving_figures()
-    if name not in directive.names():
-        sys.exit(f"no figure {name!r}; there are {', '.join(directive.names())}")
+    known = moving_figures.names()
+    if name not in known:
+        sys.exit(f"no figure {name!r}; there are {', '.join(known)}")
     shutil.copytree(STATIC, folder / "_static", dirs_exist_ok=True)
     if name in figure_data.names():
         figure_data.write(folder / "_static", [name])
-    before, after = directive.frame(name, f"The figure {name}", "_static/")
+    before, after = moving_figures.frame(name, f"The figure {name}", "_static/")
     scripts = "\n".join(
         f'<script defer src="_static/{script}"></script>'
-        for script in directive.scripts(name)
+        for script in moving_figures.scripts(name)
     )
     page = folder / f"{name}.html"
     page.write_text(
@@ -81,12 +73,12 @@ def preview(name: str, folder: Path = BUILD, theme: str = "light") -> Path:
     return page
 
 
-def take(browser, name: str, sizes: dict) -> None:
+def take(chromium, name: str, sizes: dict) -> None:
     """Take a figure's picture and its heights."""
     address = preview(name).as_uri()
     heights = {}
     for kind, width in (("wide", WIDE + 32), ("narrow", NARROW + 32)):
-        page = browser.new_page(viewport={"width": width, "height": 900})
+        page = chromium.new_page(viewport={"width": width, "height": 900})
         page.on("pageerror", lambda error: sys.exit(f"{name}: {error}"))
         page.goto(address)
         figure = page.locator("figure[data-state=ready]")
@@ -107,28 +99,21 @@ def take(browser, name: str, sizes: dict) -> None:
 
 def main() -> None:
     """Take the pictures of the named figures, or of all."""
-    from playwright.sync_api import sync_playwright
-
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="all, if none is given"
     )
-    directive = moving_figures()
-    wanted = parser.parse_args().names or directive.names()
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        sys.exit("Chromium is missing: apt-get install chromium")
-    sizes = json.loads(directive.SIZES.read_text()) if directive.SIZES.is_file() else {}
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+    known, noted = moving_figures.names(), moving_figures.SIZES
+    wanted = parser.parse_args().names or known
+    sizes = json.loads(noted.read_text()) if noted.is_file() else {}
+    with browser.launched() as chromium:
         for name in wanted:
-            take(browser, name, sizes)
+            take(chromium, name, sizes)
             print(f"{BUILD / name}.html")
-        browser.close()
-    kept = {name: sizes[name] for name in directive.names() if name in sizes}
-    directive.SIZES.write_text(json.dumps(kept, indent=2) + "\n")
+    kept = {name: sizes[name] for name in known if name in sizes}
+    noted.write_text(json.dumps(kept, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ such as book/04_attention, prints only what is named.
 """
 
 import argparse
-import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -16,10 +15,12 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tools import browser  # noqa: E402
+
 SITE = ROOT / "_build" / "html"
 PDF = ROOT / "_build" / "transformers-by-hand.pdf"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PAPER = {"format": "A4", "prefer_css_page_size": False, "print_background": True}
 MARGIN = {"top": "18mm", "bottom": "20mm", "left": "16mm", "right": "16mm"}
 
@@ -85,9 +86,8 @@ def main(words: list[str]) -> None:
     for name in pages:
         if not (SITE / f"{name}.html").is_file():
             sys.exit(f"make pdf: no page {name} in _build/html")
-    program = find_browser()
     with tempfile.TemporaryDirectory() as folder:
-        count = join(print_pages(program, pages, Path(folder)), given.out, Path(folder))
+        count = join(print_pages(pages, Path(folder)), given.out, Path(folder))
     size = given.out.stat().st_size / 1e6
     print(f"The book: {given.out} ({count} pages, {size:.1f} MB)")
 
@@ -110,25 +110,11 @@ def listed_pages() -> list[str]:
     return ordered
 
 
-def find_browser() -> str:
-    """Find Chromium, or say how to get it."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        sys.exit(
-            "make pdf: Chromium is missing, which prints the pages.\n"
-            "On Debian and Ubuntu: apt-get install chromium"
-        )
-    return found
-
-
-def print_pages(program: str, names: list[str], folder: Path) -> list[Printed]:
+def print_pages(names: list[str], folder: Path) -> list[Printed]:
     """Print each page into a file of its own."""
-    from playwright.sync_api import sync_playwright
-
     printed = []
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=FLAGS)
-        page = browser.new_page(viewport={"width": 900, "height": 1200})
+    with browser.launched() as chromium:
+        page = chromium.new_page(viewport={"width": 900, "height": 1200})
         wanted = places_linked_to(page, names)
         for number, name in enumerate(names):
             print(f"  {name}", flush=True)
@@ -140,7 +126,6 @@ def print_pages(program: str, names: list[str], folder: Path) -> list[Printed]:
             file = folder / f"{number:02}.pdf"
             page.pdf(path=file, margin=MARGIN, **PAPER)
             printed.append(Printed(name, title, headings, file))
-        browser.close()
     return printed
 
 
@@ -267,8 +252,6 @@ def add_numbers(writer, folder: Path) -> None:
 
 def print_numbers(count: int, target: Path) -> None:
     """Print as many pages as the book has, with nothing on them but their numbers."""
-    from playwright.sync_api import sync_playwright
-
     style = (
         "@page { size: A4; margin: 0 } body { margin: 0; font: 9pt sans-serif }"
         "div { height: 296mm; position: relative; break-after: page }"
@@ -277,12 +260,10 @@ def print_numbers(count: int, target: Path) -> None:
         " color: #555f69 }"
     )
     pages = "".join(f"<div><span>{number + 1}</span></div>" for number in range(count))
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=find_browser(), args=FLAGS)
-        page = browser.new_page()
+    with browser.launched() as chromium:
+        page = chromium.new_page()
         page.set_content(f"<style>{style}</style>{pages}")
         page.pdf(path=target, prefer_css_page_size=True)
-        browser.close()
 
 
 if __name__ == "__main__":
