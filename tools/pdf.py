@@ -35,7 +35,6 @@ PREPARE = """async () => {
   for (const figure of document.querySelectorAll("figure[data-figure]"))
     figure.scrollIntoView();
   await Promise.all([...document.images].map((image) => image.decode().catch(() => 0)));
-  if (window.MathJax && MathJax.startup) await MathJax.startup.promise;
   await document.fonts.ready;
 }"""
 
