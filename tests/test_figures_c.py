@@ -8,14 +8,14 @@ from torch.utils.flop_counter import FlopCounterMode
 from tests import browsers
 from tests.figures import TOLERANCE
 from tools.figure_data import decoding, residual_stream, rollout
+from tools.figure_data.heads import translator
 from transformer.decoder import beam_search
 from transformer.embeddings import tied_logits
 from transformer.encoder import Encoder
 from transformer.vision_transformer import attention_rollout
 from workbench.commands import translate_all
 from workbench.decoding import Recomputing, Remembering
-from workbench.models import load_config
-from workbench.results import model_folder
+from workbench.models import load_parts
 from workbench.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.browser
@@ -115,7 +115,7 @@ def choose(shown, sentence: int, beam: int) -> dict:
 
 def writer_of(text: str):
     """The translator as chapter 7's beam_search asks for it."""
-    model, tokenizer, _ = decoding.load()
+    model, _, tokenizer = translator()
     source = torch.tensor([tokenizer.encode(text)])
     memory = model.encode(source)
 
@@ -130,7 +130,8 @@ def writer_of(text: str):
 @pytest.mark.parametrize("number", range(len(decoding.SENTENCES)))
 def test_decoding_writes_what_chapter_7_writes(figure, number):
     text = decoding.SENTENCES[number]
-    model, tokenizer, parts = decoding.load()
+    model, config, tokenizer = translator()
+    cpu, parts = torch.device("cpu"), load_parts()
     shown = figure("decoding")
     for beam in decoding.BEAMS:
         numbers = choose(shown, number, beam)
@@ -146,7 +147,6 @@ def test_decoding_writes_what_chapter_7_writes(figure, number):
             if any(node["written"] for node in row)
         ]
         near(torch.tensor([node["values"][0] for node in thick]).prod(), probability)
-        config, cpu = load_config(model_folder("phrasebook")), torch.device("cpu")
         asked = model, config, tokenizer, [text], cpu, parts, beam, 0.0
         assert translate_all(*asked) == [written]
 
@@ -155,7 +155,7 @@ def test_decoding_writes_what_chapter_7_writes(figure, number):
 def test_decoding_tree_has_the_probabilities_of_the_model(figure):
     shown = figure("decoding")
     tree = choose(shown, 0, 2)["tree"]
-    _, tokenizer, _ = decoding.load()
+    _, _, tokenizer = translator()
     logits = writer_of(decoding.SENTENCES[0])
     begun = {0: [tokenizer.SOS]}
     totals = {0: 1.0}
@@ -209,13 +209,13 @@ def test_decoding_follows_keyboard_and_pointer(figure):
 @torch.inference_mode()
 def test_decoding_counts_the_products_that_pytorch_counts(figure):
     shown = figure("decoding")
-    model, tokenizer, parts = decoding.load()
+    model, _, tokenizer = translator()
     source = torch.tensor([tokenizer.encode(decoding.SENTENCES[0])])
     choose(shown, 0, 1)
     shown.press(shown.page.get_by_label("Step"), "Home")
     kinds = {"kept": Remembering, "again": Recomputing}
     writers = {
-        name: kind(model, source, 1, decoding.LONGEST, parts)
+        name: kind(model, source, 1, decoding.LONGEST, load_parts())
         for name, kind in kinds.items()
     }
     totals = dict.fromkeys(kinds, 0.0)
@@ -246,7 +246,7 @@ def test_decoding_shows_keys_and_values_that_a_whole_pass_has(figure):
     """The cache's rows are those of the decoder that reads all tokens at once."""
     shown = figure("decoding")
     numbers = choose(shown, 1, 2)
-    model, tokenizer, _ = decoding.load()
+    model, _, tokenizer = translator()
     source = torch.tensor([tokenizer.encode(decoding.SENTENCES[1])])
     written = [tokenizer.SOS, *tokenizer.encode(numbers["results"][1][0])]
     seen = []

@@ -8,9 +8,9 @@ import functools
 
 import torch
 
-from workbench import models, results
+from tools.figure_data.heads import translator
+from workbench import models
 from workbench.decoding import Remembering, Search
-from workbench.tokenizer import Tokenizer
 
 SENTENCES = (
     "The bear and the fox like honey.",
@@ -27,19 +27,12 @@ DROPPED, KEPT, ENDED = range(3)
 
 
 @functools.cache
-def load() -> tuple:
-    """Load the translator of chapter 9 and its tokenizer."""
-    folder = results.model_folder("phrasebook")
-    model, _ = models.load(folder)
-    return model, Tokenizer.load(folder / "tokenizer.json"), models.load_parts()
-
-
-@functools.cache
 def data() -> dict:
     """Search for all sentences with all widths."""
+    _, _, tokenizer = translator()
     sentences = []
     for text in SENTENCES:
-        source = torch.tensor([load()[1].encode(text)])
+        source = torch.tensor([tokenizer.encode(text)])
         beams = {str(beam): search(source, beam) for beam in BEAMS}
         longest = max(len(each["path"]) for each in beams.values())
         sentences.append(
@@ -55,8 +48,8 @@ def data() -> dict:
 @torch.inference_mode()
 def search(source: torch.Tensor, beam: int) -> dict:
     """Run one search; give its steps, what it writes, and the cache of that."""
-    model, tokenizer, parts = load()
-    writer = Remembering(model, source, beam, LONGEST, parts)
+    model, _, tokenizer = translator()
+    writer = Remembering(model, source, beam, LONGEST, models.load_parts())
     found = Search(source, tokenizer.EOS, beam, 0.0, LONGEST)
     sums = found.totals[0].clone()  # (beam,), as logarithms also where beam is 1
     newest = torch.full((beam,), tokenizer.SOS)
@@ -89,7 +82,7 @@ def search(source: torch.Tensor, beam: int) -> dict:
 
 def finished(source: torch.Tensor, steps: list, ids: list[int]) -> dict:
     """Follow what is written back through the steps, and name the tokens."""
-    tokenizer = load()[1]
+    _, _, tokenizer = translator()
     length = len(ids) + 1  # with the end
     ended = [step[4] == ENDED for step in steps[length - 1]]
     rank = ended.index(True)
@@ -110,7 +103,7 @@ def finished(source: torch.Tensor, steps: list, ids: list[int]) -> dict:
 
 def piece(token: int) -> str:
     """Write a token for people; a middle dot before what continues a word."""
-    tokenizer = load()[1]
+    _, _, tokenizer = translator()
     special = {tokenizer.EOS: "<eos>", tokenizer.SOS: "<sos>"}
     if token in special:
         return special[token]
@@ -122,8 +115,8 @@ def piece(token: int) -> str:
 @torch.inference_mode()
 def cache(source: torch.Tensor, tokens: list[int]) -> list:
     """Give for each token read some numbers of its keys and values, layer by layer."""
-    model, _, parts = load()
-    writer = Remembering(model, source, 1, LONGEST, parts)
+    model, _, _ = translator()
+    writer = Remembering(model, source, 1, LONGEST, models.load_parts())
     for token in tokens:
         writer.next_logits(torch.tensor([token]))
     rows = [
@@ -140,7 +133,7 @@ def products(source_length: int, steps: int) -> dict[str, list[int]]:
 
     The source's keys and values, which a cache keeps as well, are in its first step.
     """
-    config = models.load_config(results.model_folder("phrasebook"))
+    _, config, _ = translator()
     d, layers = config.d_model, config.layers
     row = 6 * d**2 + 2 * d * config.d_ff  # four and two projections, and the network
     source = 2 * source_length * d**2

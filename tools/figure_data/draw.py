@@ -8,6 +8,7 @@ from tools import live_models
 from transformer.vision_transformer import attention_rollout
 from workbench import models, presets, results
 from workbench.images import load_images
+from workbench.vision_results import attention_of
 
 FILES = ("runtime", "digits")
 GREYS = 16  # a pixel counts the dots of ink in a field of 4 x 4
@@ -47,18 +48,10 @@ def read(model: torch.nn.Module, image: torch.Tensor, mean: float, std: float) -
 
     What is needed of a patch is how far the probability of the answer falls without it.
     """
-    caught = []
-    hooks = [
-        layer.attention.register_forward_hook(
-            lambda _module, _given, output: caught.append(output[1][0])
-        )
-        for layer in model.encoder.layers
-    ]
-    tokens = model.position(model.patches((image[None] / 255 - mean) / std))
+    pixels = (image[None] / 255 - mean) / std
+    weights = attention_of(model, pixels)  # (layers, 1, heads, T, T)
+    tokens = model.position(model.patches(pixels))
     shares = model.head(model.encoder(tokens)).softmax(-1)[0]
-    rollout = attention_rollout(caught).mean(0)
-    for hook in hooks:
-        hook.remove()
     needed, answer = [], shares.argmax()
     for patch in range(tokens.shape[1]):
         rest = [each for each in range(tokens.shape[1]) if each != patch]
@@ -67,6 +60,6 @@ def read(model: torch.nn.Module, image: torch.Tensor, mean: float, std: float) -
     return {
         "counts": (image[0].flatten().float() * GREYS / 255).round().int().tolist(),
         "probabilities": shares.tolist(),
-        "rollout": rollout.tolist(),
+        "rollout": attention_rollout(weights[:, 0]).mean(0).tolist(),
         "needed": needed,
     }

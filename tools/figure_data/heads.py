@@ -1,5 +1,6 @@
 """Where the heads of the trained translator look, in sentences that it translates."""
 
+import contextlib
 from functools import cache
 
 import torch
@@ -41,10 +42,10 @@ def data() -> dict:
 
 @cache
 def translator():
-    """Load the trained model, its configuration and its tokenizer."""
+    """Load the trained model, its configuration and its tokenizer, for all figures."""
     folder = results.model_folder("phrasebook")
     model, config = models.load(folder)
-    return model.eval(), config, Tokenizer.load(folder / TOKENIZER_FILE)
+    return model, config, Tokenizer.load(folder / TOKENIZER_FILE)
 
 
 def translations(sentences) -> list[str]:
@@ -52,6 +53,27 @@ def translations(sentences) -> list[str]:
     model, config, tokenizer = translator()
     cpu, parts = torch.device("cpu"), models.load_parts()
     return translate_all(model, config, tokenizer, list(sentences), cpu, parts, 1)
+
+
+@contextlib.contextmanager
+def watched(model):
+    """Keep all weights of a pass: kind -> for each layer (heads, rows, columns)."""
+    caught = {"encoder": [], "decoder": [], "cross": []}
+    attentions = [("encoder", layer.attention) for layer in model.encoder.layers]
+    for layer in model.decoder.layers:
+        attentions.append(("decoder", layer.self_attention))
+        attentions.append(("cross", layer.cross_attention))
+    hooks = [
+        attention.register_forward_hook(
+            lambda _module, _given, output, kind=kind: caught[kind].append(output[1][0])
+        )
+        for kind, attention in attentions
+    ]
+    try:
+        yield caught
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def look(english: str, german: str) -> tuple[list[str], list[str], dict, torch.Tensor]:
@@ -63,21 +85,9 @@ def look(english: str, german: str) -> tuple[list[str], list[str], dict, torch.T
     """
     model, _, tokenizer = translator()
     source, target = tokenizer.encode(english), tokenizer.encode(german)
-    caught = {"encoder": [], "decoder": [], "cross": []}
-    watched = [("encoder", layer.attention) for layer in model.encoder.layers]
-    for layer in model.decoder.layers:
-        watched += [("decoder", layer.self_attention), ("cross", layer.cross_attention)]
-    hooks = [
-        attention.register_forward_hook(
-            lambda _module, _given, output, kind=kind: caught[kind].append(output[1][0])
-        )
-        for kind, attention in watched
-    ]
-    with torch.no_grad():
+    with torch.no_grad(), watched(model) as caught:
         given = torch.tensor([source]), torch.tensor([[Tokenizer.SOS, *target]])
         probabilities = model(*given)[0].softmax(-1)
-    for hook in hooks:
-        hook.remove()
     written = [*target, Tokenizer.EOS]
     sure = probabilities[range(len(written)), written]
     names = [[tokenizer.decode([i]).strip() for i in ids] for ids in (source, target)]

@@ -7,9 +7,10 @@ import re
 import torch
 
 from tools import live_models
+from tools.figure_data.heads import translator, watched
 from transformer.decoder import greedy_decode
-from workbench import models, phrasebook, results
-from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench import phrasebook
+from workbench.tokenizer import Tokenizer
 
 SENTENCES = (
     "I know that Bobby likes sweet blackberries.",
@@ -24,9 +25,7 @@ FILES = ("runtime", "phrasebook")
 @functools.cache
 def data() -> dict:
     """Give recorded translations, the English words learned, and what can be loaded."""
-    folder = results.model_folder("phrasebook")
-    model, _ = models.load(folder)
-    tokenizer = Tokenizer.load(folder / TOKENIZER_FILE)
+    model, _, tokenizer = translator()
     return {
         "files": [live_models.facts(name) for name in FILES],
         "words": " ".join(english_words()),
@@ -54,17 +53,9 @@ def recorded(model: torch.nn.Module, tokenizer: Tokenizer, text: str) -> dict:
     written = greedy_decode(
         lambda target: model(known, target), [Tokenizer.SOS], Tokenizer.EOS, 128
     )
-    caught = []
-    hooks = [
-        layer.cross_attention.register_forward_hook(
-            lambda _module, _given, output: caught.append(output[1][0])
-        )
-        for layer in model.decoder.layers
-    ]
-    logits = model(known, torch.tensor([written[:-1]]))[0]  # (T, V)
-    for hook in hooks:
-        hook.remove()
-    attention = torch.stack(caught)  # (layers, heads, T, S)
+    with watched(model) as caught:
+        logits = model(known, torch.tensor([written[:-1]]))[0]  # (T, V)
+    attention = torch.stack(caught["cross"])  # (layers, heads, T, S)
     best = logits.softmax(-1).topk(BEST)
     steps = []
     for place, token in enumerate(written[1:]):
