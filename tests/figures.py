@@ -1,8 +1,17 @@
 """What tests of moving figures share: a figure alone on a page, moved and read back."""
 
+import torch
+
 from tests import browsers
 
 TOLERANCE = 1e-4  # how far a figure's number may be from the reference's
+
+
+def near(shown, expected) -> None:
+    """Compare numbers of a figure with those that PyTorch or the reference computes."""
+    shown = torch.as_tensor(shown, dtype=torch.float64)
+    expected = torch.as_tensor(expected, dtype=torch.float64).detach()
+    torch.testing.assert_close(shown, expected, atol=TOLERANCE, rtol=0)
 
 
 class Figure:

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from tests import browsers
-from tests.figures import TOLERANCE
+from tests.figures import TOLERANCE, near
 from tools import figure_pictures as pictures
 from transformer.positional_encoding import sinusoidal_positional_encoding
 
@@ -53,13 +53,6 @@ def compute(figure):
         return torch.tensor(values, dtype=torch.float64)
 
     return call
-
-
-def near(values, expected) -> None:
-    """Compare with the reference."""
-    torch.testing.assert_close(
-        values, expected.double(), atol=TOLERANCE, rtol=0, equal_nan=True
-    )
 
 
 def test_softmax_is_pytorchs(compute):

@@ -2,12 +2,13 @@
 
 import math
 import re
+from pathlib import Path
 
 import pytest
 import torch
 
 from tests import browsers
-from tests.figures import ROOT, TOLERANCE
+from tests.figures import near
 from transformer.class_token import AttentionPooling, masked_mean
 from transformer.embeddings import (
     bpe_encode,
@@ -22,15 +23,9 @@ from transformer.positional_encoding import (
     wavelengths,
 )
 
+ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.browser
 LOW = "low lower lowest"
-
-
-def near(shown, expected) -> None:
-    """Compare what a figure shows with what PyTorch computes."""
-    shown = torch.as_tensor(shown, dtype=torch.float64)
-    expected = torch.as_tensor(expected, dtype=torch.float64)
-    torch.testing.assert_close(shown, expected, atol=TOLERANCE, rtol=0)
 
 
 def radio(shown, name):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests import browsers
-from tests.figures import TOLERANCE
+from tests.figures import near
 from transformer.attention import (
     causal_mask,
     padding_mask,
@@ -18,12 +18,6 @@ from workbench.commands import translate_all
 from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
 
 pytestmark = pytest.mark.browser
-
-
-def near(values, expected) -> None:
-    """Compare what a figure shows with the reference."""
-    values = torch.tensor(values, dtype=torch.float64)
-    torch.testing.assert_close(values, expected.double(), atol=TOLERANCE, rtol=0)
 
 
 # --- attention ------------------------------------------------------------------------

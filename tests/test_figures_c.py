@@ -6,7 +6,7 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests import browsers
-from tests.figures import TOLERANCE
+from tests.figures import TOLERANCE, near
 from tools.figure_data import decoding, residual_stream, rollout
 from tools.figure_data.heads import translator
 from transformer.decoder import beam_search
@@ -19,13 +19,6 @@ from workbench.models import load_parts
 from workbench.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.browser
-
-
-def near(values, expected) -> None:
-    """Compare what is shown with the reference."""
-    values = torch.as_tensor(values, dtype=torch.float64)
-    expected = torch.as_tensor(expected).detach().double()
-    torch.testing.assert_close(values, expected, atol=TOLERANCE, rtol=0)
 
 
 # --- chapter 6: the residual stream ---------------------------------------------------
