@@ -686,21 +686,6 @@ def test_hints_open_one_by_one(reader):
     assert hints.nth(3).locator("summary").get_attribute("aria-disabled") is None
 
 
-@needs_site
-@pytest.mark.browser
-def test_search_from_a_disk_works_by_keyboard_without_an_error(reader):
-    page = reader().open(HOME)
-    page.keyboard.press("Control+k")
-    page.keyboard.type("softmax")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/search.html?q=softmax")
-    results = page.locator("#search-results li a")
-    results.first.wait_for()
-    results.first.focus()
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/book/**")
-
-
 # ----------------------------------------------------------------------
 # The PDF
 # ----------------------------------------------------------------------
