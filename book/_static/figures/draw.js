@@ -152,16 +152,9 @@ Figures.define("draw", (stage) => {
     y: corner(i)[1] + 12, class: "live-patch-share" }));
   picture.append(...grounds, ...labels);
 
-  const candidates = Array.from({ length: 10 }, (_, digit) => {
-    const bar = element("span", { class: "live-bar" });
-    const name = element("th", { scope: "row" }, String(digit));
-    const value = element("td");
-    return { bar, name, value, row: element("tr", {}, name,
-      element("td", { class: "live-bar-cell" }, bar), value) };
-  });
-  const bars = element("table", { class: "live-bars live-digits" },
-    element("caption", {}, "The model says"),
-    element("tbody", {}, candidates.map(({ row }) => row)));
+  const { rows: candidates, table: bars } = Live.candidates(10, "The model says");
+  candidates.forEach(({ name }, digit) => { name.textContent = digit; });
+  bars.classList.add("live-digits");
   const said = summary();
   const notice = element("p", { class: "live-notice", role: "status" });
 

@@ -33,16 +33,8 @@ Figures.define("translate", (stage) => {
   const whole = element("p", { class: "live-translation", lang: "de" });
   const notice = element("p", { class: "live-notice", role: "status" });
   const said = summary();
-  const candidates = Array.from({ length: BEST }, () => {
-    const bar = element("span", { class: "live-bar" });
-    const name = element("th", { scope: "row", lang: "de" });
-    const value = element("td");
-    return { name, bar, value, row: element("tr", {}, name,
-      element("td", { class: "live-bar-cell" }, bar), value) };
-  });
-  const bars = element("table", { class: "live-bars" },
-    element("caption", {}, "Most probable here"),
-    element("tbody", {}, candidates.map(({ row }) => row)));
+  const { rows: candidates, table: bars } = Live.candidates(BEST, "Most probable here");
+  candidates.forEach(({ name }) => { name.lang = "de"; });
 
   /* The tokens of a word stand together. */
   const add = (list, piece, made) => {

@@ -112,5 +112,21 @@ const Live = (() => {
     return made;
   };
 
-  return { lacks, receive, load, offer };
+  /* A table of what the model thinks possible, each with its probability as a number and
+     a bar; the figure fills the parts of its `rows`. */
+  const candidates = (count, caption) => {
+    const { element } = Figures;
+    const rows = Array.from({ length: count }, () => {
+      const name = element("th", { scope: "row" });
+      const bar = element("span", { class: "live-bar" });
+      const value = element("td");
+      return { name, bar, value, row: element("tr", {}, name,
+        element("td", { class: "live-bar-cell" }, bar), value) };
+    });
+    const table = element("table", { class: "live-bars" },
+      element("caption", {}, caption), element("tbody", {}, rows.map(({ row }) => row)));
+    return { rows, table };
+  };
+
+  return { lacks, receive, load, offer, candidates };
 })();
