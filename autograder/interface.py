@@ -9,7 +9,7 @@ process. A grader may put another process behind it; a check cannot tell.
 """
 
 import contextlib
-import copy
+import functools
 import inspect
 import io
 import linecache
@@ -263,9 +263,12 @@ def _place(error: BaseException) -> tuple[str, str]:
 
 def _same(a: Data, b: Data) -> bool:
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-        return a.shape == b.shape and torch.equal(
-            a.nan_to_num(nan=1.5e30) if a.is_floating_point() else a,
-            b.nan_to_num(nan=1.5e30) if b.is_floating_point() else b,
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return False
+        if not a.is_floating_point():
+            return torch.equal(a, b)
+        return torch.equal(a, b) or torch.equal(
+            a.nan_to_num(nan=1.5e30), b.nan_to_num(nan=1.5e30)
         )
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(map(_same, a, b))
@@ -274,11 +277,18 @@ def _same(a: Data, b: Data) -> bool:
     return a == b
 
 
-def _bind(function: Any, call: str, args: tuple, kwargs: dict) -> None:
+def _signature_of(function: Any) -> inspect.Signature | None:
     try:
-        signature = inspect.signature(function)
+        return inspect.signature(function)
     except (TypeError, ValueError):
-        return  # built-in functions have none; the call itself will tell
+        return None  # built-in functions have none; the call itself will tell
+
+
+def _bind(
+    signature: inspect.Signature | None, call: str, args: tuple, kwargs: dict
+) -> None:
+    if signature is None:
+        return
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -288,12 +298,15 @@ def _bind(function: Any, call: str, args: tuple, kwargs: dict) -> None:
 
 
 def _argument_name(
-    function: Any, number: int, keywords: list[str], positional: int
+    signature: inspect.Signature | None,
+    number: int,
+    keywords: list[str],
+    positional: int,
 ) -> str:
     if number >= positional:
         return f"the argument {keywords[number - positional]}"
-    with contextlib.suppress(TypeError, ValueError, IndexError):
-        names = list(inspect.signature(function).parameters)
+    names = list(signature.parameters) if signature else []
+    if number < len(names):
         return f"the argument {names[number]}"
     return f"argument {number}"
 
@@ -309,15 +322,18 @@ class _LocalCallable(StudentFunction):
     def __init__(self, target: Any, name: str) -> None:
         self._target, self.name = target, name
 
+    @functools.cached_property
+    def _signature(self) -> inspect.Signature | None:
+        return _signature_of(getattr(self._target, "forward", self._target))
+
     def __call__(self, *args: Data, **kwargs: Data) -> Data:
         return to_data(self._run(args, kwargs))
 
     def _run(self, args: tuple, kwargs: dict) -> Any:
         call = describe_call(self.name, args, kwargs)
-        forward = getattr(self._target, "forward", self._target)
-        _bind(forward, call, args, kwargs)
+        _bind(self._signature, call, args, kwargs)
         given = [*args, *kwargs.values()]
-        before = copy.deepcopy([to_data(value) for value in given])
+        before = [to_data(value) for value in given]  # copies
         with _students_turn(call, self.forbidden):
             value = self._target(
                 *map(_their_own, args),
@@ -325,7 +341,7 @@ class _LocalCallable(StudentFunction):
             )
         for number, (old, new) in enumerate(zip(before, given, strict=True)):
             if not _same(old, to_data(new)):
-                name = _argument_name(forward, number, list(kwargs), len(args))
+                name = _argument_name(self._signature, number, list(kwargs), len(args))
                 raise StudentError("in-place", f"{name} was changed", call)
         return value
 
@@ -394,7 +410,7 @@ class LocalModule(StudentModule):
 
     def build(self, *args: Data, **kwargs: Data) -> LocalInstance:
         call = describe_call(self.name, args, kwargs)
-        _bind(self._target, call, args, kwargs)
+        _bind(_signature_of(self._target), call, args, kwargs)
         with _students_turn(call, self.forbidden):
             instance = self._target(*args, **kwargs)
         if not isinstance(instance, torch.nn.Module):

@@ -132,7 +132,7 @@ class _Writer:
 
     def _string(self, value: str) -> None:
         self._count(0, len(value))
-        self.packer.pack(_text(value).decode())
+        self.packer.pack(value if value.isascii() else _text(value).decode())
 
     def _tensor(self, value: torch.Tensor) -> None:
         number = _NUMBER_OF.get(value.dtype)

@@ -255,12 +255,13 @@ class _Student:
 
     def _ask(self, request: dict) -> Any:
         """Carry out one method of the interface."""
-        for handle in request["drop"]:
+        for handle in request.get("drop", ()):
             self.objects.pop(handle, None)
         target, method = self.objects[request["handle"]], request["method"]
         args = [self._found(value) for value in request["args"]]
-        kwargs = {key: self._found(each) for key, each in request["kwargs"].items()}
-        names = tuple(request["forbidden"])
+        given = request.get("kwargs", {})
+        kwargs = {key: self._found(each) for key, each in given.items()}
+        names = tuple(request.get("forbidden", ()))
         self._forbid(names)
         if method == "build":
             target.forbidden = names
@@ -311,5 +312,6 @@ def _import_as_in_a_notebook() -> None:
     """Import from the working folder first, and nothing that was read before."""
     if sys.path[:1] != [""]:
         sys.path.insert(0, "")
-    for name in [each for each in sys.modules if each.split(".")[0] == "transformer"]:
-        del sys.modules[name]
+    for name in [each for each in sys.modules if each.startswith("transformer")]:
+        if name.split(".")[0] == "transformer":
+            del sys.modules[name]

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 import torch
 import torch.nn.functional as F
-from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from torch import nn
 
 from autograder import expect
@@ -815,6 +814,9 @@ def weight_tying(student: StudentFunction, seed: int = 0) -> None:
 
 def _by_sklearn(documents: list[list[str]]) -> tuple[torch.Tensor, list[str]]:
     """Compute by scikit-learn, whose formula has 1 more in each logarithm."""
+    # slow to import, and needed by this check alone
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+
     terms = list(_numbered([token for each in documents for token in each], ()))
     counter = CountVectorizer(analyzer=list, vocabulary=terms, token_pattern=None)
     counts = counter.fit_transform(documents).astype("float64")

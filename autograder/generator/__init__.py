@@ -28,6 +28,7 @@ __all__ = [
     "release_notebook",
     "source_notebook",
     "write_exercises",
+    "write_folder",
     "write_handout",
     "write_nbgrader_source",
 ]
@@ -67,7 +68,7 @@ def source_notebook(chapter: str, root: Path = ROOT) -> NotebookNode:
 
 def release_notebook(chapter: str, root: Path = ROOT) -> NotebookNode:
     """Build what a student gets of a chapter."""
-    return notebooks.release_notebook(read(chapter, root))
+    return notebooks.release_notebook(source_notebook(chapter, root))
 
 
 def write_exercises(root: Path = ROOT) -> list[Source]:
@@ -77,7 +78,7 @@ def write_exercises(root: Path = ROOT) -> list[Source]:
         root
         / "exercises"
         / source.chapter
-        / f"{source.chapter}.ipynb": notebooks.write(notebooks.release_notebook(source))
+        / f"{source.chapter}.ipynb": notebooks.write(_release(source))
         for source in sources
     }
     for path in files:
@@ -96,13 +97,24 @@ def write_exercises(root: Path = ROOT) -> list[Source]:
 def write_handout(chapter: str, folder: Path, root: Path = ROOT) -> None:
     """Write a chapter's notebook and the parts of the chapters before it."""
     notebook = notebooks.write(release_notebook(chapter, root))
-    _replace(folder, {f"{chapter}.ipynb": notebook} | parts_before(chapter, root))
+    write_folder(chapter, folder, notebook, parts_before(chapter, root))
 
 
 def write_nbgrader_source(chapter: str, folder: Path, root: Path = ROOT) -> None:
     """Write what nbgrader makes a release from: a hand-out with the answers in."""
     notebook = notebooks.write(source_notebook(chapter, root))
-    _replace(folder, {f"{chapter}.ipynb": notebook} | parts_before(chapter, root))
+    write_folder(chapter, folder, notebook, parts_before(chapter, root))
+
+
+def write_folder(
+    chapter: str, folder: Path, notebook: str, parts: dict[str, str]
+) -> None:
+    """Write a notebook and the parts beside it, in place of what the folder holds."""
+    _replace(folder, {f"{chapter}.ipynb": notebook} | parts)
+
+
+def _release(source: Source) -> NotebookNode:
+    return notebooks.release_notebook(notebooks.source_notebook(source))
 
 
 def _modules(sources: list[Source]) -> dict[str, str]:

@@ -57,9 +57,9 @@ def source_notebook(source: Source) -> NotebookNode:
     return notebook
 
 
-def release_notebook(source: Source) -> NotebookNode:
+def release_notebook(source: NotebookNode) -> NotebookNode:
     """Cut answers and hidden tests, as nbgrader's ``generate_assignment`` does."""
-    notebook, resources = copy.deepcopy(source_notebook(source)), {}
+    notebook, resources = copy.deepcopy(source), {}
     for step in RELEASE_STEPS:
         preprocessor = step()
         preprocessor.log.setLevel(logging.ERROR)

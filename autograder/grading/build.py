@@ -7,7 +7,7 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import GenerateAssignment
 
 from autograder.files import write_beside
-from autograder.generator import write_nbgrader_source
+from autograder.generator import write_folder
 from autograder.grading.course import Course
 from autograder.grading.paper import Paper
 
@@ -38,7 +38,8 @@ def build(course: Course, papers: list[Paper]) -> None:
         with course.gradebook() as gradebook:
             new = [each for each in papers if not _is_released(course, gradebook, each)]
         for paper in new:
-            write_nbgrader_source(paper.chapter, course.root / "source" / paper.chapter)
+            folder = course.root / "source" / paper.chapter
+            write_folder(paper.chapter, folder, paper.source, paper.parts)
             _release(course, paper.chapter)
     except (sqlalchemy.exc.SQLAlchemyError, ModuleNotFoundError) as error:
         cause = " ".join(str(getattr(error, "orig", error)).split())

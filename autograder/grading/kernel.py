@@ -215,10 +215,9 @@ class Kernel:
             "method": method,
             "handle": handle,
             "args": list(args),
-            "kwargs": kwargs or {},
-            "forbidden": list(forbidden),
-            "drop": dropped,
         }
+        rest = {"kwargs": kwargs, "forbidden": list(forbidden), "drop": dropped}
+        request |= {key: value for key, value in rest.items() if value}
         turns = 2 if method == "gradients" else 1  # forwards and backwards
         seconds = turns * self._limits.call_seconds + TRANSFER
         value, _ = self._request(request, seconds)
@@ -236,7 +235,7 @@ class Kernel:
             raise KernelGone(self._gone)
         number, began = secrets.token_hex(16), self._clock.now()
         try:
-            reply, late = self._exchange(request | {"number": number}, began + seconds)
+            reply, late = self._exchange(request | {"number": number}, began, seconds)
         except ChannelError as error:
             self._end(_WORDS[error.kind])
         finally:
@@ -248,13 +247,15 @@ class Kernel:
                 raise _student_error(error)
             return reply.get("value"), late
 
-    def _exchange(self, request: dict, deadline: float) -> tuple[Data, bool]:
+    def _exchange(
+        self, request: dict, began: float, seconds: float
+    ) -> tuple[Data, bool]:
         """Send a request, and wait for the reply; say whether it was late."""
-        last = time.monotonic() + STRETCH * (deadline - self._clock.now() + GRACE)
+        last = time.monotonic() + STRETCH * (seconds + GRACE)
         self._channel.send(request, last)
         try:
             while True:
-                reply, late = self._receive(deadline)
+                reply, late = self._receive(began + seconds)
                 number = reply.get("number") if type(reply) is dict else None
                 if type(number) is not str or number not in self._abandoned:
                     return reply, late
@@ -280,9 +281,9 @@ class Kernel:
     def _wait(self, deadline: float) -> Data:
         """Wait for a reply until a time of the process's own clock."""
         while True:
-            left = max(deadline - self._clock.now(), 0.0)
-            with _unless_late(self._clock.now() < deadline):
-                return self._channel.receive(time.monotonic() + left)
+            left = deadline - self._clock.now()
+            with _unless_late(left > 0):
+                return self._channel.receive(time.monotonic() + max(left, 0.0))
 
     @contextlib.contextmanager
     def _checked(self):

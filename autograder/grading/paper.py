@@ -46,7 +46,7 @@ class Paper:
         ]
         return cls(
             chapter,
-            notebooks.write(generator.release_notebook(chapter)),
+            notebooks.write(notebooks.release_notebook(source)),
             notebooks.write(source),
             generator.parts_before(chapter),
             {each.grade_id: float(each.points) for each in graded},
