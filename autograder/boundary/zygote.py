@@ -75,7 +75,7 @@ def import_everything() -> None:
             import_module(name)
     for package in ("autograder.checks", "workbench"):
         for module in iter_modules(import_module(package).__path__, f"{package}."):
-            if not module.name.endswith(("__main__", "commands")):  # no notebook's
+            if not module.name.endswith("__main__"):
                 with contextlib.suppress(Exception):
                     import_module(module.name)
     _warm_up()
