@@ -13,12 +13,14 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 from browser import PROGRAMS
 from steps import ROOT, run_step
 
 VENV = ROOT / ".venv"
 STAMP = VENV / "made_from.txt"
+PAUSE = 20  # seconds before a second try
 LOGS = ROOT / "_build" / "logs"
 DESCRIBED_BY = (
     "pyproject.toml",
@@ -61,12 +63,19 @@ def make_environment() -> None:
         )
     STAMP.write_text(python + "\n")  # made, but not yet complete
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
-    run_step(
-        "environment: packages of requirements-dev.txt",
-        [*pip, "install", "-r", "requirements-dev.txt"],
-        LOGS / "packages.log",
-    )
+    install_packages([*pip, "install", "-r", "requirements-dev.txt"])
     STAMP.write_text(wanted)
+
+
+def install_packages(command: list[str]) -> None:
+    """Install what is pinned; once more if that fails, as a registry's page may."""
+    label = "environment: packages of requirements-dev.txt"
+    try:
+        run_step(label, command, LOGS / "packages.log")
+    except SystemExit as failure:
+        print(f"{failure}\n\nOnce more in {PAUSE} seconds.")
+        time.sleep(PAUSE)
+        run_step(f"{label}, once more", command, LOGS / "packages_again.log")
 
 
 def note_on_cuda() -> None:
