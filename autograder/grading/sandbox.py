@@ -301,7 +301,7 @@ class Cage:
 
         Returns:
             "" if it was still running; else "memory", "threads", "cpu time",
-            "killed (SIGKILL)", "crashed (SIGSEGV)", "exited (1)" …
+            "killed (SIGKILL)", "crashed (SIGSEGV)", "exit code 1" …
         """
         if not self._ended:
             self._ended = True
@@ -333,7 +333,7 @@ class Cage:
 
 def _reason(code: int, cpu: float, limits: Limits) -> str:
     if code >= 0:
-        return f"exited ({code})"
+        return f"exit code {code}"
     if -code == signal.SIGKILL and cpu > limits.cpu_seconds:
         return "cpu time"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"{-code}"
