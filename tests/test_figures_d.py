@@ -370,6 +370,29 @@ def test_model_runs_from_a_server_too(figure, visit, reader):
         reads_as(loaded(Figure(visit(address), "draw")), reader)
 
 
+def test_progress_is_shown_while_the_model_loads(figure, visit):
+    """All bytes that travel are counted, from a server; the bar never goes back."""
+    folder = figure("draw").page.url.removeprefix("file://").rsplit("/", 1)[0]
+    with served(folder) as address:
+        shown = Figure(visit(address), "draw")
+        bar = shown.page.locator(".live-offer progress")
+        assert not bar.is_visible()
+        shown.page.evaluate("""() => {
+          window.seen = [];
+          const bar = document.querySelector(".live-offer progress");
+          const words = bar.nextSibling;
+          new MutationObserver(() => window.seen.push([bar.value, words.textContent]))
+            .observe(words, { childList: true, characterData: true, subtree: true });
+        }""")
+        files = shown.page.evaluate("Figures.data.draw.files")
+        loaded(shown)
+    seen = shown.page.evaluate("window.seen")
+    values, words = zip(*seen, strict=True)
+    assert list(values) == sorted(values) and len(set(values)) > 3
+    assert values[-1] == sum(file["bytes"] for file in files)
+    assert words[0].startswith("0.0 of") and words[-1].startswith("All is here")
+
+
 def test_loading_button_names_what_travels(figure):
     for name in ("draw", "translate"):
         shown = figure(name)

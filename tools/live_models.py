@@ -383,10 +383,11 @@ def script(name: str) -> bytes:
 
 
 def facts(name: str) -> dict:
-    """Say where a script is, how large it is compressed, and which version."""
+    """Say where a script is, how large it is, also compressed, and which version."""
     content = script(name)
     return {
         "name": name,
+        "length": len(content),
         "bytes": len(gzip.compress(content, 9, mtime=0)),
         "version": hashlib.sha256(content).hexdigest()[:12],
     }
