@@ -4,8 +4,9 @@
 
 Without pages, all of them. Needs Node and Chromium; what it runs is pinned in
 tools/lighthouse/ and installed into _build/lighthouse/. The site is served by this
-machine and compressed, as servers do. A score under MUST fails; --record writes
-results/site/lighthouse.json.
+machine and compressed, as servers do. A page below MUST is rated twice more, and its
+median counts, since other work of the machine slows a page down; one that is still
+below fails. --record writes results/site/lighthouse.json.
 """
 
 import argparse
@@ -29,6 +30,7 @@ PINNED = ROOT / "tools" / "lighthouse"
 INSTALLED = ROOT / "_build" / "lighthouse"
 RECORD = ROOT / "results" / "site" / "lighthouse.json"
 MUST = {"performance": 90, "accessibility": 100, "best-practices": 95, "seo": 95}
+MUST_LCP = 2500  # milliseconds to the largest contentful paint
 PACKED = {".html", ".css", ".js", ".svg", ".json", ".txt"}
 
 
@@ -48,7 +50,7 @@ def main(words: list[str]) -> None:
     rated = {}
     with browser.served(SITE, Packing) as address:
         for page in pages:
-            rated[page] = rate(address + page)
+            rated[page] = rate_fairly(address + page)
             scores = "  ".join(f"{rated[page][name]:4}" for name in MUST)
             lcp, cls = rated[page]["lcp_ms"], rated[page]["cls"]
             print(f"{page:58}  {scores}  {lcp / 1000:4.1f} s  {cls:.3f}", flush=True)
@@ -61,7 +63,18 @@ def main(words: list[str]) -> None:
 
 def is_low(scores: dict) -> bool:
     """Whether a page falls short of what every page must reach."""
-    return any(scores[name] < least for name, least in MUST.items())
+    low = any(scores[name] < least for name, least in MUST.items())
+    return low or scores["lcp_ms"] > MUST_LCP
+
+
+def rate_fairly(address: str) -> dict:
+    """Rate a page, and twice more if it falls short; give the median."""
+    results = [rate(address)]
+    if is_low(results[0]):
+        results += [rate(address) for _ in range(2)]
+    results.sort(key=lambda scores: scores["performance"])
+    load = round(os.getloadavg()[0], 1)
+    return results[len(results) // 2] | {"runs": len(results), "load": load}
 
 
 def install() -> None:
@@ -96,6 +109,7 @@ def rate(address: str) -> dict:
     audits = report["audits"]
     result = {n: round(100 * (report["categories"][n]["score"] or 0)) for n in MUST}
     result["lcp_ms"] = round(audits["largest-contentful-paint"]["numericValue"])
+    result["tbt_ms"] = round(audits["total-blocking-time"]["numericValue"])
     result["cls"] = round(audits["cumulative-layout-shift"]["numericValue"], 4)
     result["version"] = report["lighthouseVersion"]
     result["failed"] = sorted(
