@@ -20,6 +20,7 @@ class Figure:
     def __init__(self, visitor: browsers.Visitor, name: str):
         self.name, self.visitor = name, visitor
         self.page = visitor.open(f"{name}.html")
+        self.page.locator("figure[data-state]").wait_for()  # drawn when it is seen
         state = self.page.locator("figure").get_attribute("data-state")
         assert state == "ready", self.page.locator("figure").inner_text()
         assert visitor.complaints == []

@@ -130,6 +130,9 @@ WITHOUT_CONTRAST = {
     "rules": {"color-contrast": {"enabled": False}},
 }
 IN_THE_DARK = {"runOnly": {"type": "rule", "values": ["link-in-text-block"]}}
+# Sections far from what is seen are passed over, and colours change slowly
+ALL_SHOWN = """* { transition: none !important; }
+  .bd-article section { content-visibility: visible !important; }"""
 WIDTHS = (360, 768, 1280, 2560)
 
 # What the page loaded, with its bytes as they are before any compression.
@@ -147,7 +150,8 @@ def findings(browser, address):
     visitor = browsers.Visitor(context, address)
     for path in PAGES:
         page = visitor.open(path)
-        page.add_style_tag(content="* { transition: none !important; }")
+        page.add_style_tag(content=ALL_SHOWN)
+        page.wait_for_timeout(50)  # what scrolls is found when it is shown
         found[path] = {
             "complaints": [*visitor.complaints],
             "formulas": page.evaluate(UNSET_FORMULAS),
@@ -213,6 +217,41 @@ def test_chapter_can_be_read_without_scripts(visit):
     assert page.locator("figure.moving-figure noscript img").first.is_visible()
     assert page.locator("article p").first.is_visible()
     assert visitor.complaints == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("size", [browsers.PHONE, browsers.DESK], ids=["phone", "desk"])
+def test_far_sections_are_passed_over_and_links_lead_to_them(visit, address, size):
+    """Heights are estimated well enough for the scroll bar, and places found."""
+    page = visit(address, size).open("book/04_attention.html")
+    height = "document.documentElement.scrollHeight"
+    estimated = page.evaluate(height)
+    sections = page.locator("article section section[id]")
+    names = sections.evaluate_all("all => all.map((each) => each.id)")
+    passed_over = """all => all.filter((each) => !each.firstElementChild
+      .checkVisibility({ contentVisibilityAuto: true })).length"""
+    assert sections.evaluate_all(passed_over) > len(names) / 2
+    for name in (names[1], names[len(names) // 2], names[-1]):
+        page.goto("about:blank")
+        page.goto(f"{address}book/04_attention.html#{name}")
+        heading = page.locator(f"[id='{name}'] > :is(h2, h3)").first
+        page.wait_for_timeout(300)
+        assert 0 <= heading.bounding_box()["y"] < size["height"], name
+    page.add_style_tag(content=ALL_SHOWN)
+    page.wait_for_timeout(100)
+    assert 0.75 < estimated / page.evaluate(height) < 1.25
+
+
+@pytest.mark.browser
+def test_figures_are_drawn_when_they_come_near_and_on_paper(visit, address):
+    page = visit(address, browsers.PHONE).open("book/04_attention.html")
+    figure = page.locator("#figure-attention")
+    page.wait_for_timeout(300)
+    assert figure.get_attribute("data-state") is None
+    figure.scroll_into_view_if_needed()
+    page.locator("#figure-attention[data-state=ready]").wait_for()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("figure[data-figure]:not([data-state=ready])").count() == 0
 
 
 def test_font_of_formulas_has_every_character_of_them():

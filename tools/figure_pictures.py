@@ -81,6 +81,7 @@ def take(chromium, name: str, sizes: dict) -> None:
         page = chromium.new_page(viewport={"width": width, "height": 900})
         page.on("pageerror", lambda error: sys.exit(f"{name}: {error}"))
         page.goto(address)
+        page.locator("figure[data-state]").wait_for()
         figure = page.locator("figure[data-state=ready]")
         if not figure.count():
             sys.exit(f"{name}: {page.locator('.moving-figure-stage').inner_text()}")

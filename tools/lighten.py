@@ -17,11 +17,18 @@ from xml.etree import ElementTree
 
 import tinycss2
 
+from tools import section_heights
+
 # What a page may weigh before one scrolls, its figures included, compressed
 LIMIT = 300_000
 
-# Scripts that are not needed anywhere: bootstrap's are replaced by theme_menus.js
-NEVER = ("scripts/bootstrap.js", "scripts/fontawesome.js")
+# Scripts that are not needed anywhere: course.js does what the theme's would do
+NEVER = (
+    "scripts/bootstrap.js",
+    "scripts/fontawesome.js",
+    "scripts/sphinx-book-theme.js",
+    "scripts/pydata-sphinx-theme.js",
+)
 SEARCH_ONLY = ("searchtools.js", "language_data.js", "searchindex.js")
 # Scripts that a page needs when it holds one of these classes
 NEEDED_BY = {
@@ -33,16 +40,32 @@ NEEDED_BY = {
 THEME_SCRIPTS = (
     "doctools.js",
     "sphinx_highlight.js",
-    "scripts/sphinx-book-theme.js",
-    "scripts/pydata-sphinx-theme.js",
-    "theme_menus.js",
+    "course.js",
 )
+# Chosen before the page is drawn, so that it is drawn once
+THEME = """
+(() => {
+  const { dataset } = document.documentElement;
+  let mode = "auto";
+  try { mode = localStorage.getItem("mode") || mode; } catch { }
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  dataset.mode = mode;
+  dataset.theme = ["light", "dark"].includes(mode) ? mode : dark ? "dark" : "light";
+})();
+"""
 LEFT_OVER = ("locales", "webpack-macros.html", "sbt-webpack-macros.html", "basic.css")
 
 SCRIPT = re.compile(r"[ \t]*<script\b([^>]*)>(.*?)</script>\n?", re.DOTALL)
 STYLE = re.compile(r"[ \t]*<link\b[^>]*\bhref=\"([^\"]+\.css[^\"]*)\"[^>]*>\n?")
 IMAGE = re.compile(r"<img\b([^>]*?)\s*/?>")
 SOURCE = re.compile(r'\bsrc="([^"]+)"')
+CODE = re.compile(r"<pre\b.*?</pre>", re.DOTALL)
+# Names, punctuation and white space in code: as both themes of _config.yml show them,
+# they look like the text around them
+PLAIN_SPAN = re.compile(r'<span class="(?:n|nn|nx|p|pm|w)">([^<]*)</span>')
+# A script names classes and tags in texts
+SCRIPT_TEXT = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|`[^`]*`")
+WORD = re.compile(r"[A-Za-z_][\w-]*")
 
 
 def lighten(site: Path, cache: Path) -> None:
@@ -52,29 +75,34 @@ def lighten(site: Path, cache: Path) -> None:
     """
     pages = {path: path.read_text("utf-8") for path in sorted(site.rglob("*.html"))}
     pages = {path: text for path, text in pages.items() if is_page(path, text, site)}
-    sheets = shared_sheets(site, pages)
-    words = words_of(site, pages, cache)
-    (site / "_static" / "site.css").write_text(bundle(site, sheets, words, cache))
     write_theme_script(site)
-    around = "".join(digest(site, name) for name in ("site.css", "theme.js"))
+    sheets = write_sheets(site, pages, cache)
+    around = digest(site, "theme.js") + json.dumps([*sheets.items()])
     for path, text in pages.items():
         work = functools.partial(light_page, site, path, text, sheets)
         place = str(path.relative_to(site))
         pages[path] = remembered(cache, f"{around}{place}{text}", work)
         path.write_text(pages[path], "utf-8")
-    remove_left_overs(site, sheets)
+    remove_left_overs(site, {name for names in sheets for name in names})
     weights = {path: weigh(site, path, text) for path, text in pages.items()}
     report(site, weights)
 
 
 def remembered(cache: Path, key: str, work) -> str:
     """Give what `work` gave for the same key before, or let it work."""
-    key += Path(__file__).read_text("utf-8")
+    key += own_text()
     stored = cache / hashlib.sha256(key.encode()).hexdigest()
     if not stored.is_file():
         cache.mkdir(parents=True, exist_ok=True)
         stored.write_text(work(), "utf-8")
     return stored.read_text("utf-8")
+
+
+@functools.cache
+def own_text() -> str:
+    """Give what works a page out, which may change, too."""
+    paths = (Path(__file__), Path(section_heights.__file__))
+    return "".join(path.read_text("utf-8") for path in paths)
 
 
 def is_page(path: Path, text: str, site: Path) -> bool:
@@ -88,29 +116,26 @@ def is_page(path: Path, text: str, site: Path) -> bool:
 # ----------------------------------------------------------------------
 
 
-def light_page(site: Path, path: Path, text: str, sheets: list[str]) -> str:
+def light_page(
+    site: Path, path: Path, text: str, sheets: dict[tuple[str, ...], str]
+) -> str:
     """Give the page's text with fewer and later requests."""
     root = "../" * len(path.relative_to(site).parent.parts)
     here = f"{root}_static/"
     text = re.sub(r'<link rel="preload"[^>]*as="script"[^>]*>\s*', "", text)
     text = one_viewport(text)
     text = re.sub(r'<div id="ethical-ad-placement".*?</div>', "", text, flags=re.DOTALL)
-    first = (
-        f'<link rel="stylesheet" href="{here}site.css?v={digest(site, "site.css")}">\n'
-    )
-    seen = False
-
-    def one_sheet(match: re.Match) -> str:
-        nonlocal seen
-        if static_name(match[1]) not in sheets:
-            return match[0]
-        before, seen = seen, True
-        return "" if before else first
-
-    text = STYLE.sub(one_sheet, text)
+    text = CODE.sub(lambda match: without_plain_spans(match[0]), text)
+    first = iter([f'<link rel="stylesheet" href="{here}{sheets[sheets_of(text)]}">\n'])
+    text = STYLE.sub(lambda match: next(first, ""), text)
     text = light_scripts(site, path, text, here)
     text = IMAGE.sub(functools.partial(sized_image, path), text)
-    return with_names(text)
+    return section_heights.with_heights(with_names(text))
+
+
+def without_plain_spans(code: str) -> str:
+    """Drop elements of code that look like plain text: a third of a chapter's."""
+    return PLAIN_SPAN.sub(r"\1", code)
 
 
 def with_names(text: str) -> str:
@@ -161,6 +186,8 @@ def light_scripts(site: Path, path: Path, text: str, here: str) -> str:
     def light(match: re.Match) -> str:
         source = SOURCE.search(match[1])
         if source is None:
+            if "dataset.theme =" in match[2]:
+                return f"<script>{squeezed(THEME)}</script>\n"
             settings = re.match(r"\s*(let|var) toggle", match[2])
             idle = settings and not uses(body, NEEDED_BY["togglebutton.js"])
             return "" if idle else match[0]
@@ -236,24 +263,57 @@ def size_of(path: Path) -> tuple[int, int] | None:
 # ----------------------------------------------------------------------
 
 
-def shared_sheets(site: Path, pages: dict[Path, str]) -> list[str]:
-    """List the style sheets that all pages have, in their order."""
-    lists = [[static_name(name) for name in STYLE.findall(t)] for t in pages.values()]
-    return [name for name in lists[0] if all(name in others for others in lists)]
+def sheets_of(text: str) -> tuple[str, ...]:
+    """List the style sheets of a page."""
+    return tuple(static_name(name) for name in STYLE.findall(text))
 
 
-def words_of(site: Path, pages: dict[Path, str], cache: Path) -> set[str]:
-    """Gather what a selector may name: tags, classes, ids, and all words of scripts."""
+def write_sheets(
+    site: Path, pages: dict[Path, str], cache: Path
+) -> dict[tuple[str, ...], str]:
+    """Write one sheet for all pages that have the same; give the new ones' addresses.
+
+    There are two: pages with figures that move have some sheets more than others.
+    """
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for text in pages.values():
+        groups.setdefault(sheets_of(text), []).append(text)
+    fewest = min(groups, key=len)
+    addresses = {}
+    for names, texts in groups.items():
+        css = bundle(site, names, words_of(site, texts, cache), cache)
+        more = [Path(name).stem for name in names if name not in fewest]
+        made = "_".join(["site", *more]) + ".css"
+        (site / "_static" / made).write_text(css)
+        addresses[names] = f"{made}?v={digest(site, made)}"
+    return addresses
+
+
+def words_of(site: Path, texts: list[str], cache: Path) -> set[str]:
+    """Gather what a selector may name: tags, classes, ids, and words of scripts."""
     found = [
         remembered(cache, f"words{text}", lambda text=text: "\n".join(page_words(text)))
-        for text in pages.values()
+        for text in texts
     ]
     words = {word for each in found for word in each.splitlines()}
-    unused = {site / "_static" / name for name in NEVER}
-    for path in (site / "_static").rglob("*.js"):
-        if path not in unused and path.stat().st_size < 200_000:
-            words.update(re.findall(r"[A-Za-z_][\w-]*", path.read_text("utf-8")))
+    addresses = {
+        static_name(source[1])
+        for text in texts
+        for attributes, _ in SCRIPT.findall(text)
+        if (source := SOURCE.search(attributes))
+    }
+    for name in {*addresses, "theme.js"} - {*NEVER}:
+        script = site / "_static" / name
+        if script.is_file() and script.parent.name != "data":
+            words |= script_words(script.read_text("utf-8"))
     return words
+
+
+@functools.lru_cache(maxsize=64)
+def script_words(script: str) -> frozenset[str]:
+    """Gather what a script may name: the words in its texts."""
+    script = re.sub(r"/\*.*?\*/", "", script, flags=re.DOTALL)
+    return frozenset(WORD.findall(" ".join(SCRIPT_TEXT.findall(script))))
 
 
 def page_words(text: str) -> list[str]:
@@ -264,7 +324,7 @@ def page_words(text: str) -> list[str]:
     return sorted(words)
 
 
-def bundle(site: Path, sheets: list[str], words: set[str], cache: Path) -> str:
+def bundle(site: Path, sheets: tuple[str, ...], words: set[str], cache: Path) -> str:
     """Put sheets into one, without the rules that no page can use."""
     static = site / "_static"
     texts = [(name, (static / name).read_text("utf-8")) for name in sheets]
@@ -419,7 +479,7 @@ def write_theme_script(site: Path) -> None:
     (static / "theme.js").write_text(";\n".join(parts), "utf-8")
 
 
-def remove_left_overs(site: Path, sheets: list[str]) -> None:
+def remove_left_overs(site: Path, sheets: set[str]) -> None:
     """Remove files that no page asks for any more."""
     static = site / "_static"
     gone = [static / name for name in (*sheets, *NEVER, *THEME_SCRIPTS, *LEFT_OVER)]

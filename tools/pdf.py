@@ -32,8 +32,7 @@ PREPARE = """async () => {
     answers.open = true;
   }
   for (const image of document.images) image.loading = "eager";
-  for (const figure of document.querySelectorAll("figure[data-figure]"))
-    figure.scrollIntoView();
+  dispatchEvent(new Event("beforeprint"));
   await Promise.all([...document.images].map((image) => image.decode().catch(() => 0)));
   await document.fonts.ready;
 }"""

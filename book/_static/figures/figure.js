@@ -248,20 +248,33 @@ const Figures = (() => {
 
   const define = (name, build) => { builders[name] = build; };
 
-  const start = () => {
-    for (const figure of document.querySelectorAll("figure[data-figure]")) {
-      const stage = figure.querySelector(".moving-figure-stage");
-      stage.replaceChildren();
-      try {
-        figure.figure = builders[figure.dataset.figure](stage);
-        figure.dataset.state = "ready";
-      } catch (error) {
-        figure.dataset.state = "failed";
-        stage.replaceChildren(element("p", {}, "This figure could not be drawn: "
-          + error.message));
-        console.error(error);
-      }
+  const build = (figure) => {
+    if (figure.dataset.state) return;
+    const stage = figure.querySelector(".moving-figure-stage");
+    stage.replaceChildren();
+    try {
+      figure.figure = builders[figure.dataset.figure](stage);
+      figure.dataset.state = "ready";
+    } catch (error) {
+      figure.dataset.state = "failed";
+      stage.replaceChildren(element("p", {}, "This figure could not be drawn: "
+        + error.message));
+      console.error(error);
     }
+  };
+
+  /* A figure is drawn when it comes near what is seen, or is printed. */
+  const start = () => {
+    const figures = [...document.querySelectorAll("figure[data-figure]")];
+    const watch = new IntersectionObserver((changes) => {
+      for (const { isIntersecting, target } of changes) {
+        if (!isIntersecting) continue;
+        watch.unobserve(target);
+        build(target);
+      }
+    }, { rootMargin: "100% 0px" });
+    for (const figure of figures) watch.observe(figure);
+    addEventListener("beforeprint", () => figures.forEach(build));
   };
   // Deferred scripts run in their order, before this event: all figures are defined then.
   document.addEventListener("DOMContentLoaded", start);
