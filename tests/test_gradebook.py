@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import nbformat
 import pytest
 import sqlalchemy
+from nbgrader.api import get_alembic_version
 from nbgrader.converters import Autograde
 
 from autograder.grading.build import build
@@ -210,3 +211,12 @@ def test_a_release_is_made_once_and_again_if_it_differs(course, paper) -> None:
     source.write_text(json.dumps(json.loads(paper.source)))
     build(ours, [paper])
     assert release.stat().st_mtime_ns > before
+
+
+def test_a_new_gradebook_has_the_version_that_nbgrader_gives_one(tmp_path):
+    """nbgrader asks a program for it; ours says it without, and must say the same."""
+    engine = sqlalchemy.create_engine(Course(tmp_path).db_url)
+    Course(tmp_path).gradebook().close()
+    with engine.begin() as connection:
+        (row,) = connection.execute(sqlalchemy.text("select * from alembic_version"))
+    assert tuple(row) == (get_alembic_version(),)

@@ -4,9 +4,13 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import sqlalchemy
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from nbgrader.api import Gradebook
 from nbgrader.converters import BaseConverter
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.dbutil import ALEMBIC_DIR
 from nbgrader.utils import capture_log
 from traitlets.config import Config
 
@@ -47,6 +51,7 @@ class Course:
             # a kill must not leave one with half of its tables
             beside = path.with_name(".gradebook.db.new")
             beside.unlink(missing_ok=True)
+            _stamp(f"sqlite:///{beside}")
             Gradebook(f"sqlite:///{beside}").close()
             os.replace(beside, path)
         return Gradebook(self.db_url)
@@ -54,3 +59,16 @@ class Course:
     def notebook(self, step: str, student: str, chapter: str) -> Path:
         """Return where nbgrader has a notebook in a step such as ``autograded/``."""
         return self.root / step / student / chapter / f"{chapter}.ipynb"
+
+
+def _stamp(url: str) -> None:
+    """Say in an empty database which version of nbgrader's tables it is going to have.
+
+    nbgrader does it by starting a program, which takes seconds.
+    """
+    engine = sqlalchemy.create_engine(url)
+    with engine.begin() as connection:
+        MigrationContext.configure(connection).stamp(
+            ScriptDirectory(ALEMBIC_DIR), "head"
+        )
+    engine.dispose()

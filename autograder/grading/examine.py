@@ -31,7 +31,6 @@ from types import CodeType
 import nbformat
 import torch
 from nbformat import NotebookNode
-from nbgrader.utils import compute_checksum, determine_grade
 
 from autograder.checks import results
 from autograder.expect import CheckFailure, failure_of
@@ -154,6 +153,7 @@ class _Sheet:
     given: frozenset[str]  # the code that is nobody's answer
     imports: list[str]  # the statements that bring the checks in
     order: dict[str, int]  # of the graded cells
+    blank: dict[str, str]  # what was handed out for an answer, by grade_id
 
 
 _sheets: dict[str, _Sheet] = {}  # by chapter
@@ -179,7 +179,6 @@ def _read(paper: Paper) -> _Sheet:
         grading = cell.metadata.get("nbgrader", {})
         if grading.get("grade") and not grading.get("solution"):
             cell.metadata = copy.deepcopy(metadata[grading.grade_id])
-            cell.metadata.nbgrader.checksum = compute_checksum(cell)
             checks[grading.grade_id] = _check_of(cell)
     given = [
         cell.source
@@ -187,7 +186,11 @@ def _read(paper: Paper) -> _Sheet:
         if cell.cell_type == "code" and "nbgrader" not in cell.metadata
     ]
     order = {grade_id: place for place, grade_id in enumerate(paper.points)}
-    return _Sheet(paper, release, checks, frozenset(given), imports_of(given), order)
+    imports, blank = imports_of(given), {}
+    for cell in release.cells:
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            blank[cell.metadata.nbgrader.grade_id] = cell.source
+    return _Sheet(paper, release, checks, frozenset(given), imports, order, blank)
 
 
 def _check_of(cell: NotebookNode) -> _Check:
@@ -404,15 +407,14 @@ class _Sitting:
         """Leave a written answer to a person, unless nothing was written."""
         name = _grade_id(cell)
         points = self.sheet.paper.points[name]
-        score, _ = determine_grade(cell)
-        if score is None:
+        if cell.source != self.sheet.blank[name]:
             answer = clean(cell.source, ANSWER)
             entry = {"exercise": exercise_of(name), "grade_id": name}
             self.outcome.by_hand.append(entry | {"points": points, "answer": answer})
         else:
             failure = _facts(CheckFailure("nothing was written"), exercise_of(name))
             self.outcome.verdicts.append(
-                Verdict(exercise_of(name), name, points, score, NOT_RUN, "", failure)
+                Verdict(exercise_of(name), name, points, 0.0, NOT_RUN, "", failure)
             )
 
 
