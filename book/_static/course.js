@@ -201,6 +201,19 @@
     markPlace();
   }
 
+  /* The list of a page's sections folds up while a margin note stands in its place. */
+  const contents = document.querySelector(".bd-sidebar-secondary");
+  if (contents) {
+    const inView = new Set();
+    const notes = new IntersectionObserver((changes) => {
+      for (const { isIntersecting, target } of changes)
+        if (isIntersecting) inView.add(target);
+        else inView.delete(target);
+      contents.classList.toggle("hide", inView.size > 0);
+    }, { rootMargin: "0px 0px -33% 0px" });
+    for (const note of all("aside.margin")) notes.observe(note);
+  }
+
   const top = document.querySelector(".sbt-scroll-pixel-helper");
   if (top)
     new IntersectionObserver(([{ boundingClientRect }]) =>
