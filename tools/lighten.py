@@ -84,7 +84,7 @@ def lighten(site: Path, cache: Path) -> None:
         pages[path] = remembered(cache, f"{around}{place}{text}", work)
         path.write_text(pages[path], "utf-8")
     remove_left_overs(site, {name for names in sheets for name in names})
-    weights = {path: weigh(site, path, text) for path, text in pages.items()}
+    weights = {path: weigh(site, path, text, cache) for path, text in pages.items()}
     report(site, weights)
 
 
@@ -108,7 +108,7 @@ def own_text() -> str:
 def is_page(path: Path, text: str, site: Path) -> bool:
     """Whether a file is a page with the theme around it, still as it was built."""
     within = path.relative_to(site).parts
-    return "_static" not in within and STYLE.search(text) is not None
+    return "_static" not in within and bool(sheets_of(text))
 
 
 # ----------------------------------------------------------------------
@@ -264,8 +264,9 @@ def size_of(path: Path) -> tuple[int, int] | None:
 
 
 def sheets_of(text: str) -> tuple[str, ...]:
-    """List the style sheets of a page."""
-    return tuple(static_name(name) for name in STYLE.findall(text))
+    """List the style sheets of a page; they stand in its head."""
+    head, _, _ = text.partition("</head>")
+    return tuple(static_name(name) for name in STYLE.findall(head))
 
 
 def write_sheets(
@@ -496,13 +497,14 @@ def remove_left_overs(site: Path, sheets: set[str]) -> None:
 # ----------------------------------------------------------------------
 
 
-def weigh(site: Path, path: Path, text: str) -> dict[str, int]:
+def weigh(site: Path, path: Path, text: str, cache: Path) -> dict[str, int]:
     """Give what a page loads before one scrolls: name -> bytes, compressed."""
     names = {path}
     for attributes, _ in SCRIPT.findall(text):
         if source := SOURCE.search(attributes):
             names.add(path.parent / source[1].split("?")[0])
-    names |= {path.parent / href.split("?")[0] for href in STYLE.findall(text)}
+    head, _, _ = text.partition("</head>")
+    names |= {path.parent / href.split("?")[0] for href in STYLE.findall(head)}
     for attributes in IMAGE.findall(re.sub(r"<noscript>.*?</noscript>", "", text)):
         source = SOURCE.search(attributes)
         if source and 'loading="lazy"' not in attributes and "data:" not in source[1]:
@@ -513,19 +515,20 @@ def weigh(site: Path, path: Path, text: str) -> dict[str, int]:
         names.add(static / "mathfont" / "stix-two-math.woff2")
     files = {name.resolve() for name in names}
     return {
-        str(name.relative_to(site.resolve())): compressed(name)
+        str(name.relative_to(site.resolve())): compressed(name, cache)
         for name in sorted(files)
         if name.is_file()
     }
 
 
 @functools.cache
-def compressed(path: Path) -> int:
+def compressed(path: Path, cache: Path) -> int:
     """Give a file's bytes as a server sends them."""
     content = path.read_bytes()
     if path.suffix in {".woff", ".woff2", ".png"}:
         return len(content)
-    return len(gzip.compress(content, 9))
+    key = f"compressed {hashlib.sha256(content).hexdigest()}"
+    return int(remembered(cache, key, lambda: str(len(gzip.compress(content, 9)))))
 
 
 def report(site: Path, weights: dict[Path, dict[str, int]]) -> None:
