@@ -341,7 +341,10 @@ def _about_verdicts(outcome: Outcome) -> list[str]:
 
 def _about_cells(data: bytes, outcome: Outcome) -> list[str]:
     """Every cell that ran must have been handed in or handed out."""
-    known = data.decode(json.detect_encoding(data), "replace")
+    try:
+        known = data.decode(json.detect_encoding(data))
+    except UnicodeDecodeError:  # then it is read as Latin-1, and the student is told
+        known = data.decode("latin-1")
     handed_in = _texts(json.loads(known).get("cells", []))
     handed_out = _texts(strangers.blank(only=EXERCISES)["cells"])
     handed_out |= _texts(json.loads(strangers.paper(only=EXERCISES).source)["cells"])
