@@ -151,7 +151,11 @@ class Packing(browser.Quiet):
 
 
 def record(rated: dict) -> None:
-    """Write what was measured, with what and where."""
+    """Write what was measured, with what and where; other pages' ratings stay."""
+    before = json.loads(RECORD.read_text("utf-8"))["pages"] if RECORD.is_file() else {}
+    pages = {page: old for page, old in before.items() if (SITE / page).is_file()}
+    for page, scores in rated.items():
+        pages[page] = {name: scores[name] for name in scores if name != "version"}
     version = next(iter(rated.values()))["version"]
     chromium = subprocess.run(
         [browser.require(), "--version"], capture_output=True, text=True
@@ -164,10 +168,7 @@ def record(rated: dict) -> None:
         "chromium": chromium,
         "hardware": f"{os.cpu_count()} cores, {platform.machine()}",
         "served": "gzip, cached for a year, HTTP/1.1, this machine",
-        "pages": {
-            page: {k: v for k, v in scores.items() if k != "version"}
-            for page, scores in rated.items()
-        },
+        "pages": dict(sorted(pages.items())),
     }
     RECORD.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
 
