@@ -312,6 +312,5 @@ def _import_as_in_a_notebook() -> None:
     """Import from the working folder first, and nothing that was read before."""
     if sys.path[:1] != [""]:
         sys.path.insert(0, "")
-    for name in [each for each in sys.modules if each.startswith("transformer")]:
-        if name.split(".")[0] == "transformer":
-            del sys.modules[name]
+    for name in [each for each in sys.modules if each.split(".")[0] == "transformer"]:
+        del sys.modules[name]

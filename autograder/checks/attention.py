@@ -1309,7 +1309,7 @@ def path_length(student: StudentFunction, seed: int = 0) -> None:
         9,
         10,
         2,
-        *(torch.randint(3, 40, (2,), generator=generator).tolist()),
+        *(torch.randint(3, 40, (4,), generator=generator).tolist()),
     ]
     for n in lengths:
         _expect_steps(student, "attention", n, 3, 1)
