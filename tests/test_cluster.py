@@ -180,7 +180,7 @@ def _endless_job():
     from autograder.grading.job import Job
     from autograder.grading.paper import Paper
 
-    return Job("a", "c", b"{}", Paper("c", "{}", "{}", {}, {}))
+    return Job("a", "c", b"{}", Paper("c", "{}", "{}", {}, {}, {}))
 
 
 def test_a_scheduler_without_workers(machines) -> None:

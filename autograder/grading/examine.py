@@ -179,6 +179,7 @@ def _read(paper: Paper) -> _Sheet:
         grading = cell.metadata.get("nbgrader", {})
         if grading.get("grade") and not grading.get("solution"):
             cell.metadata = copy.deepcopy(metadata[grading.grade_id])
+            cell.metadata.nbgrader.checksum = paper.checksums[grading.grade_id]
             checks[grading.grade_id] = _check_of(cell)
     given = [
         cell.source

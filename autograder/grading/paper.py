@@ -7,6 +7,8 @@ import json
 import re
 from dataclasses import asdict, dataclass
 
+import nbformat
+
 
 @dataclass(frozen=True)
 class Paper:
@@ -18,6 +20,7 @@ class Paper:
         source: the instructor's notebook, in nbformat's JSON.
         parts: the reference modules of the chapters before, by file name.
         points: the most that each graded cell gives, by grade_id and in order.
+        checksums: nbgrader's, of the graded cells as the instructor has them.
     """
 
     chapter: str
@@ -25,6 +28,7 @@ class Paper:
     source: str
     parts: dict[str, str]
     points: dict[str, float]
+    checksums: dict[str, str]
 
     @classmethod
     def of(cls, chapter: str) -> Paper:
@@ -39,18 +43,26 @@ class Paper:
         from autograder.generator import notebooks
 
         source = generator.source_notebook(chapter)
-        graded = [
-            cell.metadata.nbgrader
-            for cell in source.cells
-            if cell.metadata.get("nbgrader", {}).get("grade")
-        ]
-        return cls(
+        return cls.of_notebooks(
             chapter,
             notebooks.write(notebooks.release_notebook(source)),
             notebooks.write(source),
             generator.parts_before(chapter),
-            {each.grade_id: float(each.points) for each in graded},
         )
+
+    @classmethod
+    def of_notebooks(
+        cls, chapter: str, released: str, source: str, parts: dict[str, str]
+    ) -> Paper:
+        """Build the paper of a chapter from its two notebooks."""
+        # slow to import as well, and no grading process needs it
+        from nbgrader.utils import compute_checksum, is_grade
+
+        cells = nbformat.reads(source, as_version=4).cells
+        graded = {c.metadata.nbgrader.grade_id: c for c in cells if is_grade(c)}
+        points = {name: float(c.metadata.nbgrader.points) for name, c in graded.items()}
+        checksums = {name: compute_checksum(cell) for name, cell in graded.items()}
+        return cls(chapter, released, source, parts, points, checksums)
 
     def digest(self) -> str:
         """Return a checksum of all of it: equal papers give equal grades."""

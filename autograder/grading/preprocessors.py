@@ -103,9 +103,7 @@ def _paper(course: CourseDirectory, chapter: str) -> Paper:
             f"{chapter} was never released; to do so: "
             f"nbgrader generate_assignment {chapter}"
         )
-    notebook = nbformat.read(source / name, as_version=4)
-    grading = [cell.metadata.nbgrader for cell in notebook.cells if is_grade(cell)]
-    return Paper(
+    return Paper.of_notebooks(
         chapter,
         (release / name).read_text(encoding="utf-8"),
         (source / name).read_text(encoding="utf-8"),
@@ -113,7 +111,6 @@ def _paper(course: CourseDirectory, chapter: str) -> Paper:
             f"transformer/{path.name}": path.read_text(encoding="utf-8")
             for path in sorted((source / "transformer").glob("*.py"))
         },
-        {each.grade_id: float(each.points) for each in grading},
     )
 
 
