@@ -354,6 +354,38 @@ def test_nothing_is_kept_of_a_submission(sandbox, tmp_path, monkeypatch) -> None
     assert list(tmp_path.parent.glob("out")) == []
 
 
+# --- killed from outside --------------------------------------------------------------
+
+
+@pytest.fixture
+def fresh():
+    """A sandbox, and a function that finds its processes, the outermost first."""
+    before = below(os.getpid())
+    with Sandbox(Limits(), unsafe=bool(problem()), imports=()) as made:
+        yield made, lambda: [p for p in below(os.getpid()) if p not in before]
+
+
+def test_a_submission_that_is_killed_from_outside_is_worth_another_try(fresh) -> None:
+    sandbox, processes = fresh
+
+    def kill(where: str) -> None:
+        if where == "exercise softmax":
+            processes()[-1].kill()  # the one that runs the submission
+
+    outcome = examine(job(solved()), sandbox, kill)
+    assert (outcome.status, outcome.again) == ("ungraded", True)
+    assert outcome.reason.startswith("the kernel died while running exercise ")
+    assert examine(job(solved()), sandbox).score == 26
+
+
+@pytest.mark.parametrize("which", [0, -1], ids=["outermost", "innermost"])
+def test_a_sandbox_that_is_killed_is_replaced_at_once(which, fresh) -> None:
+    sandbox, processes = fresh
+    sandbox.start()
+    processes()[which].kill()
+    assert examine(job(solved()), sandbox).score == 26
+
+
 # --- the process ----------------------------------------------------------------------
 
 

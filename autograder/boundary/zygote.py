@@ -32,7 +32,7 @@ FILE_HEADER = struct.Struct("!HI")  # length of the name, length of the content
 READY = b"ready"
 WITHOUT_NAMESPACES = "no namespaces: "
 
-# what notebooks import, in the order of the time that it takes
+# what every notebook needs, or what takes no time
 LIBRARIES = (
     "torch",
     "torch.nn.functional",
@@ -41,14 +41,15 @@ LIBRARIES = (
     "matplotlib.pyplot",
     "matplotlib.backends.backend_agg",
     "PIL.PngImagePlugin",
-    "sklearn.datasets",
-    "sklearn.feature_extraction.text",
     "tokenizers",
     "safetensors.torch",
     "IPython.core.interactiveshell",
     "matplotlib_inline.backend_inline",
     "torch.utils.flop_counter",
 )
+# what some need
+OTHERS = ("sklearn.datasets", "sklearn.feature_extraction.text")
+OWN_PACKAGES = ("autograder.checks", "workbench")
 
 
 def main(arguments: list[str]) -> None:
@@ -57,33 +58,43 @@ def main(arguments: list[str]) -> None:
     sys.path.extend(arguments[1:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the grader decides when to end
     walls.inherit_orphans()
-    import_everything()
     settings = json.loads(control.recv(MESSAGE_BYTES))
+    import_before(settings["imports"])
     settings["calls"] = base64.b64decode(settings["calls"])
     control.send(json.dumps({"ready": os.getpid()}).encode())
     Zygote(control, settings).serve()
 
 
-def import_everything() -> None:
-    """Import what notebooks import, so that no submission waits for it."""
+def import_before(names: list[str] | None) -> None:
+    """Import what notebooks are going to import, so that none waits for it.
+
+    Args:
+        names: of modules, or of what is in them; None for all that any notebook of the
+            course imports.
+    """
     from importlib import import_module
-    from pkgutil import iter_modules
 
     site.sethelper()  # `help`, which Python leaves out when started with -S
-    for name in LIBRARIES:
-        with contextlib.suppress(ImportError):
+    for name in (*LIBRARIES, *(_all_others() if names is None else names)):
+        with contextlib.suppress(Exception):
             import_module(name)
-    for package in ("autograder.checks", "workbench"):
-        for module in iter_modules(import_module(package).__path__, f"{package}."):
-            if not module.name.endswith("__main__"):
-                with contextlib.suppress(Exception):
-                    import_module(module.name)
     _warm_up()
     from autograder.boundary import student
 
     student.shell()
     gc.collect()
     gc.freeze()  # a collection in a child then copies no page of these objects
+
+
+def _all_others() -> Iterator[str]:
+    from importlib import import_module
+    from pkgutil import iter_modules
+
+    yield from OTHERS
+    for package in OWN_PACKAGES:
+        for module in iter_modules(import_module(package).__path__, f"{package}."):
+            if not module.name.endswith("__main__"):
+                yield module.name
 
 
 def _warm_up() -> None:

@@ -46,16 +46,19 @@ class Graders(WorkerPlugin):
     Args:
         limits: of the jobs to come.
         unsafe: whether these are to run without a sandbox.
+        imports: the modules that they are going to import; None for all.
     """
 
     name = NAME
 
-    def __init__(self, limits: Limits, unsafe: bool) -> None:
-        self._limits, self._unsafe = limits, unsafe
+    def __init__(
+        self, limits: Limits, unsafe: bool, imports: tuple[str, ...] | None
+    ) -> None:
+        self._limits, self._unsafe, self._imports = limits, unsafe, imports
 
     def setup(self, worker: Any) -> None:
         """Start the graders (called by Dask)."""
-        self._graders = [Grader() for _ in range(worker.state.nthreads)]
+        self._graders = [Grader(self._imports) for _ in range(worker.state.nthreads)]
         self._idle: queue.SimpleQueue[Grader] = queue.SimpleQueue()
         for grader in self._graders:
             grader.start(self._limits, self._unsafe)
@@ -98,6 +101,7 @@ class Cluster:
         scheduler: the address of a cluster's scheduler; this machine without one.
         unsafe: whether workers may lack a sandbox.
         limits: of the jobs to come.
+        imports: the modules that they are going to import; None for all.
 
     Raises:
         ClusterError: on entering, if there is no scheduler, no worker, or one that
@@ -110,9 +114,10 @@ class Cluster:
         scheduler: str | None,
         unsafe: bool,
         limits: Limits = Limits(),  # noqa: B008 it never changes
+        imports: tuple[str, ...] | None = None,
     ) -> None:
         self._workers, self._scheduler, self._unsafe = workers, scheduler, unsafe
-        self._limits = limits
+        self._graders = Graders(limits, unsafe, imports)
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> "Cluster":
@@ -121,7 +126,7 @@ class Cluster:
             self._client = self._connect()
             self._survey()
             self._stack.callback(self._forget_graders)
-            self._client.register_plugin(Graders(self._limits, self._unsafe))
+            self._client.register_plugin(self._graders)
             self._stack = self._stack.pop_all()  # all is well: keep it open
         return self
 
@@ -132,8 +137,8 @@ class Cluster:
         if self._scheduler is None:
             cluster = LocalCluster(
                 processes=False,
-                n_workers=self._workers,
-                threads_per_worker=1,
+                n_workers=1,
+                threads_per_worker=self._workers,
                 dashboard_address=None,
                 # its web server starts all the same, and should be nobody's business
                 scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},

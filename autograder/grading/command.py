@@ -327,7 +327,11 @@ def _grade(request: Request, arguments: argparse.Namespace) -> list[dict[str, st
 
     course, limits = request.course, request.terms.limits
     with Cluster(
-        arguments.workers, arguments.scheduler, arguments.unsafe, limits
+        arguments.workers,
+        arguments.scheduler,
+        arguments.unsafe,
+        limits,
+        request.terms.imports,
     ) as cluster:
         build(course, list(request.terms.papers.values()))
         with Record(request.out, course, request.terms, request.site) as record:

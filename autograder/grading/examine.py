@@ -97,7 +97,7 @@ def examine(job: Job, sandbox: Sandbox, tell: Tell = lambda where: None) -> Outc
         _examine(job, sandbox, outcome, tell)
     except (Refused, _Stopped, SandboxError) as error:
         outcome.reason = str(error)
-        outcome.again = isinstance(error, SandboxError)
+        outcome.again |= isinstance(error, SandboxError)
     except Exception as error:  # whatever it is, it must cost nobody else anything
         outcome.reason = clean(f"{type(error).__name__} in the grader: {error}", 500)
         outcome.again = isinstance(error, OSError)  # such as a full disk

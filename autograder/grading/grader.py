@@ -55,9 +55,14 @@ class Grader:
 
     One thread at a time may use it. The process is below the one that uses it, not
     below the thread, and not in its group: a Ctrl-C at the terminal does not reach it.
+
+    Args:
+        imports: the modules that submissions are going to import; None for all. Those
+            that are missing here are imported when they are needed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, imports: tuple[str, ...] | None = None) -> None:
+        self._imports = imports
         self._process: subprocess.Popen | None = None
         self._pipe: Connection | None = None
         self._life: Connection | None = None
@@ -128,7 +133,7 @@ class Grader:
     def close(self) -> None:
         """End the process and all below it."""
         if self._process:
-            self._end("")
+            self._end("closed")
 
     # --- the process ------------------------------------------------------------------
 
@@ -150,11 +155,13 @@ class Grader:
                 start_new_session=True,
             )
         self._fresh = True
+        self._pipe.send(self._imports)
 
     def _end(self, reason: str) -> str:
-        """End the process with all below it; say why it ended."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(1)  # it may be about to end, and say why
+        """End the process with all below it; say why it ended, if that is not known."""
+        if not reason:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(1)  # it may be about to end, and say why
         code = self._process.poll()
         _kill(self._process)
         for connection in (self._pipe, self._life):
@@ -228,7 +235,8 @@ def main(pipe: Connection, life: Connection, folder: str) -> None:
     from autograder.grading.examine import examine
     from autograder.grading.sandbox import Sandbox, SandboxError
 
-    _prepare()
+    imports = pipe.recv()
+    _prepare(imports)
     sandbox, made_for = None, None
     while (asked := _next(pipe)) is not None:
         is_job = isinstance(asked, Job)
@@ -236,7 +244,7 @@ def main(pipe: Connection, life: Connection, folder: str) -> None:
         if terms != made_for:
             if sandbox:
                 sandbox.close()
-            sandbox, made_for = Sandbox(*terms), terms
+            sandbox, made_for = Sandbox(*terms, imports), terms
         if is_job:
             outcome = examine(asked, sandbox, lambda where: pipe.send(("where", where)))
             pipe.send(("outcome", outcome))
@@ -255,15 +263,17 @@ def _next(pipe: Connection) -> Job | tuple[Limits, bool] | None:
         return None
 
 
-def _prepare() -> None:
-    """Import all checks; what is there now will stay, and need not be collected."""
+def _prepare(imports: tuple[str, ...] | None) -> None:
+    """Import the checks; what is there now will stay, and need not be collected."""
     import torch
 
     from autograder import checks
 
     torch.set_num_threads(1)
     for path in sorted(Path(checks.__path__[0]).glob("[a-z]*.py")):
-        importlib.import_module(f"{checks.__name__}.{path.stem}")
+        name = f"{checks.__name__}.{path.stem}"
+        if imports is None or name in imports:
+            importlib.import_module(name)
     gc.collect()
     gc.freeze()
 

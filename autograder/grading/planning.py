@@ -42,6 +42,11 @@ class Terms:
         """Checksums of the papers, by chapter."""
         return {chapter: paper.digest() for chapter, paper in self.papers.items()}
 
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """The modules that this class's notebooks are going to import."""
+        return tuple(sorted(set().union(*(p.imports() for p in self.papers.values()))))
+
     def fingerprint(self, chapter: str) -> list:
         """Return what a grade depends on, besides the submission."""
         limits = asdict(self.limits)

@@ -83,6 +83,7 @@ ENVIRONMENT = {
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
+    "JOBLIB_MULTIPROCESSING": "0",  # it would try out what is not there
     "MALLOC_ARENA_MAX": "2",  # each arena takes 64 MiB of the address space
     "PYTHONDONTWRITEBYTECODE": "1",
 }
@@ -145,10 +146,20 @@ class Sandbox:
 
     Use it from the thread that lives longest: bubblewrap ends together with the thread
     that started it.
+
+    Args:
+        limits: of each cage.
+        unsafe: whether there are to be no walls.
+        imports: the modules to import before any submission does; None for all.
     """
 
-    def __init__(self, limits: Limits, unsafe: bool = False) -> None:
-        self.limits, self.unsafe = limits, unsafe
+    def __init__(
+        self,
+        limits: Limits,
+        unsafe: bool = False,
+        imports: tuple[str, ...] | None = None,
+    ) -> None:
+        self.limits, self.unsafe, self._imports = limits, unsafe, imports
         self.nested = not unsafe  # whether the zygote's children get namespaces
         self.notice = ""  # what a user should know about how this sandbox works
         self._zygote: _Zygote | None = None
@@ -170,7 +181,7 @@ class Sandbox:
             self._zygote.close()
             self._zygote = None
         if self._zygote is None:
-            self._zygote = _Zygote(self.limits, self.unsafe, self.nested)
+            self._zygote = _Zygote(self.limits, self.unsafe, self.nested, self._imports)
         if self._watcher is None:
             self._watcher = _Watcher(self.limits)
 
@@ -196,7 +207,10 @@ class Sandbox:
             self.notice = (
                 f"Each submission gets a sandbox of its own, which is slower ({error})."
             )
-        return self._open(files)
+        except SandboxError:
+            if self._zygote is None or self._zygote.alive(patience=1):
+                raise
+        return self._open(files)  # `start` replaces a zygote that was killed
 
     def _open(self, files: dict[str, bytes]) -> "Cage":
         self.start()
@@ -344,8 +358,14 @@ def _reason(code: int, cpu: float, limits: Limits) -> str:
 class _Zygote:
     """The process with PyTorch imported, and the socket to it."""
 
-    def __init__(self, limits: Limits, unsafe: bool, nested: bool) -> None:
-        self.limits, self.unsafe = limits, unsafe
+    def __init__(
+        self,
+        limits: Limits,
+        unsafe: bool,
+        nested: bool,
+        imports: tuple[str, ...] | None,
+    ) -> None:
+        self.limits, self.unsafe, self._imports = limits, unsafe, imports
         self.alone = not nested and not unsafe  # it can serve one submission only
         self._lock = threading.Lock()
         self._numbers = itertools.count()
@@ -384,6 +404,7 @@ class _Zygote:
             "namespaces": not self.unsafe and not self.alone,
             "alone": self.alone,
             "unsafe": self.unsafe,
+            "imports": self._imports,
             "calls": base64.b64encode(calls).decode(),
             "limits": (
                 limits.memory_bytes,
@@ -394,8 +415,12 @@ class _Zygote:
             "files": (limits.temporary_bytes, limits.temporary_files, kept),
         }
 
-    def alive(self) -> bool:
-        return self._process.poll() is None
+    def alive(self, patience: float = 0.0) -> bool:
+        """Whether it still runs, after so many seconds."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience)
+            return False
+        return True
 
     def fork(self, connection: socket.socket) -> int:
         """Have a child forked that serves the connection; return its number."""
