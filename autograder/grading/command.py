@@ -323,7 +323,6 @@ def _dry_run(request: Request, workers: int) -> str:
 
 def _grade(request: Request, arguments: argparse.Namespace) -> list[dict[str, str]]:
     from autograder.grading.cluster import Cluster
-    from autograder.grading.record import Record
 
     course, limits = request.course, request.terms.limits
     with Cluster(
@@ -333,6 +332,9 @@ def _grade(request: Request, arguments: argparse.Namespace) -> list[dict[str, st
         limits,
         request.terms.imports,
     ) as cluster:
+        # slow to import; the graders start meanwhile
+        from autograder.grading.record import Record
+
         build(course, list(request.terms.papers.values()))
         with Record(request.out, course, request.terms, request.site) as record:
             record.enter_students(request.students)

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from autograder.grading.limits import Limits
 MODULE = "autograder.grading.grader"
 START_SECONDS = 300  # for the imports of this process and of the one in the sandbox
 SPARE_SECONDS = 120  # for the checks' own work; nearly all of it takes a second
+END_SECONDS = 10  # for a process that was killed
 BUSY = 4  # times slower than usual a machine may be before its grader counts as hanging
 LOG = "log.txt"
 KEPT = (  # of the environment: where programs and libraries are, and no secret
@@ -222,7 +224,17 @@ def _kill_all(processes: list[psutil.Process]) -> None:
     for each in processes:
         with contextlib.suppress(psutil.Error):
             each.kill()
-    psutil.wait_procs(processes, timeout=10)
+    end = time.monotonic() + END_SECONDS
+    while time.monotonic() < end and not all(map(_has_ended, processes)):
+        time.sleep(0.01)
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    """Whether it runs no more, be it that somebody has yet to ask how it ended."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 # --- in the process -------------------------------------------------------------------
