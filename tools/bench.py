@@ -50,6 +50,11 @@ def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
         "--json", type=Path, metavar="FILE", help="write the models' figures there"
     )
     parser.add_argument(
+        "--record",
+        action="store_true",
+        help="write what was measured of grading to results/grader/bench.json",
+    )
+    parser.add_argument(
         "--memory-of", nargs=2, metavar=("GROUP", "CASE"), help=argparse.SUPPRESS
     )
     return parser.parse_args(words)

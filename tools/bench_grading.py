@@ -8,6 +8,7 @@ same command then grades ten times as many, to see what grows with the class.
 import argparse
 import csv
 import itertools
+import json
 import os
 import statistics
 import subprocess
@@ -22,6 +23,8 @@ from typing import Any
 import psutil
 from nbgrader.api import Gradebook
 
+import provenance
+from autograder.files import write_beside
 from autograder.generator import ROOT, write_nbgrader_source
 from autograder.grading.settings import put_environment_on_path
 from tests import chapters
@@ -30,6 +33,7 @@ from tests.sample_class import notebooks
 CHAPTER = "04_attention"
 WORKERS = 2
 MIB = 2**20
+RECORD = ROOT / "results" / "grader" / "bench.json"
 SECONDS_BETWEEN_LOOKS = 0.5  # at the memory
 
 
@@ -201,7 +205,16 @@ def main(arguments: argparse.Namespace) -> dict[str, Any]:
             ours[group] = grade_by_ours(folder / f"out-{group}", folder / group)
             _print_row("autograder grade", ours[group], stock)
     _print_rest(stock, ours)
-    return figures(stock, ours)
+    found = figures(stock, ours)
+    if arguments.record:
+        record(found)
+    return found
+
+
+def record(found: dict[str, Any]) -> None:
+    """Write down what was measured, by what and where."""
+    made = provenance.made_by("python tools/bench.py grading --record")
+    write_beside(RECORD, json.dumps(made | found, indent=1) + "\n")
 
 
 def _print_row(name: str, run: Run, stock: Run) -> None:

@@ -17,17 +17,14 @@ import argparse
 import ast
 import copy
 import dataclasses
-import datetime
 import hashlib
 import io
 import itertools
 import json
 import multiprocessing
 import os
-import platform
 import random
 import resource
-import subprocess
 import sys
 import time
 import tokenize
@@ -47,6 +44,7 @@ from hypothesis import HealthCheck, Phase  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from IPython.core.inputtransformer2 import TransformerManager  # noqa: E402
 
+import provenance  # noqa: E402
 from autograder.checks import attention  # noqa: E402
 from autograder.files import write_beside  # noqa: E402
 from autograder.grading.grader import Grader  # noqa: E402
@@ -458,22 +456,10 @@ def _some(count: int, seed: int, grader: Grader, tally: Tally) -> None:
 
 def record(tally: Tally, command: str, seconds: float) -> dict:
     """Write down what was done, by what, and what came of it."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
     return {
-        "command": command,
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "commit": commit,
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "hypothesis": hypothesis.__version__,
-        },
+        **provenance.made_by(command),
+        "torch": torch.__version__,
+        "hypothesis": hypothesis.__version__,
         "submissions": tally.count,
         "different": len(tally.different),
         "statuses": dict(sorted(tally.statuses.items())),
@@ -507,7 +493,6 @@ def main() -> int:
     text = json.dumps(made, indent=1) + "\n"
     print(text)
     if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
         write_beside(arguments.out, text)
         for number, (_, data) in enumerate(tally.wrong):
             path = arguments.out.with_name(f"{arguments.out.stem}-wrong-{number}.ipynb")

@@ -10,11 +10,9 @@ below fails. --record writes results/site/lighthouse.json.
 """
 
 import argparse
-import datetime
 import gzip
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -23,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tools import browser  # noqa: E402
+from tools import browser, provenance  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
 PINNED = ROOT / "tools" / "lighthouse"
@@ -162,11 +160,9 @@ def record(rated: dict) -> None:
     ).stdout.strip()
     RECORD.parent.mkdir(parents=True, exist_ok=True)
     content = {
-        "command": "python tools/lighthouse.py --record",
-        "date": datetime.date.today().isoformat(),
+        **provenance.made_by("python tools/lighthouse.py --record"),
         "lighthouse": version,
         "chromium": chromium,
-        "hardware": f"{os.cpu_count()} cores, {platform.machine()}",
         "served": "gzip, cached for a year, HTTP/1.1, this machine",
         "pages": dict(sorted(pages.items())),
     }

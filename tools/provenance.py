@@ -1,0 +1,24 @@
+"""Where a measurement comes from: what a recorded figure must be able to say."""
+
+import datetime
+import os
+import platform
+
+from workbench import records
+
+
+def made_by(command: str) -> dict[str, object]:
+    """Describe a measurement while it is recorded.
+
+    Returns:
+        The command, the date, the commit (with "+" if files differ from it), the
+        hardware, Python's version, and how many processes wanted a core meanwhile.
+    """
+    return {
+        "command": command,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "commit": records.commit(),
+        "hardware": f"{records.processor()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "load": round(os.getloadavg()[0], 1),
+    }
