@@ -21,6 +21,8 @@ from nbgrader.api import Gradebook
 from autograder import __main__ as command_line
 from autograder import generator
 from autograder.grading import cluster, reading, sandbox, submission
+from autograder.grading.grader import Grader
+from autograder.grading.job import Job
 from autograder.grading.paper import Paper
 from autograder.grading.repair import repair
 from autograder.grading.report import COLUMNS
@@ -828,3 +830,28 @@ def fetch(port: int, path: str, patience: float = 60) -> str:
             if time.monotonic() > end:
                 raise
             time.sleep(0.5)
+
+
+# --- what is imported before anything is graded ---------------------------------------
+
+
+def test_only_what_a_chapters_notebooks_import_is_imported_before() -> None:
+    attention, vision = (Paper.of(c).imports() for c in ("04_attention", "10_vision"))
+    assert {"torch", "autograder.checks.attention", "workbench.plots"} <= attention
+    assert not any(name.startswith("sklearn") for name in attention)
+    # the notebook imports workbench.images, which does so in a function
+    assert {"sklearn.datasets", "autograder.checks.vision"} <= vision
+
+
+@pytest.mark.sandbox
+@pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem())
+def test_what_was_not_imported_before_is_imported_when_needed() -> None:
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell("import sklearn.datasets\nprint('there')")]
+    )
+    paper = Paper.of("10_vision")
+    job = Job("x", "10_vision", nbformat.writes(notebook).encode(), paper)
+    with Grader(imports=()) as grader:
+        outcome = grader.grade(job)
+    assert outcome.status == "graded", outcome.reason
+    assert "there" in outcome.notebook
