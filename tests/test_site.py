@@ -437,3 +437,10 @@ def test_search_index_knows_the_listed_pages_only():
     index = (SITE / "searchindex.js").read_text("utf-8")
     names = json.loads(index[index.index("{") : index.rindex("}") + 1])["docnames"]
     assert sorted(f"{name}.html" for name in names) == PAGES
+
+
+@pytest.mark.parametrize("page", [*PAGES, "404.html", "search.html"])
+def test_a_page_says_what_site_it_belongs_to(page):
+    text = (SITE / page).read_text("utf-8")
+    assert "Transformers by hand" in text.partition("</head>")[0]
+    assert "Project name not set" not in text

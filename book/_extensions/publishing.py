@@ -156,7 +156,7 @@ def cards(config, pagename: str, title: str, text: str) -> str:
     """Write what other sites show when they link to a page."""
     known = {
         "og:type": "website" if pagename.endswith("index") else "article",
-        "og:site_name": config.project or config.html_title,
+        "og:site_name": config.project,
         "og:title": title,
         "og:description": text,
     }
