@@ -178,13 +178,11 @@ def overview() -> str:
     """Say how much there is, and how much of it has a place on the site."""
     ideas, errata = load("concepts"), load("errata")
     placed = sum(bool(links(row)) for row in ideas)
-    waiting = sum("planned" in entry for entry in ideas.values())
     told = sum(entry["kind"] in TOLD for entry in errata.values())
     return (
-        f"At present {placed} of {len(ideas)} ideas have a place on the site. What a "
-        f"chapter yet to be written will add ({waiting}) is marked. Of {len(errata)} "
-        f"remarks on the sources, {told} are errors or imprecise, the others slips and "
-        "omissions."
+        f"Of {len(ideas)} ideas, {placed} have a place on the site. Of {len(errata)} "
+        f"remarks on the sources, {told} are errors or imprecise statements, the others "
+        "slips and omissions."
     )
 
 
