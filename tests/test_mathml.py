@@ -5,11 +5,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from docutils import nodes
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_extensions"))
 
-from mathml import UnknownTeX, to_mathml  # noqa: E402
+from mathml import UnknownTeX, bound, to_mathml  # noqa: E402
 
 
 def within(tex: str, display: bool = False) -> str:
@@ -79,3 +80,21 @@ def test_matrix_and_cases_have_their_delimiters():
 def test_what_cannot_be_shown_is_refused(tex):
     with pytest.raises(UnknownTeX):
         to_mathml(tex)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "together"),
+    [
+        ("a shape (", ", d) of two", "($T$,"),
+        ("the width ", ". Then", "$T$."),
+        ("a ", "-dimensional-vectors, ", "$T$-"),
+        ("the width ", " of", ""),
+        ("half-", "’s", "half-$T$’s"),
+    ],
+)
+def test_what_touches_a_formula_stays_in_its_line(before, after, together):
+    parts = [nodes.Text(before), nodes.math("", "$T$"), nodes.Text(after)]
+    made = bound(parts)
+    assert "".join(each.astext() for each in made) == f"{before}$T${after}"
+    lines = [each.astext() for each in made if isinstance(each, nodes.inline)]
+    assert lines == ([together] if together else [])

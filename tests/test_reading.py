@@ -89,8 +89,8 @@ PROVING = {
         parameter.numel()
         for parameter in MultiHeadAttention(d_model, heads).parameters()
     ),
-    "wilson": lambda right, count: list(
-        stats.binomtest(right, count).proportion_ci(method="wilson")
+    "clopper_pearson": lambda right, count: list(
+        stats.binomtest(right, count).proportion_ci(method="exact")
     ),
 }
 

@@ -297,7 +297,7 @@ def test_tables_show_what_is_recorded_and_what_is_not(shipped, tmp_path: Path) -
     table, folder = write_runs(tmp_path), tmp_path
     shown = results_tables.ours("digits", ["accuracy"], folder, table)
     made, waiting, _, place = shown.splitlines()[2:]
-    assert "98.00 (97.50–98.50)" in made and "| 2 |" in made
+    assert f"98.00 (97.50–{results_tables.JOINED}98.50)" in made and "| 2 |" in made
     assert "still to be run" in waiting
     assert place.startswith("- `made`: ") and "data: digits" in place
     rows = shown.splitlines()[:4]
@@ -306,7 +306,19 @@ def test_tables_show_what_is_recorded_and_what_is_not(shipped, tmp_path: Path) -
     assert "waiting" in missing and "made" not in missing
     listed = results_tables.shipped(folder)
     size = sum(path.stat().st_size for path in shipped[0].iterdir())
-    assert f"{size:,}" in listed and "98.50" in listed and "seed 1" in listed
+    assert (
+        results_tables.thousands(size) in listed
+        and "98.50" in listed
+        and "seed 1" in listed
+    )
+
+
+def test_thousands_stand_apart_on_one_line_and_one_thread_is_one() -> None:
+    space = "\N{NARROW NO-BREAK SPACE}"
+    assert results_tables.thousands(1152000.4) == f"1{space}152{space}000"
+    assert results_tables.thousands(999) == "999"
+    assert results_tables.device({"device": "A CPU, 1 threads"}) == "A CPU, 1 thread"
+    assert results_tables.device({"device": "A CPU, 11 threads"}).endswith("11 threads")
 
 
 def test_one_seed_has_no_range() -> None:

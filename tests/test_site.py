@@ -9,9 +9,10 @@ import re
 from pathlib import Path
 
 import pytest
+import tinycss2
 
 from tests import browsers
-from tools import math_font
+from tools import lighten, math_font
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "_build" / "html"
@@ -358,6 +359,31 @@ def test_page_stays_light(findings, path):
     }
     assert not any("searchindex" in name or "bootstrap" in name for name in shared)
     assert 0 < sum(shared.values()) < 500_000, shared
+
+
+def selectors_of(sheet: Path) -> set[str]:
+    """All selectors of a style sheet, those within at-rules, too."""
+    found = set()
+    open_rules = tinycss2.parse_stylesheet(
+        sheet.read_text("utf-8"), skip_comments=True, skip_whitespace=True
+    )
+    while open_rules:
+        rule = open_rules.pop()
+        if rule.type == "qualified-rule":
+            split = lighten.split_selectors(rule.prelude)
+            found |= {lighten.written(each) for each in split}
+        elif rule.content and rule.lower_at_keyword in {"media", "container"}:
+            open_rules += tinycss2.parse_rule_list(
+                rule.content, skip_comments=True, skip_whitespace=True
+            )
+    return found
+
+
+def test_no_rule_of_a_figure_is_lost():
+    """A script may put the name of a class together: its rule stays all the same."""
+    (built,) = (SITE / "_static").glob("site_*figures*.css")
+    lost = selectors_of(ROOT / "book/_static/figures.css") - selectors_of(built)
+    assert not lost
 
 
 # ----------------------------------------------------------------------

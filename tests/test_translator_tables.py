@@ -1,6 +1,6 @@
 """The tables of the translator's page: what is recorded, and what is not."""
 
-from workbench.results_tables import TO_RUN
+from workbench.results_tables import JOINED, TO_RUN
 from workbench.translator_tables import (
     ablations,
     failures,
@@ -59,7 +59,7 @@ RECORDED = {
 
 def rows(table):
     """Rows of a Markdown table without the two of its head, as lists of cells."""
-    lines = table.splitlines()
+    lines = table.replace(JOINED, "").splitlines()
     assert len({line.count("|") for line in lines}) == 1
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:]]
 

@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import html
 import json
+import math
 import re
 import shutil
 import struct
@@ -18,6 +19,11 @@ from xml.etree import ElementTree
 import tinycss2
 
 from tools import section_heights
+
+# How high the letters of a plot must be at least, and how wide a phone's text is, in
+# pixels: a plot that needs more scrolls in its own frame
+LETTERS = 9
+PHONE = 340
 
 # What a page may weigh before one scrolls, its figures included, compressed
 LIMIT = 300_000
@@ -58,8 +64,15 @@ LEFT_OVER = ("locales", "webpack-macros.html", "sbt-webpack-macros.html", "basic
 SCRIPT = re.compile(r"[ \t]*<script\b([^>]*)>(.*?)</script>\n?", re.DOTALL)
 STYLE = re.compile(r"[ \t]*<link\b[^>]*\bhref=\"([^\"]+\.css[^\"]*)\"[^>]*>\n?")
 IMAGE = re.compile(r"<img\b([^>]*?)\s*/?>")
+SCALED_TEXT = re.compile(r"\bscale\((0\.\d+) -0\.\d+\)")
 SOURCE = re.compile(r'\bsrc="([^"]+)"')
 CODE = re.compile(r"<pre\b.*?</pre>", re.DOTALL)
+# Words of code within a line that a phone's line hardly holds, options excepted, and
+# the joints where they may break
+LONG_CODE = re.compile(
+    r'<span class="pre">((?:[^<&-]|&[#\w]+;){18,}|(?:[^<&]|&[#\w]+;){30,})</span>'
+)
+JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=\w[_./=,(])(?=\w)")
 # Names, punctuation and white space in code: as both themes of _config.yml show them,
 # they look like the text around them
 PLAIN_SPAN = re.compile(r'<span class="(?:n|nn|nx|p|pm|w)">([^<]*)</span>')
@@ -125,6 +138,10 @@ def light_page(
     text = re.sub(r'<link rel="preload"[^>]*as="script"[^>]*>\s*', "", text)
     text = one_viewport(text)
     text = re.sub(r'<div id="ethical-ad-placement".*?</div>', "", text, flags=re.DOTALL)
+    text = LONG_CODE.sub(
+        lambda match: f'<span class="pre long">{JOINT.sub("<wbr>", match[1])}</span>',
+        text,
+    )
     text = CODE.sub(lambda match: without_plain_spans(match[0]), text)
     first = iter([f'<link rel="stylesheet" href="{here}{sheets[sheets_of(text)]}">\n'])
     text = STYLE.sub(lambda match: next(first, ""), text)
@@ -232,13 +249,32 @@ def sized_image(page: Path, match: re.Match) -> str:
     if source is None or re.match(r"data:|https?:", source[1]):
         return match[0]
     extra = ""
+    least = 0
     if not re.search(r"\b(width|height)=", attributes):
-        size = size_of(page.parent / html.unescape(source[1]))
+        path = page.parent / html.unescape(source[1])
+        size = size_of(path)
         extra += ' width="{}" height="{}"'.format(*size) if size else ""
+        least = least_width(path, size[0]) if size else 0
     for name, value in (("loading", "lazy"), ("decoding", "async")):
         if f"{name}=" not in attributes:
             extra += f' {name}="{value}"'
-    return f"<img{attributes}{extra}>"
+    if least <= PHONE:
+        return f"<img{attributes}{extra}>"
+    image = f'<img{attributes}{extra} style="--least:{least}px">'
+    return f'<div class="plot-frame">{image}</div>'
+
+
+@functools.cache
+def least_width(path: Path, width: int) -> int:
+    """Give the width at which a plot's smallest letters can still be read.
+
+    Matplotlib draws letters as paths, each text scaled by a hundredth of its size.
+    """
+    if path.suffix != ".svg":
+        return 0
+    scales = map(float, SCALED_TEXT.findall(path.read_text("utf-8")))
+    letters = [100 * scale * 4 / 3 for scale in scales if 0.05 <= scale <= 0.3]
+    return math.ceil(width * LETTERS / min(letters)) if letters else 0
 
 
 def size_of(path: Path) -> tuple[int, int] | None:
@@ -436,10 +472,20 @@ def can_match(selector: list, words: set[str]) -> bool:
         named = token.type == "hash" or (
             token.type == "ident" and not is_literal(previous, ":")
         )
-        if named and token.value not in words and token.value not in {"from", "to"}:
+        if named and not is_named(token.value, words):
             return False
         previous = token
     return True
+
+
+def is_named(name: str, words: set[str]) -> bool:
+    """Whether a name is among the words, whole or put together by a script.
+
+    A script that writes `figure-${letter}` has the word "figure-" only.
+    """
+    if name in words or name in {"from", "to"}:
+        return True
+    return any(name[: match.end()] in words for match in re.finditer("-", name))
 
 
 def is_literal(token, value: str) -> bool:

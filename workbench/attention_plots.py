@@ -10,6 +10,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.text import Text
 from matplotlib.tri import Triangulation
 
 from workbench.plots import COLORS, as_array, matrix_heatmap, vectors
@@ -24,10 +25,18 @@ def arrow(ax: Axes, start: Any, end: Any, color: str = "#777777", lw: float = 1.
 
 
 def boxed(ax: Axes, x: float, y: float, text: str, color: str, filled: bool = False):
-    """Write a text in a rounded box."""
+    """Write a text in a rounded box; return the text."""
     face, ink = (color, "white") if filled else ("white", color)
     box = {"boxstyle": "round,pad=0.4", "fc": face, "ec": color, "lw": 1.8}
-    ax.text(x, y, text, ha="center", va="center", color=ink, bbox=box)
+    return ax.text(x, y, text, ha="center", va="center", color=ink, bbox=box)
+
+
+def join(ax: Axes, start: Text, end: Text, color: str = "#777777") -> None:
+    """Draw an arrow from box to box, with the same gap at both ends."""
+    style = {"arrowstyle": "-|>", "color": color, "lw": 1.8, "shrinkA": 4, "shrinkB": 4}
+    style |= {"patchA": start.get_bbox_patch(), "patchB": end.get_bbox_patch()}
+    places = {"xy": end.get_position(), "xytext": start.get_position()}
+    ax.annotate("", **places, arrowprops=style)
 
 
 def three_paths(length: int = 8) -> None:
@@ -167,19 +176,28 @@ def two_scores(scores: Any, scaled: Any, weights: Any, values: Any) -> None:
     parts = as_array(weights)[:, None] * as_array(values)
     columns = [
         (0, "scores", "query", [f"{float(v):.0f}" for v in scores]),
-        (1.05, "÷ √3", "weight", [f"{float(v):.1f}" for v in scaled]),
-        (2.15, "softmax", "weight", [f"{float(v):.2f}" for v in weights]),
-        (3.6, "value", "value", [pair(v) for v in values]),
-        (5.4, "weight × value", "output", [pair(v) for v in parts]),
+        (1.1, "÷ √3", "weight", [f"{float(v):.1f}" for v in scaled]),
+        (2.25, "softmax", "weight", [f"{float(v):.2f}" for v in weights]),
+        (3.7, "value", "value", [pair(v) for v in values]),
+        (5.5, "weight × value", "output", [pair(v) for v in parts]),
     ]
-    _, ax = plt.subplots(figsize=(6.8, 1.9))
+    _, ax = plt.subplots(figsize=(6.8, 2.1))
+    last = boxed(ax, 7.4, 0.8, pair(parts.sum(0)), COLORS["output"], filled=True)
+    ax.text(7.4, 1.85, "sum", ha="center", color="#555555", fontsize=10)
+    rows = []
     for x, title, role, texts in columns:
-        ax.text(x, 1.75, title, ha="center", color="#555555", fontsize=10)
-        for y, text in zip((1.2, 0.4), texts, strict=True):
-            boxed(ax, x, y, text, COLORS[role])
-    ax.text(7.2, 1.75, "sum", ha="center", color="#555555", fontsize=10)
-    boxed(ax, 7.2, 0.8, pair(parts.sum(0)), COLORS["output"], filled=True)
-    ax.set(xlim=(-0.45, 8), ylim=(0, 2))
+        ax.text(x, 1.85, title, ha="center", color="#555555", fontsize=10)
+        pairs = zip((1.3, 0.3), texts, strict=True)
+        rows.append([boxed(ax, x, y, text, COLORS[role]) for y, text in pairs])
+    for top, (score, scaled_score, weight, _, part) in zip(
+        (1.3, 0.3), zip(*rows, strict=True), strict=True
+    ):
+        join(ax, score, scaled_score)
+        join(ax, scaled_score, weight)
+        join(ax, part, last)
+        for x, sign in [(2.84, "×"), (4.6, "=")]:
+            ax.text(x, top, sign, ha="center", va="center", color="#555555")
+    ax.set(xlim=(-0.35, 8.1), ylim=(-0.1, 2.1))
     ax.axis("off")
     plt.show()
 
@@ -192,8 +210,8 @@ def averages_in_the_plane(weights: Any, values: Any, outputs: Any) -> None:
     vectors(axes[0], values.T, names, color=COLORS["value"], limit=1.4)
     vectors(axes[0], weights, color=[COLORS["weight"], COLORS["query"]], limit=1.4)
     for row, name, role, shift in [
-        (weights[0], "$A_0$", "weight", (8, -8)),
-        (weights[1], "$A_1$", "query", (-8, 6)),
+        (weights[0], "$A_0$", "weight", (15, -7)),
+        (weights[1], "$A_1$", "query", (-12, 5)),
     ]:
         ink = {"color": COLORS[role], "ha": "center", "va": "center"}
         axes[0].annotate(name, row, shift, textcoords="offset points", **ink)
@@ -204,7 +222,8 @@ def averages_in_the_plane(weights: Any, values: Any, outputs: Any) -> None:
     axes[1].plot(*outputs.T, "s", color=COLORS["output"], ms=7, zorder=4)
     for row, name in zip(outputs, ["$z_0$", "$z_1$"], strict=True):
         ink = {"color": COLORS["output"], "va": "center"}
-        axes[1].annotate(name, row, (8, 0), textcoords="offset points", **ink)
+        ink["bbox"] = {"fc": "white", "ec": "none", "pad": 0.8}
+        axes[1].annotate(name, row, (9, 0), textcoords="offset points", **ink)
     axes[1].set_title("outputs between rows of V")
     plt.show()
 
@@ -212,23 +231,23 @@ def averages_in_the_plane(weights: Any, values: Any, outputs: Any) -> None:
 def cross_attention() -> None:
     """Draw which sequence gives queries and which gives keys and values."""
     _, ax = plt.subplots(figsize=(6.8, 2.9))
-    boxed(ax, 0.6, 2, "asks: $X_q$\n(decoder)", COLORS["input"])
-    boxed(ax, 0.6, 0.5, "is asked: $X_{kv}$\n(encoder)", COLORS["input"])
-    boxed(ax, 2.4, 2, "$Q$", COLORS["query"])
-    boxed(ax, 2.4, 1.0, "$K$", COLORS["key"])
-    boxed(ax, 2.4, 0.0, "$V$", COLORS["value"])
-    boxed(ax, 4.2, 1.5, "weights $P$\n$(T_q, T_k)$", COLORS["weight"])
-    boxed(ax, 6.2, 0.75, "output $Z$\n$(T_q, d_v)$", COLORS["output"])
+    asks = boxed(ax, 0.6, 2, "asks: $X_q$\n(decoder)", COLORS["input"])
+    asked = boxed(ax, 0.6, 0.5, "is asked: $X_{kv}$\n(encoder)", COLORS["input"])
+    queries = boxed(ax, 2.5, 2, "$Q$", COLORS["query"])
+    keys = boxed(ax, 2.5, 1.0, "$K$", COLORS["key"])
+    values = boxed(ax, 2.5, 0.0, "$V$", COLORS["value"])
+    weights = boxed(ax, 4.3, 1.5, "weights $P$\n$(T_q, T_k)$", COLORS["weight"])
+    output = boxed(ax, 6.3, 0.75, "output $Z$\n$(T_q, d_v)$", COLORS["output"])
     for start, end in [
-        ((1.2, 2), (2.1, 2)),
-        ((1.45, 0.6), (2.1, 0.93)),
-        ((1.45, 0.4), (2.1, 0.07)),
-        ((2.7, 1.95), (3.5, 1.65)),
-        ((2.7, 1.05), (3.5, 1.35)),
-        ((4.9, 1.3), (5.5, 1.0)),
-        ((2.7, 0.02), (5.5, 0.55)),
+        (asks, queries),
+        (asked, keys),
+        (asked, values),
+        (queries, weights),
+        (keys, weights),
+        (weights, output),
+        (values, output),
     ]:
-        arrow(ax, start, end)
+        join(ax, start, end)
     ax.set(xlim=(-0.35, 7.0), ylim=(-0.45, 2.55))
     ax.axis("off")
     plt.show()
@@ -246,11 +265,12 @@ def words_on_a_picture(
         outputs: (words, 3), colours.
     """
     picture, outputs = as_array(picture), as_array(outputs)
-    _, axes = plt.subplots(2, 3, figsize=(6.8, 3.9))
+    figure, axes = plt.subplots(2, 3, figsize=(6.8, 4.3))
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
     axes[0, 0].imshow(picture * 0.85 + 0.08)
-    axes[0, 0].set_title("the picture")
+    axes[0, 0].set_title("the picture", pad=10)
     axes[1, 0].imshow(outputs[:, None] * 0.85 + 0.08)
-    axes[1, 0].set_title("outputs")
+    axes[1, 0].set_title("outputs", pad=10)
     axes[1, 0].set_yticks(range(len(words)), words)
     axes[1, 0].tick_params(length=0)
     places = [axes[0, 1], axes[0, 2], axes[1, 1], axes[1, 2]]

@@ -170,7 +170,7 @@ def concept_table(number: int) -> str:
     for row, entry in load("concepts").items():
         if homes(entry)[0] == number:
             where = concept_places(row, entry)
-            lines.append(f"| **{row}** {entry['title']} | {where} |")
+            lines.append(f"| {row} {entry['title']} | {where} |")
     return "\n".join(lines)
 
 
@@ -178,13 +178,11 @@ def overview() -> str:
     """Say how much there is, and how much of it has a place on the site."""
     ideas, errata = load("concepts"), load("errata")
     placed = sum(bool(links(row)) for row in ideas)
-    waiting = sum("planned" in entry for entry in ideas.values())
     told = sum(entry["kind"] in TOLD for entry in errata.values())
     return (
-        f"At present {placed} of {len(ideas)} ideas have a place on the site. What a "
-        f"chapter yet to be written will add ({waiting}) is marked. Of {len(errata)} "
-        f"remarks on the sources, {told} are errors or imprecise, the others slips and "
-        "omissions."
+        f"Of {len(ideas)} ideas, {placed} have a place on the site. Of {len(errata)} "
+        f"remarks on the sources, {told} are errors or imprecise statements, the others "
+        "slips and omissions."
     )
 
 
@@ -193,14 +191,18 @@ def anchor(row: str) -> str:
     return f"error-{row.replace('.', '-').lower()}"
 
 
+def numbered(row: str, entry: dict) -> str:
+    """A remark's number: a link where it has an entry, bold where it is an error."""
+    number = f"[{row}](#{anchor(row)})" if entry["kind"] in TOLD else row
+    return f"**{number}**" if entry["kind"] == "E" else number
+
+
 def summary_table() -> str:
     """All errors and imprecise statements in one table, each a link to its entry."""
     lines = ["| it says | right is |", "|---|---|"]
     for row, entry in load("errata").items():
         if entry["kind"] in TOLD:
-            number = f"[{row}](#{anchor(row)})"
-            number = f"**{number}**" if entry["kind"] == "E" else number
-            lines.append(f"| {number} {entry['says']} | {entry['right']} |")
+            lines.append(f"| {numbered(row, entry)} {entry['says']} | {entry['right']} |")
     return "\n".join(lines)
 
 
@@ -208,9 +210,7 @@ def errata_table() -> str:
     """Everything that the sources have wrong, and where the course takes it up."""
     lines = ["| it says | where |", "|---|---|"]
     for row, entry in load("errata").items():
-        told = entry["kind"] in TOLD
-        number = f"[{row}](#{anchor(row)})" if told else f"**{row}**"
-        says = f"{number} {entry['says']} ({KINDS[entry['kind']]})"
+        says = f"{numbered(row, entry)} {entry['says']} ({KINDS[entry['kind']]})"
         lines.append(f"| {says} | {'; '.join(links(row)) or '*its entry*'} |")
     return "\n".join(lines)
 
@@ -220,7 +220,7 @@ def rest_table() -> str:
     lines = ["| it says | right is |", "|---|---|"]
     for row, entry in load("errata").items():
         if entry["kind"] not in TOLD:
-            says = f"**{row}** {entry['says']} *({KINDS[entry['kind']]})*"
+            says = f"{row} {entry['says']} ({KINDS[entry['kind']]})"
             more = [each for each in links(row) if "(#disagreements-rest)" not in each]
             right = "; see ".join(filter(None, [entry["right"], ", ".join(more)]))
             lines.append(f"| {says} | {right} |")
@@ -229,5 +229,7 @@ def rest_table() -> str:
 
 def where_list(*rows: str) -> str:
     """Say for some mistakes of the sources where the chapters take them up."""
-    items = [f"- **{row}**: {'; '.join(links(row)) or 'here only'}" for row in rows]
+    kinds = {row: entry["kind"] for row, entry in load("errata").items()}
+    names = {row: f"**{row}**" if kinds[row] == "E" else row for row in rows}
+    items = [f"- {names[row]}: {'; '.join(links(row)) or 'here only'}" for row in rows]
     return "\n".join(["*In the course:*", "", *items])

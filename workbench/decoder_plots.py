@@ -23,7 +23,7 @@ def stations() -> None:
     names.append("after the\ndecoder")
     notes = ["embedding,\nposition", "memory", "shift, embed,\nposition"]
     notes += ["masked and\ncross", "scores for\nwords"]
-    _, ax = plt.subplots(figsize=(6.8, 1.6))
+    _, ax = plt.subplots(figsize=(6.8, 2.1))
     for x, (name, note) in enumerate(zip(names, notes, strict=True)):
         color = COLORS["output"] if x >= 2 else PALE
         face = color if x >= 2 else "white"
@@ -31,18 +31,18 @@ def stations() -> None:
         ax.add_patch(plt.Rectangle(corner, 1.16, 0.8, fc=face, ec=color, lw=1.8))
         style = {"ha": "center", "va": "center", "fontsize": 10}
         ax.text(1.5 * x, 0.75, name, color="white" if x >= 2 else color, **style)
-        ax.text(1.5 * x, -0.02, note, color=color, **{**style, "fontsize": 9})
+        ax.text(1.5 * x, 0.03, note, color=color, **{**style, "fontsize": 9})
     for x in (0, 3, 4.5):
         arrow(ax, (x + 0.6, 0.75), (x + 0.9, 0.75), PALE)
     line(ax, (1.5, 1.17), (1.5, 1.5), (4.5, 1.5), color=COLORS["key"])
     arrow(ax, (4.5, 1.5), (4.5, 1.18), COLORS["key"])
     ax.text(3, 1.55, "keys and values", color=COLORS["key"], ha="center", fontsize=10)
-    line(ax, (6, -0.27), (6, -0.5), (3, -0.5), color=COLORS["output"])
-    arrow(ax, (3, -0.5), (3, -0.28), COLORS["output"])
+    line(ax, (6, -0.3), (6, -0.72), (3, -0.72), color=COLORS["output"])
+    arrow(ax, (3, -0.72), (3, -0.3), COLORS["output"])
     text = "what was written is read again"
-    ax.text(4.5, -0.46, text, color=COLORS["output"], ha="center", fontsize=9)
-    ax.texts[-1].set_va("bottom")
-    ax.set(xlim=(-0.7, 6.7), ylim=(-0.6, 1.85))
+    style = {"ha": "center", "va": "top", "fontsize": 9}
+    ax.text(4.5, -0.79, text, color=COLORS["output"], **style)
+    ax.set(xlim=(-0.7, 6.7), ylim=(-1.05, 1.85))
     ax.axis("off")
     plt.show()
 
@@ -88,11 +88,11 @@ def layer() -> None:
     arrow(ax, (4.4, 4.1), (3.07, 4.1), COLORS["key"])
     style = {"color": COLORS["key"], "fontsize": 10}
     ax.text(3.75, 4.2, "K, V", ha="center", va="bottom", **style)
-    ax.text(4.4, -0.3, "memory\n(T_src)", ha="center", va="top", **style)
+    ax.text(4.4, -0.3, "memory\n($T_\\mathrm{src}$)", ha="center", va="top", **style)
     ax.text(2.12, 3.55, "Q", va="center", color=COLORS["query"], fontsize=10)
     ax.text(3.2, 1.1, "causal\nmask", va="center", color=COLORS["query"], fontsize=10)
     ax.text(3.2, 3.5, "padding\nmask", va="center", **style)
-    ax.text(0, -0.3, "target\n(T_tgt)", ha="center", va="top", color=STREAM)
+    ax.text(0, -0.3, "target\n($T_\\mathrm{tgt}$)", ha="center", va="top", color=STREAM)
     arrow(ax, (0, 8.9), (0, 9.3))
     ax.text(0, 9.4, "Z′", ha="center", color=STREAM)
     ax.set(xlim=(-1, 5), ylim=(-1.1, 9.8))
@@ -146,8 +146,10 @@ def future(blocks: dict[str, Any], words: Sequence[str]) -> None:
         matrix_heatmap(
             ax, sizes, rows, words, visible=sizes > 0, limits=limits, colormap="Purples"
         )
-        for text in ax.texts:
+        for text, size in zip(ax.texts, sizes.flat, strict=True):
             text.set_fontsize(8.5)
+            if size == 0:  # not only rounded
+                text.set_text("0")
         ax.set_title(name, fontsize=11)
         ax.tick_params(axis="x", rotation=60)
         for tick in (*ax.get_xticklabels(), *ax.get_yticklabels()):
@@ -212,22 +214,31 @@ def smoothing(chances: Any, curves: dict[str, Any], lowest: float) -> None:
     plt.show()
 
 
+def spaced(number: float) -> str:
+    """Write a number as the page does: a space before the thousands from 10 000 on."""
+    text = f"{number:,.0f}"
+    return text.replace(",", "\u2009" if number >= 10_000 else "")
+
+
 def schedule(steps: Any, rates: dict[str, Any]) -> None:
     """Draw learning rates against steps; the peak of the first is marked."""
     _, ax = plt.subplots(figsize=(6.2, 3.2))
     x = as_array(steps)
     colors = [COLORS["query"], COLORS["value"], COLORS["key"]]
-    for (name, values), color in zip(rates.items(), colors, strict=True):
-        ax.plot(x, 1e4 * as_array(values), color=color, label=name)
+    # Two of the curves become one: the wider line still shows beside the narrow one.
+    for (name, values), color, width in zip(
+        rates.items(), colors, (4.5, 2, 2), strict=True
+    ):
+        ax.plot(x, 1e4 * as_array(values), color=color, lw=width, label=name)
     first = 1e4 * as_array(next(iter(rates.values())))
     peak = int(first.argmax())
     ax.plot(x[peak], first[peak], "o", color=colors[0], ms=5)
-    text = f"{first[peak]:.2f} at {x[peak]:,.0f}"
-    ax.annotate(text, (x[peak], first[peak]), (14, 2), textcoords="offset points")
+    text = f"{first[peak]:.2f} at step {x[peak]:.0f}"
+    ax.annotate(text, (x[peak], first[peak]), (12, -1), textcoords="offset points")
     ax.set(xlabel="step", ylabel="learning rate · 10⁴", ylim=0, xlim=(0, x[-1]))
     ticks = np.linspace(0, x[-1], 6)
-    ax.set_xticks(ticks, [f"{tick:,.0f}" for tick in ticks])
-    ax.legend()
+    ax.set_xticks(ticks, [spaced(tick) for tick in ticks])
+    ax.legend(loc="upper right")
     plt.show()
 
 
@@ -235,15 +246,19 @@ def learning(losses: Any, moments: Sequence[int], panels: dict[str, Any]) -> Non
     """Draw the training loss at the left, what was measured in between at the right."""
     _, axes = plt.subplots(1, 2, figsize=(6.8, 3.1))
     losses = as_array(losses)
-    axes[0].plot(np.arange(1, len(losses) + 1), losses, color=COLORS["query"], lw=1.2)
+    steps = np.arange(1, len(losses) + 1)
+    axes[0].plot(steps, losses, color=COLORS["query"], lw=1.2, label="training, smoothed")
     axes[0].plot(moments, panels["loss"], "o", color=COLORS["key"], label="held out")
     axes[0].set(xlabel="step", title="loss", yscale="log")
+    ticks = [0.1, 0.2, 0.5, 1, 2, 5]
+    axes[0].set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes[0].minorticks_off()
     axes[0].legend()
     names = {"next": "next token, given the labels", "whole": "whole sentence, alone"}
     for key, role in (("next", "right"), ("whole", "wrong")):
         values = panels[key]
         axes[1].plot(moments, values, "o-", ms=4, color=COLORS[role], label=names[key])
-    axes[1].set(xlabel="step", title="right, held out", ylim=(-0.03, 1.6))
+    axes[1].set(xlabel="step", title="share right, held out", ylim=(-0.03, 1.45))
     axes[1].set_yticks([0, 0.5, 1])
     axes[1].legend(loc="upper left")
     plt.show()

@@ -74,7 +74,7 @@ def whole_way() -> None:
 
 def two_layers() -> None:
     """Draw an encoder layer with its norms after and before its sub-layers."""
-    _, axes = plt.subplots(1, 2, figsize=(6.4, 5.6))
+    _, axes = plt.subplots(1, 2, figsize=(6.4, 5.8))
     for ax, first in zip(axes, (False, True), strict=True):
         title = (
             "norm_first=True (pre-norm)" if first else "norm_first=False (post-norm)"
@@ -98,9 +98,8 @@ def two_layers() -> None:
             line(ax, (1.6, low + part + 0.28), (1.6, end + 0.15))
             arrow(ax, (1.6, end + 0.15), (0.2, end + 0.15))
             plus(ax, 0, end + 0.15)
-            ax.text(
-                1.72, end - 0.06, ["A", "O"][which], color=COLORS[role], va="center"
-            )
+            style = {"color": COLORS[role], "ha": "center"}
+            ax.text(0.95, end + 0.24, ["A", "O"][which], **style)
         arrow(ax, (0, 6.9), (0, 7.5))
         ax.text(0, 7.6, "Z′", ha="center", color=STREAM)
         ax.set(xlim=(-1.05, 2.8), ylim=(-0.1, 8))
@@ -150,19 +149,20 @@ def stream(names: Sequence[str], norms: dict[str, Any]) -> None:
         norms: name of a curve -> mean length of a token's vector after each layer.
     """
     _, axes = plt.subplots(2, 1, figsize=(7.2, 5.2), height_ratios=[1, 1.7])
-    ax, width = axes[0], 1.75
-    arrow(ax, (-0.75, 0), (width * len(names) + 0.1, 0), STREAM, 3)
-    ax.text(-0.8, 0, "$x_0$", ha="right", va="center")
-    ax.text(width * len(names) + 0.15, 0, "final\nnorm", va="center", fontsize=10)
+    ax, width = axes[0], 1.85
+    arrow(ax, (-0.85, 0), (width * len(names) + 0.1, 0), STREAM, 3)
+    ax.text(-0.95, 0, "$x_0$", ha="right", va="center")
+    ax.text(width * len(names) + 0.2, 0, "final\nnorm", va="center", fontsize=10)
     for index, name in enumerate(names):
         x = width * index
         color = COLORS["query" if index % 2 == 0 else "output"]
-        line(ax, (x - 0.45, 0), (x - 0.45, 1.1), (x - 0.3, 1.1), color=color)
-        box(ax, x + 0.12, 1.1, name, color, 1.1)
+        line(ax, (x - 0.5, 0), (x - 0.5, 1.1), color=color)
+        arrow(ax, (x - 0.5, 1.1), (x - 0.26, 1.1), color)
+        box(ax, x + 0.22, 1.1, name, color, 0.96)
         ax.texts[-1].set_fontsize(9)
-        line(ax, (x + 0.67, 1.1), (x + 0.8, 1.1), color=color)
-        arrow(ax, (x + 0.8, 1.1), (x + 0.8, 0.2), color)
-        plus(ax, x + 0.8, 0)
+        line(ax, (x + 0.7, 1.1), (x + 0.9, 1.1), color=color)
+        arrow(ax, (x + 0.9, 1.1), (x + 0.9, 0.2), color)
+        plus(ax, x + 0.9, 0)
     ax.set(xlim=(-1.2, width * len(names) + 1), ylim=(-0.45, 1.6))
     ax.axis("off")
     for (name, values), role in zip(norms.items(), ("right", "wrong"), strict=True):
@@ -174,11 +174,13 @@ def stream(names: Sequence[str], norms: dict[str, Any]) -> None:
 
 def jacobians(blocks: dict[str, Any]) -> None:
     """Draw, for several maps, how much output token i depends on input token j."""
-    _, axes = plt.subplots(1, len(blocks), figsize=(6.8, 2.9))
+    figure, axes = plt.subplots(1, len(blocks), figsize=(6.8, 2.9))
+    figure.get_layout_engine().set(w_pad=0.08)
     for ax, (name, sizes) in zip(axes, blocks.items(), strict=True):
         tokens = [str(t) for t in range(len(as_array(sizes)))]
+        rows = tokens if ax is axes[0] else None
         matrix_heatmap(
-            ax, sizes, tokens, tokens, title=name, column_title="input token", digits=1
+            ax, sizes, rows, tokens, title=name, column_title="input token", digits=1
         )
         for text in ax.texts:
             text.set_fontsize(8.5)
@@ -212,7 +214,8 @@ def layer_steps(steps: dict[str, Any], words: Sequence[str]) -> None:
         steps: name -> (T, d), six of them.
         words: the tokens.
     """
-    _, axes = plt.subplots(3, 2, figsize=(7.4, 6.2))
+    figure, axes = plt.subplots(3, 2, figsize=(7.4, 6.6))
+    figure.get_layout_engine().set(h_pad=0.1)
     for index, (ax, (name, matrix)) in enumerate(
         zip(axes.flat, steps.items(), strict=True)
     ):
@@ -234,7 +237,8 @@ def depth_panels(depths: Sequence[int], last: Any, layers: Any) -> None:
         last: (2, depths, seeds), post-norm first.
         layers: (2, deepest), means over the seeds.
     """
-    _, axes = plt.subplots(1, 2, figsize=(6.8, 3.3))
+    figure, axes = plt.subplots(1, 2, figsize=(6.8, 3.3))
+    figure.get_layout_engine().set(w_pad=0.1)
     last, layers = as_array(last), as_array(layers)
     for which, (name, role) in enumerate(
         [("post-norm", "wrong"), ("pre-norm", "right")]
@@ -286,14 +290,16 @@ def low_at(values: list[Any], name: str, names: list[str], index: int) -> float:
 
 
 def family_masks(masks: dict[str, tuple[Any, Sequence[str], Sequence[str]]]) -> None:
-    """Draw masks with the words that ask and the words that are asked."""
-    _, axes = plt.subplots(1, len(masks), figsize=(6.8, 3.2))
+    """Draw masks with the words that ask and the words that are asked, at one scale."""
+    sizes = [len(columns) + 2 for _, _, columns in masks.values()]  # and their names
+    _, axes = plt.subplots(1, len(masks), figsize=(7.2, 3.2), width_ratios=sizes)
     for ax, (title, (mask, rows, columns)) in zip(axes, masks.items(), strict=True):
         visible = as_array(mask)
         matrix_heatmap(
             ax, visible, rows, columns, visible=visible, annotate=False, limits=(0, 1.6)
         )
         ax.set_title(title, fontsize=11)
+        ax.set_anchor("N")
         ax.tick_params(axis="x", rotation=60)
         for tick in (*ax.get_xticklabels(), *ax.get_yticklabels()):
             tick.set_fontsize(9)
@@ -307,7 +313,7 @@ def learning(steps: Any, curves: dict[str, Any], chance: float) -> None:
         ax.plot(steps, as_array(values), "o-", ms=4, color=COLORS[role], label=name)
     ax.axhline(chance, color=COLORS["muted"], lw=1.2, ls=":", label="guessing")
     ax.set(xlabel="training steps", ylabel="right, new sentences", ylim=(0.4, 1.03))
-    ax.legend(loc="lower right")
+    ax.legend(loc="center right")
     plt.show()
 
 
@@ -315,8 +321,9 @@ def guesses(
     sentences: Sequence[str], tables: Sequence[list[tuple[str, float]]]
 ) -> None:
     """Draw the best guesses for the masked word of each sentence as bars."""
-    size = (6.2, 1.15 * len(sentences) + 0.4)
-    _, axes = plt.subplots(len(sentences), 1, figsize=size)
+    size = (6.2, 1.25 * len(sentences) + 0.4)
+    figure, axes = plt.subplots(len(sentences), 1, figsize=size)
+    figure.get_layout_engine().set(h_pad=0.12)
     for ax, sentence, table in zip(axes, sentences, tables, strict=True):
         words, chances = zip(*table, strict=True)
         ax.barh(words, chances, color=COLORS["query"], height=0.7)

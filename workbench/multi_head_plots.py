@@ -9,16 +9,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.axes import Axes
 
 from workbench.plots import COLORS, as_array, matrix_heatmap
 
 HEADS = ["#56B4E9", "#E69F00", "#5FBF9F", "#D9A0C1"]  # one colour a head, all light
+DARKER = ["#2F93CC", "#C08400"]  # the first two, for lines on white
 
 
-def arrow(ax: Axes, start: Any, end: Any, color: str = "#777777") -> None:
+def arrow(
+    ax: Axes, start: Any, end: Any, color: str = "#777777", lw: float = 1.8
+) -> None:
     """Draw an arrow from one point to another."""
-    style = {"arrowstyle": "-|>", "color": color, "lw": 1.8, "shrinkA": 0, "shrinkB": 0}
+    style = {"arrowstyle": "-|>", "color": color, "lw": lw, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", xy=end, xytext=start, arrowprops=style)
 
 
@@ -114,45 +118,55 @@ def _block(ax: Axes, x: float, y: float, rows: int, columns: int, color: str) ->
 def stages() -> None:
     """Draw the four stages of a layer of two heads, from top to bottom, to scale."""
     length, width, heads = 5, 4, 2
-    _, ax = plt.subplots(figsize=(6.8, 7.0))
-    _block(ax, 3.6, 8.6, length, heads * width, COLORS["input"])
-    for x, name, role in [(1.6, "Q", "query"), (3.6, "K", "key"), (5.6, "V", "value")]:
-        _bands(ax, x, 6.9, length, width, heads)
+    middle, half = 3.6, 0.32  # of the picture; from a matrix to the middle of a half
+    _, ax = plt.subplots(figsize=(6.8, 8.2))
+    _block(ax, middle, 10.4, length, heads * width, COLORS["input"])
+    whole = [(1.4, "Q", "query"), (middle, "K", "key"), (5.8, "V", "value")]
+    for x, name, role in whole:
+        _bands(ax, x, 8.6, length, width, heads)
         label = {"color": COLORS[role], "fontweight": "bold", "ha": "right"}
-        ax.text(x - 0.75, 6.82, f"${name}$", fontsize=13, **label)
-        arrow(ax, (3.6 + (x - 3.6) * 0.35, 8.15), (x, 7.4))
-    for head, x in enumerate([1.6, 5.2]):
-        arrow(ax, (3.6 + (x - 3.6) * 0.75, 6.42), (x, 5.75))
-        for shift in (-0.8, 0, 0.8):
-            _block(ax, x + shift, 5.25, length, width, HEADS[head])
-        names = zip((-0.8, 0, 0.8), "QKV", strict=True)
-        for shift, name in names:
-            ax.text(x + shift, 5.25, f"${name}_{head}$", ha="center", va="center")
-        _block(ax, x - 0.55, 3.75, length, length, HEADS[head])
-        ax.text(x - 0.55, 3.75, f"$P_{head}$", ha="center", va="center")
-        _block(ax, x + 0.6, 3.75, length, width, HEADS[head])
-        ax.text(x + 0.6, 3.75, f"$Z_{head}$", ha="center", va="center")
-        arrow(ax, (x, 4.8), (x, 4.22))
-        arrow(ax, (x + 0.6, 3.3), (3.6 + (x - 3.4) * 0.2, 2.72))
-    _bands(ax, 3.6, 2.25, length, width, heads)
-    ax.text(3.6, 2.25, "$Z_0$      $Z_1$", ha="center", va="center")
-    arrow(ax, (3.6, 1.8), (3.6, 1.12))
-    ax.text(3.75, 1.45, "$\\cdot\\ W_O$", va="center")
-    _block(ax, 3.6, 0.65, length, heads * width, COLORS["output"])
-    ax.text(3.6, 0.65, "$Y\\ (T, d)$", ha="center", va="center", color="white")
-    ax.text(3.6, 8.6, "$X\\ (T, d)$", ha="center", va="center", color="white")
+        ax.text(x - 0.75, 8.6, f"${name}$", fontsize=13, va="center", **label)
+        arrow(ax, (middle + (x - middle) * 0.3, 9.9), (x, 9.1))
+    for head, x in enumerate([1.4, 5.6]):
+        for shift, (source, name, _) in zip((-0.9, 0, 0.9), whole, strict=True):
+            place = source + (half if head else -half)
+            arrow(ax, (place, 8.12), (x + shift, 6.88), DARKER[head], 1.5)
+            _block(ax, x + shift, 6.4, length, width, HEADS[head])
+            _name(ax, x + shift, 6.4, f"${name}_{head}$")
+        _block(ax, x - 0.45, 4.5, length, length, HEADS[head])
+        _name(ax, x - 0.45, 4.5, f"$P_{head}$")
+        _block(ax, x + 0.9, 4.5, length, width, HEADS[head])
+        _name(ax, x + 0.9, 4.5, f"$Z_{head}$")
+        arrow(ax, (x - 0.9, 5.92), (x - 0.6, 4.98))
+        arrow(ax, (x, 5.92), (x - 0.3, 4.98))
+        arrow(ax, (x + 0.9, 5.92), (x + 0.9, 4.98))
+        arrow(ax, (x + 0.02, 4.5), (x + 0.52, 4.5))
+        place = middle + (half if head else -half)
+        arrow(ax, (x + 0.9, 4.02), (place, 3.08), DARKER[head], 1.5)
+        _name(ax, place, 2.6, f"$Z_{head}$", zorder=4)
+    _bands(ax, middle, 2.6, length, width, heads)
+    arrow(ax, (middle, 2.12), (middle, 1.18))
+    ax.text(middle + 0.18, 1.65, "times $W_O$", va="center")
+    _block(ax, middle, 0.7, length, heads * width, COLORS["output"])
+    _name(ax, middle, 0.7, "$Y\\ (T, d)$", color="white")
+    _name(ax, middle, 10.4, "$X\\ (T, d)$", color="white")
     for y, text in [
-        (8.6, "input"),
-        (6.9, "1  project"),
-        (5.25, "2  split"),
-        (3.75, "3  attend,\n    each head\n    for itself"),
-        (2.25, "4  merge"),
-        (0.65, "    and mix"),
+        (10.4, "input"),
+        (8.6, "1  project"),
+        (6.4, "2  split"),
+        (4.5, "3  attend,\n    each head\n    for itself"),
+        (2.6, "4  merge"),
+        (0.7, "    and mix"),
     ]:
-        ax.text(-1.15, y, text, va="center", fontweight="bold", color="#444444")
-    ax.set(xlim=(-1.2, 6.9), ylim=(0.1, 9.1), aspect="equal")
+        ax.text(-1.75, y, text, va="center", fontweight="bold", color="#444444")
+    ax.set(xlim=(-1.8, 6.9), ylim=(0.2, 10.9), aspect="equal")
     ax.axis("off")
     plt.show()
+
+
+def _name(ax: Axes, x: float, y: float, text: str, **style: Any) -> None:
+    """Write a name in the middle of a block."""
+    ax.text(x, y, text, ha="center", va="center", fontsize=12, **style)
 
 
 def masks_seen(right: Any, wrong: Any) -> None:
@@ -162,27 +176,27 @@ def masks_seen(right: Any, wrong: Any) -> None:
         right: boolean, (sequences, heads, T, T).
         wrong: the same, after the mask went to the wrong axis.
     """
-    right, wrong = as_array(right), as_array(wrong)
-    _, axes = plt.subplots(2, 4, figsize=(6.8, 3.9))
-    for sequence in range(2):
-        for column in range(4):
-            ax, head = axes[sequence, column], column % 2
-            allowed = (right if column < 2 else wrong)[sequence, head]
-            good = (allowed == right[sequence, head]).all()
-            names = list("0123") if column == 0 else None
+    figure = plt.figure(figsize=(6.8, 4.0))
+    halves = figure.subfigures(1, 2, wspace=0.06)
+    sides = [(right, "(B, 1, 1, T)", "right"), (wrong, "(B, 1, T)", "wrong")]
+    for half, (seen, shape, role) in zip(halves, sides, strict=True):
+        half.suptitle(f"mask {shape}", color=COLORS[role], fontweight="bold")
+        axes = half.subplots(2, 2)
+        for (sequence, head), ax in np.ndenumerate(axes):
+            allowed = as_array(seen)[sequence, head]
+            names = list("0123") if head == 0 else None
             matrix_heatmap(
                 ax, allowed, names, annotate=False, visible=allowed, limits=(0, 1.6)
             )
-            title = f"head {head}" if sequence == 0 else ""
-            ax.set_title(title, color=COLORS["right" if column < 2 else "wrong"])
-            if not good:
+            if sequence == 0:
+                ax.set_title(f"head {head}", fontsize=11, fontweight="normal")
+            if not (allowed == as_array(right)[sequence, head]).all():
                 mark = {"ha": "center", "va": "center", "fontweight": "bold"}
                 color = COLORS["wrong"]
                 mark["bbox"] = {"boxstyle": "round", "fc": "white", "ec": color}
                 ax.text(1.5, 1.5, "wrong", color=color, fontsize=11, **mark)
-        axes[sequence, 0].set_ylabel(f"sequence {sequence}")
-    axes[1, 0].set_xlabel("(B, 1, 1, T)", loc="left", fontfamily="monospace")
-    axes[1, 2].set_xlabel("(B, 1, T)", loc="left", fontfamily="monospace")
+            if head == 0:
+                ax.set_ylabel(f"sequence {sequence}")
     plt.show()
 
 

@@ -207,14 +207,17 @@ def clock_slider(encoding: Any) -> HTML:
     script = SLIDER_SCRIPT.replace("ROWS", json.dumps(values.tolist()))
     return HTML(
         '<div id="position-clocks"'
-        ' style="max-width: 36rem; margin: 1rem auto; padding: 0.5rem">'
+        ' style="margin: 1rem 0; padding: 1rem; border-radius: 0.5rem;'
+        ' border: 1px solid var(--pst-color-border, #aaa)">'
+        '<div style="max-width: 36rem; margin: auto">'
         '<label style="display: flex; gap: 0.7rem; align-items: center">'
         "<span>position p = "
         '<output style="display: inline-block; min-width: 2ch">1</output></span>'
-        f'<input type="range" min="0" max="{last}" value="1" style="flex: 1">'
+        f'<input type="range" min="0" max="{last}" value="1"'
+        ' style="flex: 1; min-width: 0; accent-color: var(--pst-color-primary)">'
         "</label>"
         f'<svg viewBox="0 0 {50 * values.shape[1]} 162" role="img" width="100%"'
         ' aria-label="Clock hands of the position chosen, and their sines and cosines"'
         ' font-size="12.5" text-anchor="middle" fill="currentColor">'
-        f"{''.join(clocks)}</svg></div><script>{script}</script>"
+        f"{''.join(clocks)}</svg></div></div><script>{script}</script>"
     )

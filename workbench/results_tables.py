@@ -7,6 +7,7 @@ makes the record: nothing is estimated.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -26,6 +27,7 @@ NAMES = {
     "exact_match": "exact match, %",
     "accuracy": "accuracy, %",
 }
+JOINED = "\N{WORD JOINER}"  # after a dash: the range is not broken there
 Row = Sequence[str]
 
 
@@ -47,9 +49,15 @@ def read_published(path: Path = PUBLISHED) -> dict[str, list[dict[str, Any]]]:
 
 
 def table(head: Row, rows: Sequence[Row]) -> str:
-    """Set a table in Markdown."""
+    """Set a table in Markdown. A % stays with what is before it."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def thousands(value: float) -> str:
+    """Write a whole number, its thousands apart but never on two lines."""
+    return f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 def score(record: dict[str, Any], test: str, metric: str, digits: int = 2) -> str:
@@ -57,12 +65,12 @@ def score(record: dict[str, Any], test: str, metric: str, digits: int = 2) -> st
     low, high = results.spread(record, test, metric)
     text = f"{results.mean(record, test, metric):.{digits}f}"
     several = len(record["seeds"]) > 1
-    return text + f" ({low:.{digits}f}–{high:.{digits}f})" * several
+    return text + f" ({low:.{digits}f}–{JOINED}{high:.{digits}f})" * several
 
 
 def seconds(record: dict[str, Any]) -> str:
     """Write how long training took, on average; compilation is apart."""
-    text = f"{fmean(record['train_seconds']):,.0f}"
+    text = thousands(fmean(record["train_seconds"]))
     compiling = fmean(record["compile_seconds"])
     return text + f" + {compiling:.0f} to compile" * (compiling >= 0.5)
 
@@ -70,7 +78,8 @@ def seconds(record: dict[str, Any]) -> str:
 def device(record: dict[str, Any]) -> str:
     """Name the device, and the processes if there were several."""
     count = record.get("processes", 1)
-    return record["device"] + f", {count} processes" * (count > 1)
+    named = re.sub(r"\b1 threads$", "1 thread", record["device"])
+    return named + f", {count} processes" * (count > 1)
 
 
 def copy_of(record: dict[str, Any]) -> str:
@@ -132,7 +141,7 @@ def ours(
         record = results.read_record(name, folder)
         (test,) = record["scores"]
         cells = [score(record, test, each) for each in metrics]
-        cells += [f"{record['parameters']:,}", str(len(record["seeds"]))]
+        cells += [thousands(record["parameters"]), str(len(record["seeds"]))]
         rows.append([*start, *cells, seconds(record)])
         place = f"{device(record)}; data: {copy_of(record)}"
         where.setdefault(place, []).append(f"`{name}`")
@@ -166,6 +175,12 @@ def signatures(folder: Path = results.FOLDER) -> str:
     )
 
 
+def named(metric: str, value: float) -> str:
+    """Write a score with its name before it and its unit behind it."""
+    name, share, _ = NAMES[metric].partition(", %")
+    return f"{name} {value:.2f}" + " %" * bool(share)
+
+
 def shipped(folder: Path = results.FOLDER) -> str:
     """List the small trained models that come with the course."""
     rows = []
@@ -178,9 +193,9 @@ def shipped(folder: Path = results.FOLDER) -> str:
             [
                 f"`results/models/{place.name}`",
                 record["task"],
-                f"{record['parameters']:,}",
-                f"{size:,}",
-                f"{NAMES[metric]}: {scores[metric][0]:.2f}",
+                thousands(record["parameters"]),
+                thousands(size),
+                named(metric, scores[metric][0]),
                 f"seed {record['seeds'][0]} of {command(place.name)}",
             ]
         )

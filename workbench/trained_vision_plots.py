@@ -100,15 +100,22 @@ def verdicts(images: Any, shares: Any, truths: Any, names: Sequence[str]) -> Non
     for cell, image, row, truth in zip(cells, images, shares, truths, strict=False):
         picture, bars = cell.subplots(1, 2, width_ratios=[1, 1.25])
         picture.imshow(image, INK, vmin=0, vmax=1)
-        bare(picture, f"a {names[truth]}, says {names[row.argmax()]}", 10)
+        article = "an" if str(names[truth])[0] in "8aeio" else "a"
+        said = names[row.argmax()]
+        bare(picture, f"{article} {names[truth]}, says {said}", 10)
         colors = [COLORS["muted"]] * len(row)
         colors[row.argmax()], colors[truth] = COLORS["wrong"], COLORS["right"]
         bars.bar(range(len(row)), row, color=colors)
         bars.set_xticks(range(len(names)), names, fontsize=9)
         bars.set(ylim=(0, 1), yticks=(0, 0.5, 1))
-        for place in {int(row.argmax()), int(truth)}:
-            text = f"{row[place]:.2f}"
-            bars.text(place, row[place] + 0.02, text, ha="center", fontsize=9)
+        places = sorted({int(row.argmax()), int(truth)})
+        beside = len(places) == 2 and places[1] - places[0] < 3
+        for place, side in zip(places, (1, -1), strict=False):
+            text, align = f"{row[place]:.2f}", "center"
+            x = float(place)
+            if beside:  # away from each other, so that neither stands on a bar
+                x, align = place + 0.45 * side, "right" if side > 0 else "left"
+            bars.text(x, row[place] + 0.02, text, ha=align, fontsize=9)
     plt.show()
 
 

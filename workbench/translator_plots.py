@@ -5,6 +5,7 @@ Each function draws one figure from what the page computed and shows it.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -165,35 +166,56 @@ def dots(
 
     Args:
         ax: where to draw.
-        rows: name -> values.
+        rows: name -> values; a name without values keeps its row.
         reference: a mean to compare with, as a dotted line.
     """
     if reference is not None:
         ax.axvline(reference, color=STREAM, lw=1.2, ls=":")
     for row, values in enumerate(rows.values()):
+        if not len(values):
+            continue
         color = COLORS["query"] if row == 0 else COLORS["key"]
         ax.plot([min(values), max(values)], [row, row], color=color, lw=1.5, alpha=0.5)
         ax.plot(values, [row] * len(values), "o", ms=6, color=color, alpha=0.7)
         mean = float(np.mean(values))
         ax.plot([mean, mean], [row - 0.3, row + 0.3], color=color, lw=2.5)
-    ax.set_yticks(range(len(rows)), list(rows), fontsize=10)
+    names = [textwrap.fill(name, 32, break_on_hyphens=False) for name in rows]
+    ax.set_yticks(range(len(rows)), names, fontsize=10)
     ax.set_ylim(len(rows) - 0.5, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
 
 
-def ablations(rows: dict[str, Sequence[float]], label: str) -> None:
+def ablations(rows: dict[str, Sequence[float]], label: str, far: float = 20.0) -> None:
     """Draw the scores of runs that differ in one thing each from the first.
+
+    A run whose seeds all lie far below the first one's mean is not drawn to scale, or
+    nothing could be seen of the others: an arrow and its mean stand at the left.
 
     Args:
         rows: name -> a score for each seed.
         label: what is on the axis.
+        far: so many points below count as far.
     """
     if not rows:
         return
-    _, ax = plt.subplots(figsize=(6.6, 0.42 * len(rows) + 1.0))
-    first = next(iter(rows.values()))
-    dots(ax, rows, float(np.mean(first)))
+    _, ax = plt.subplots(figsize=(6.8, 0.46 * len(rows) + 1.0))
+    reference = float(np.mean(next(iter(rows.values()))))
+    shown = {
+        name: values if max(values) > reference - far else []
+        for name, values in rows.items()
+    }
+    dots(ax, shown, reference)
+    low, high = ax.get_xlim()
+    for row, (name, values) in enumerate(rows.items()):
+        if shown[name]:
+            continue
+        style = {"arrowstyle": "->", "color": COLORS["key"], "lw": 2}
+        near = low + 0.09 * (high - low)
+        ax.annotate("", (low, row), (near, row), arrowprops=style)
+        text = f" {np.mean(values):.1f}, far below"
+        ax.text(near, row, text, va="center", fontsize=SMALL, color="#111111")
+    ax.set_xlim(low, high)
     ax.set_xlabel(label)
     plt.show()
 
@@ -206,6 +228,8 @@ def intervals(rows: dict[str, tuple[float, float, float]], label: str) -> None:
         label: what is on the axis.
     """
     _, ax = plt.subplots(figsize=(6.2, 0.5 * len(rows) + 1.0))
+    ax.grid(axis="x", color="#DDDDDD", lw=0.8)
+    ax.set_axisbelow(True)
     for row, (score, low, high) in enumerate(rows.values()):
         ax.plot([low, high], [row, row], color=COLORS["query"], lw=3, alpha=0.45)
         ax.plot(score, row, "o", ms=7, color=COLORS["query"])

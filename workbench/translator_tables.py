@@ -41,7 +41,8 @@ def multi30k(
     rows = []
     for each in read_published()["multi30k"] if others is None else others:
         found = f"{each['score']} *published*"
-        how = f"{each['size']}; {each['counted']}"
+        known = [each[key] for key in ("size", "counted") if each[key] != "–"]
+        how = "; ".join(known)
         rows.append([cited(each), each["direction"], found, "–", how])
     for name, run in runs.items():
         if "--data multi30k" not in run["train"]:

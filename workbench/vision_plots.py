@@ -51,6 +51,8 @@ def pipeline(digit: Any) -> None:
     for at in (0.35, 0.8, 1.25):
         ax.plot([at, at], [0.2, 2.0], color=COLORS["key"], lw=1, zorder=3)
         ax.plot([-0.1, 1.7], [at + 0.3, at + 0.3], color=COLORS["key"], lw=1, zorder=3)
+    paper = plt.Rectangle((-0.1, 0.2), 1.8, 1.8, fill=False, ec=COLORS["key"], zorder=3)
+    ax.add_patch(paper)
     ax.text(0.8, 2.12, "image", ha="center", color=GREY)
     shown = [("class", None), (0, 0), (1, 1), (2, 2), ("…", None), (15, 15)]
     for place, (name, number) in enumerate(shown):
@@ -134,17 +136,14 @@ def data_curves(sizes: Sequence[int], scores: dict[str, Any]) -> None:
         x = np.array(sizes) * (1 + 0.04 * (shift - 0.5))
         ax.plot(x, values.mean(1), color=COLORS[role], label=name)
         ax.plot(x, values, "o", ms=5, alpha=0.65, color=COLORS[role])
-        ax.text(
-            x[-1] * 1.08,
-            values.mean(1)[-1] + (0.012 if shift else -0.012),
-            name,
-            color=COLORS[role],
-            va="center",
-        )
+        at = (x[-1], values.mean(1)[-1])
+        shift_up = (12, 7 if shift else -7)
+        style = {"color": COLORS[role], "va": "center", "fontweight": "bold"}
+        ax.annotate(name, at, shift_up, textcoords="offset points", **style)
     ax.set(xscale="log", xlabel="images to learn from", ylabel="right on new images")
     ax.set_xticks(sizes, [str(size) for size in sizes])
     ax.minorticks_off()
-    ax.set_xlim(sizes[0] * 0.8, sizes[-1] * 3.6)
+    ax.set_xlim(sizes[0] * 0.8, sizes[-1] * 4.2)
     plt.show()
 
 
@@ -190,7 +189,7 @@ def filters(rows: dict[str, tuple[Any, Any]]) -> None:
         rows: name -> components (n, P, P) and the share that each explains (n,).
     """
     count = len(next(iter(rows.values()))[1])
-    figure = plt.figure(figsize=(7.2, 3.3))
+    figure = plt.figure(figsize=(7.2, 5.0))
     for part, (name, (pictures, shares)) in zip(
         figure.subfigures(len(rows), 1), rows.items(), strict=True
     ):
@@ -231,7 +230,7 @@ def rollouts(images: Any, rows: dict[str, Any], titles: Sequence[str]) -> None:
         titles: of the images.
     """
     count = len(titles)
-    _, axes = plt.subplots(1 + len(rows), count, figsize=(7.2, 1.35 * (1 + len(rows))))
+    _, axes = plt.subplots(1 + len(rows), count, figsize=(7.2, 1.13 * (1 + len(rows)) + 0.2))
     for ax, image, title in zip(axes[0], as_array(images), titles, strict=True):
         ax.imshow(image, INK)
         bare(ax, title, 9.5)

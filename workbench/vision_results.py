@@ -58,7 +58,8 @@ def recorded_cells(record: dict[str, Any]) -> list[str]:
     """Write the score, the size and the cost of one of our runs."""
     score = results_tables.score(record, "test", "accuracy")
     seconds = results_tables.seconds(record)
-    cost = f"{record['training']['epochs']} passes, {seconds} s on {record['device']}"
+    device = results_tables.device(record)
+    cost = f"{record['training']['epochs']} passes, {seconds} s on {device}"
     return [
         f"{score}, {len(record['seeds'])} seeds, {results_tables.copy_of(record)}",
         f"{record['parameters'] / 1e6:.1f} M",

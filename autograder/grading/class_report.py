@@ -379,7 +379,15 @@ def _plot_checks(chapter: _Chapter) -> Markup:
     axes.set_xlim(0, 100)
     axes.set_xlabel("% of the students")
     axes.invert_yaxis()
-    figure.legend(loc="outside upper left", ncols=3, frameon=False)
+    handles, labels = axes.get_legend_handles_labels()
+    order = [place for column in range(3) for place in range(column, len(labels), 3)]
+    figure.legend(  # which fills its columns first, and is read by lines
+        [handles[place] for place in order],
+        [labels[place] for place in order],
+        loc="outside upper left",
+        ncols=3,
+        frameon=False,
+    )
     worst = min(checks, key=lambda check: (check.states[WAITING], check.share))
     return _svg(
         figure,

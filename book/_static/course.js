@@ -229,7 +229,8 @@
       if (reachable) target.tabIndex = 0;
       else target.removeAttribute("tabindex");
   });
-  for (const box of all("pre, .cell_output > .output, .pst-scrollable-table-container"))
+  for (const box of all("pre, .cell_output > .output, .pst-scrollable-table-container, "
+    + ".plot-frame, div.math, .formula"))
     sizes.observe(box);
 
   // Not on paper --------------------------------------------------------------------------------

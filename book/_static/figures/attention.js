@@ -45,21 +45,44 @@ Figures.define("attention", (stage) => {
     const color = `var(${PLANES[letter][1]})`;
     const line = shape("line", { x1: MIDDLE, y1: MIDDLE, stroke: color,
       "stroke-linecap": "round" });
-    const text = shape("text", { class: "attention-name", style: `fill: ${color}`,
+    const text = shape("text", { class: "attention-name",
+      style: `fill: ${color}; paint-order: stroke; stroke: var(--figure-ground); stroke-width: 4px`,
       "text-anchor": "middle", "dominant-baseline": "central" });
     text.textContent = letter + index(i);
     svg.append(line, text);
-    return (vector, width, hidden = false) => {
+    return (vector, width, hidden = false, place = beyond(vector)) => {
       const [x, y] = at(vector);
-      // an output's name stands aside, for it may be where a value is
-      const angle = Math.atan2(vector[1], vector[0]) - (letter === "z" ? 0.9 : 0);
       line.setAttribute("x2", x);
       line.setAttribute("y2", y);
       line.setAttribute("stroke-width", width);
       line.setAttribute("stroke-dasharray", hidden ? "1 7" : "none");
-      text.setAttribute("x", x + 21 * Math.cos(angle));
-      text.setAttribute("y", y - 21 * Math.sin(angle));
+      text.setAttribute("x", place[0]);
+      text.setAttribute("y", place[1]);
     };
+  };
+
+  /* Where a name stands: beyond the tip of its arrow, or in another direction. */
+  const beyond = (vector, angle = Math.atan2(vector[1], vector[0])) => {
+    const [x, y] = at(vector);
+    return [x + 21 * Math.cos(angle), y - 21 * Math.sin(angle)];
+  };
+
+  /* Where the outputs' names stand: each as far as it can from all else in the plane. */
+  const aside = (outputs, values) => {
+    const along = ([x, y]) => [0.25, 0.5, 0.75, 1].map((part) => at([part * x, part * y]));
+    const taken = [...outputs.flatMap(along), ...values.flatMap(along),
+      ...values.map((vector) => beyond(vector))];
+    return outputs.map((vector) => {
+      const room = ([x, y]) => Math.min(x - 12, SIZE - 12 - x, y - 12, SIZE - 12 - y,
+        ...taken.map((other) => Math.hypot(x - other[0], y - other[1])));
+      const own = Math.atan2(vector[1], vector[0]);
+      const places = Array.from({ length: 16 },
+        (_, turned) => beyond(vector, own + (turned * Math.PI) / 8));
+      const best = places.reduce((one, other) =>
+        (room(other) > room(one) + 0.5 ? other : one));
+      taken.push(best);
+      return best;
+    });
   };
 
   const tip = (svg, letter, i) => {
@@ -143,8 +166,9 @@ Figures.define("attention", (stage) => {
     q.forEach((vector, i) => parts.arrows.q[i](vector, i === row ? 5 : 1.5));
     k.forEach((vector, i) => parts.arrows.k[i](vector, 1.5 + 7 * share[i], !seen[row][i]));
     v.forEach((vector, i) => parts.arrows.v[i](vector, 1.5 + 7 * share[i], !seen[row][i]));
+    const free = aside(found.output, v);
     found.output.forEach((vector, i) => {
-      parts.arrows.z[i](vector, i === row ? 5 : 1.5);
+      parts.arrows.z[i](vector, i === row ? 5 : 1.5, false, free[i]);
       parts.ends[i].setAttribute("transform", `translate(${at(vector)})`);
     });
     parts.hull.setAttribute("points", v.map(at).join(" "));

@@ -5,6 +5,8 @@ Figures.define("decoding", (stage) => {
   const { element, shape, menu, choice, player, show, format, heat, summary } = Figures;
   const { sentences } = Figures.data.decoding;
   const STATES = ["dropped", "kept", "ended"];
+  // Written in full, since rules for classes that no script names are left out of the site.
+  const CLASSES = ["decoding-dropped", "decoding-kept", "decoding-ended"];
   let sentence = sentences[0];
   let beam = 3;
   let step = 0;
@@ -24,7 +26,7 @@ Figures.define("decoding", (stage) => {
     const line = (parent, rank) => shape("line", {
       x1: i ? parent + 0.5 : 2, x2: rank + 0.5, y1: 0, y2: 1,
       class: `${path[i] === rank ? "decoding-written " : ""}`
-        + `decoding-${STATES[nodes[rank][4]]}`,
+        + CLASSES[nodes[rank][4]],
     });
     // What is written comes last, so that it lies above the others.
     const ranks = nodes.map((_, rank) => rank).sort((a, b) =>
@@ -45,7 +47,7 @@ Figures.define("decoding", (stage) => {
     });
     const marks = ["", "", "✓ "];
     return element("div", {
-      class: `decoding-node decoding-${STATES[state]}${written ? " decoding-written" : ""}`,
+      class: `decoding-node ${CLASSES[state]}${written ? " decoding-written" : ""}`,
     }, element("b", {}, element("span", { class: "visually-hidden" },
       `${STATES[state]}${written ? ", will be written" : ""}: `), marks[state] + token),
     element("div", {}, parts));
@@ -217,7 +219,7 @@ Figures.define("decoding", (stage) => {
         token: each.querySelector("b").lastChild.textContent.replace("✓ ", ""),
         values: [...each.querySelectorAll("[data-value]")].map((place) =>
           Number(place.dataset.value)),
-        state: STATES.find((name) => each.classList.contains(`decoding-${name}`)),
+        state: STATES.find((_, i) => each.classList.contains(CLASSES[i])),
         written: each.classList.contains("decoding-written"),
       }))),
     cache: cacheRows.filter((row) => !row.classList.contains("decoding-later"))

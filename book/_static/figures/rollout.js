@@ -140,7 +140,7 @@ Figures.define("rollout", (stage) => {
     digits.element,
     element("div", { class: "rollout-columns" },
       element("div", {}, heading("Who looks?"), asker),
-      element("div", {}, heading("Rollout: at what, in the end"), whole.element)),
+      element("div", {}, heading("At what, in the end?"), whole.element)),
     element("div", { class: "figure-controls" }, residualToggle.element,
       element("span", {}, "rows differ by ", spread)),
     element("div", { class: "rollout-heads" }, heads.flatMap((layer, l) => [
