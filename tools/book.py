@@ -17,7 +17,7 @@ from sphinx_external_toc.parsing import parse_toc_yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
-from tools import figure_data, lighten  # noqa: E402
+from tools import figure_data, lighten, quick_start  # noqa: E402
 
 HTML = ROOT / "_build" / "html"
 STAGE = ROOT / "_build" / "site"  # Jupyter Book works here, and keeps its cache
@@ -58,6 +58,7 @@ def main() -> None:
             "exercises/ and their checks work without it."
         )
     built = STAGE / "_build" / "html"
+    quick_start.prepare()
     set_up_kernels()
     forget_what_is_stale()
     make_figure_data()
@@ -160,8 +161,8 @@ def run_jupyter_book() -> int:
     Those say where the pages lie, which is not where they will be, or are its own
     traceback.
     """
-    command = ["jupyter-book", "build", ".", "--path-output", str(STAGE)]
-    command += ["-W", "-n", "--keep-going"]
+    command = [sys.executable, "-P", "tools/quick_start.py", "build", "."]
+    command += ["--path-output", str(STAGE), "-W", "-n", "--keep-going"]
     with subprocess.Popen(
         command,
         cwd=ROOT,
