@@ -1,0 +1,75 @@
+"""Building again: only what has changed is made; the site is as a new one."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import book
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = """# A page
+
+A sentence.
+
+```{code-cell} ipython3
+:tags: [hide-input]
+1 + 1
+```
+"""
+
+
+@pytest.fixture
+def course(tmp_path: Path, monkeypatch):
+    """A course of one page; `run` holds what was run each time."""
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: page\n")
+    (tmp_path / "page.md").write_text(PAGE)
+    monkeypatch.setattr(book, "ROOT", tmp_path)
+    monkeypatch.setattr(book, "STAGE", tmp_path)
+    cache = tmp_path / "_build" / ".jupyter_cache"
+
+    def run_new(pages: list[str]) -> set[str]:
+        cache.mkdir(parents=True, exist_ok=True)
+        run_new.ran += [Path(page).name for page in pages]
+        return {page for page in pages if "1 / 0" in Path(page).read_text()}
+
+    run_new.ran = []
+    monkeypatch.setattr(book, "run_new", run_new)
+
+    def edit(old: str, new: str) -> list[str]:
+        (tmp_path / "page.md").write_text(PAGE.replace(old, new))
+        run_new.ran = []
+        book.run_pages()
+        return run_new.ran
+
+    return edit
+
+
+def test_a_page_is_run_when_its_code_is_new_and_not_when_its_text_is(course):
+    assert course("", "") == ["page.md"]
+    assert course("A sentence.", "Another one.") == []
+    assert course("1 + 1", "1 + 2") == ["page.md"]
+    assert course("hide-input", "remove-input") == ["page.md"]
+
+
+def test_a_page_that_failed_is_run_until_it_does_not(course):
+    assert course("1 + 1", "1 / 0") == ["page.md"]
+    assert course("1 + 1", "1 / 0") == ["page.md"]
+    assert course("1 + 1", "1 / 1") == ["page.md"]
+    assert course("1 + 1", "1 / 1") == []
+
+
+def test_all_pages_are_run_again_when_the_cache_is_gone(course, tmp_path):
+    course("", "")
+    (tmp_path / "_build" / ".jupyter_cache" / "code.json").unlink()
+    assert course("", "") == ["page.md"]
+
+
+def test_what_reads_notebooks_starts_without_the_grammar_of_addresses():
+    program = (
+        "import sys; sys.path.insert(0, '.'); from tools import quick_start\n"
+        "quick_start.prepare(); import nbformat, jsonschema\n"
+        "assert 'lark' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
