@@ -73,3 +73,35 @@ def test_what_reads_notebooks_starts_without_the_grammar_of_addresses():
         "assert 'lark' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+# ----------------------------------------------------------------------
+# The search index
+# ----------------------------------------------------------------------
+
+GLOSSARY = "# Words\n\n```{glossary}\nmask\n  It hides a token.\n```\n"
+TOC = "\n```{toctree}\nwords\n```\n"
+
+
+def built(folder: Path, text: str) -> str:
+    """Build a small site, or build it again; give its search index."""
+    folder.mkdir(exist_ok=True)
+    (folder / "conf.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(ROOT / 'book' / '_extensions')!r})\n"
+        "extensions = ['myst_parser', 'search_index']\nhtml_theme = 'basic'\n"
+    )
+    (folder / "index.md").write_text(f"# Start\n\n{text}\n{TOC}")
+    if not (folder / "words.md").is_file():
+        (folder / "words.md").write_text(GLOSSARY)
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", folder, folder / "out"]
+    subprocess.run(command, check=True)
+    return (folder / "out" / "searchindex.js").read_text()
+
+
+def test_a_page_written_again_leaves_the_search_index_as_a_new_site_has_it(tmp_path):
+    before = built(tmp_path / "old", "An aardvark.")
+    again = built(tmp_path / "old", "A zebra.")
+    assert again == built(tmp_path / "new", "A zebra.")
+    assert "aardvark" in before
+    assert "aardvark" not in again
+    assert '"indexentries": {"mask":' in again
