@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import book
+from tools import book, lighten
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = """# A page
@@ -105,3 +105,42 @@ def test_a_page_written_again_leaves_the_search_index_as_a_new_site_has_it(tmp_p
     assert "aardvark" in before
     assert "aardvark" not in again
     assert '"indexentries": {"mask":' in again
+
+
+# ----------------------------------------------------------------------
+# Light pages
+# ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def site(tmp_path: Path):
+    """Write a site of one page, with a stamp and an index; give its folder."""
+
+    def write(stamp: str, index: str = "") -> Path:
+        static = tmp_path / "site" / "_static"
+        static.mkdir(parents=True, exist_ok=True)
+        for name in (*lighten.THEME_SCRIPTS, "documentation_options.js"):
+            (static / name).write_text("")
+        (static / "a.css").write_text("p { color: red } .kind { color: blue }")
+        (tmp_path / "site" / "searchindex.js").write_text(f'set("{index}")')
+        (tmp_path / "site" / "page.html").write_text(
+            '<html><head><link rel="stylesheet" href="_static/a.css">'
+            '<script src="_static/../searchindex.js"></script></head><body>'
+            f'<p data-verified="page">{stamp}</p></body></html>'
+        )
+        lighten.lighten(tmp_path / "site", tmp_path / "cache")
+        return tmp_path / "site"
+
+    return write
+
+
+def test_a_commit_makes_no_page_light_again(site, monkeypatch):
+    site("At commit 1.")
+    monkeypatch.setattr(lighten, "light_page", lambda *_: "made again")
+    page = (site("At commit 2.") / "page.html").read_text()
+    assert page.count('<p data-verified="page">At commit 2.</p>') == 1
+
+
+def test_a_word_of_a_text_keeps_no_rule(site):
+    sheet = site("", index="kind") / "_static" / "site.css"
+    assert sheet.read_text() == "p{color:red}"
