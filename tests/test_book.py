@@ -116,7 +116,7 @@ def test_a_page_written_again_leaves_the_search_index_as_a_new_site_has_it(tmp_p
 def site(tmp_path: Path):
     """Write a site of one page, with a stamp and an index; give its folder."""
 
-    def write(stamp: str, index: str = "") -> Path:
+    def write(stamp: str = "", index: str = "", body: str = "") -> Path:
         static = tmp_path / "site" / "_static"
         static.mkdir(parents=True, exist_ok=True)
         for name in (*lighten.THEME_SCRIPTS, "documentation_options.js"):
@@ -126,7 +126,7 @@ def site(tmp_path: Path):
         (tmp_path / "site" / "page.html").write_text(
             '<html><head><link rel="stylesheet" href="_static/a.css">'
             '<script src="_static/../searchindex.js"></script></head><body>'
-            f'<p data-verified="page">{stamp}</p></body></html>'
+            f'<p data-verified="page">{stamp}</p>{body}</body></html>'
         )
         lighten.lighten(tmp_path / "site", tmp_path / "cache")
         return tmp_path / "site"
@@ -141,6 +141,16 @@ def test_a_commit_makes_no_page_light_again(site, monkeypatch):
     assert page.count('<p data-verified="page">At commit 2.</p>') == 1
 
 
+def test_a_page_knows_the_new_size_of_a_picture_that_has_its_old_name(site, tmp_path):
+    pictures = tmp_path / "site" / "_images"
+    pictures.mkdir(parents=True)
+    for width in (30, 60):
+        svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20"/>'
+        (pictures / "a.svg").write_text(svg)
+        page = (site(body='<img src="_images/a.svg">') / "page.html").read_text()
+        assert f'width="{width}" height="20"' in page
+
+
 def test_a_word_of_a_text_keeps_no_rule(site):
-    sheet = site("", index="kind") / "_static" / "site.css"
+    sheet = site(index="kind") / "_static" / "site.css"
     assert sheet.read_text() == "p{color:red}"

@@ -82,6 +82,7 @@ def lighten(site: Path, cache: Path) -> None:
     write_theme_script(site)
     sheets = write_sheets(site, pages, cache)
     around = digest(site, "theme.js") + json.dumps([*sheets.items()])
+    around += pictures_by_name(site)
     for path, text in pages.items():
         bare, stamp = parted(text)
         work = functools.partial(light_page, site, path, bare, sheets)
@@ -117,6 +118,16 @@ def parted(text: str) -> tuple[str, str]:
     if match is None:
         return text, ""
     return text[: match.start(2)] + text[match.end(2) :], match[2]
+
+
+def pictures_by_name(site: Path) -> str:
+    """Give a digest of the pictures whose names are not made from their content."""
+    pictures = [
+        path
+        for path in sorted((site / "_images").glob("*"))
+        if not re.fullmatch(r"[0-9a-f]{64}", path.stem)
+    ]
+    return "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in pictures)
 
 
 def is_page(path: Path, text: str, site: Path) -> bool:
