@@ -1,6 +1,7 @@
 """Build the site into _build/html, or say plainly what it lacks."""
 
 import hashlib
+import json
 import logging
 import os
 import re
@@ -9,15 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from jupyter_cache import get_cache
-from jupyter_cache.executors import load_executor
-from myst_nb.core.read import is_myst_markdown_notebook
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
-from tools import figure_data, lighten  # noqa: E402
+from tools import figure_data, lighten, quick_start  # noqa: E402
 
 HTML = ROOT / "_build" / "html"
 STAGE = ROOT / "_build" / "site"  # Jupyter Book works here, and keeps its cache
@@ -44,6 +42,8 @@ SHOWN_ON_ALL = (
 )
 LINK_TARGET = re.compile(rb"^(?:#+ .*|\(.*\)=|:(?:name|label):.*)$", re.MULTILINE)
 
+CODE_CELL = re.compile(rb"^(`{3,})\{code-cell\}.*?^\1[ ]*$", re.DOTALL | re.MULTILINE)
+
 CLOSING_REMARKS = ("The HTML pages are in", "Please also report this")
 
 
@@ -58,6 +58,7 @@ def main() -> None:
             "exercises/ and their checks work without it."
         )
     built = STAGE / "_build" / "html"
+    quick_start.prepare()
     set_up_kernels()
     forget_what_is_stale()
     make_figure_data()
@@ -138,20 +139,47 @@ def has_changed(name: str, parts: dict[Path, bytes]) -> bool:
 
 
 def run_pages() -> None:
-    """Run the pages that the cache lacks, a core each; Jupyter Book alone uses one.
+    """Run the pages whose code is new, a core each; Jupyter Book alone uses one.
+
+    It runs whatever its cache lacks, so a page may be passed over here: only time is
+    lost. The record lies in the cache, and goes with it.
+    """
+    record = STAGE / "_build" / ".jupyter_cache" / "code.json"
+    before = json.loads(record.read_text()) if record.is_file() else {}
+    pages = [ROOT / f"{name}.md" for name in parse_toc_yaml(ROOT / "_toc.yml")]
+    code = {str(page): code_of(page) for page in pages if page.is_file()}
+    new = [page for page in code if code[page] != before.get(page)]
+    if new:
+        failed = run_new(new)
+        kept = {page: code[page] for page in code if page not in failed}
+        record.write_text(json.dumps(kept))
+
+
+def code_of(page: Path) -> str:
+    """Give a digest of a page's code, with what its cells are marked with."""
+    cells = [match[0] for match in CODE_CELL.finditer(page.read_bytes())]
+    return hashlib.sha256(b"\n".join(cells)).hexdigest()
+
+
+def run_new(pages: list[str]) -> set[str]:
+    """Run those pages that the cache lacks; give those that failed.
 
     A page that fails is not cached: Jupyter Book runs it again and reports it.
     """
+    from jupyter_cache import get_cache
+    from jupyter_cache.executors import load_executor
+    from myst_nb.core.read import is_myst_markdown_notebook
+
     cache = get_cache(STAGE / "_build" / ".jupyter_cache")
-    for name in parse_toc_yaml(ROOT / "_toc.yml"):
-        page = ROOT / f"{name}.md"
-        if page.is_file() and is_myst_markdown_notebook(page.read_text("utf-8")):
-            cache.add_nb_to_project(
-                str(page), read_data={"name": "myst_nb_md", "type": "plugin"}
-            )
+    read_data = {"name": "myst_nb_md", "type": "plugin"}
+    for page in pages:
+        if is_myst_markdown_notebook(Path(page).read_text("utf-8")):
+            cache.add_nb_to_project(page, read_data=read_data)
     logger = logging.getLogger("pages")
     logger.setLevel(logging.INFO)
-    load_executor("local-parallel", cache, logger).run_and_cache(timeout=120)
+    executor = load_executor("local-parallel", cache, logger)
+    ran = executor.run_and_cache(filter_uris=pages, timeout=120)
+    return {*ran.excepted, *ran.errored}
 
 
 def run_jupyter_book() -> int:
@@ -160,8 +188,8 @@ def run_jupyter_book() -> int:
     Those say where the pages lie, which is not where they will be, or are its own
     traceback.
     """
-    command = ["jupyter-book", "build", ".", "--path-output", str(STAGE)]
-    command += ["-W", "-n", "--keep-going"]
+    command = [sys.executable, "-P", "tools/quick_start.py", "build", "."]
+    command += ["--path-output", str(STAGE), "-W", "-n", "--keep-going"]
     with subprocess.Popen(
         command,
         cwd=ROOT,

@@ -35,7 +35,8 @@ NEVER = (
     "scripts/sphinx-book-theme.js",
     "scripts/pydata-sphinx-theme.js",
 )
-SEARCH_ONLY = ("searchtools.js", "language_data.js", "searchindex.js")
+INDEX = "searchindex.js"
+SEARCH_ONLY = ("searchtools.js", "language_data.js", INDEX)
 # Scripts that a page needs when it holds one of these classes
 NEEDED_BY = {
     "clipboard.min.js": ("highlight",),
@@ -79,6 +80,9 @@ PLAIN_SPAN = re.compile(r'<span class="(?:n|nn|nx|p|pm|w)">([^<]*)</span>')
 # A script names classes and tags in texts
 SCRIPT_TEXT = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|`[^`]*`")
 WORD = re.compile(r"[A-Za-z_][\w-]*")
+ASKED = re.compile(r"var\(\s*(--[\w-]+)")
+# What publishing.py writes on every page, anew with every commit
+STAMP = re.compile(r'( data-verified="[^"]*">)(.*?)</p>')
 
 
 def lighten(site: Path, cache: Path) -> None:
@@ -91,10 +95,13 @@ def lighten(site: Path, cache: Path) -> None:
     write_theme_script(site)
     sheets = write_sheets(site, pages, cache)
     around = digest(site, "theme.js") + json.dumps([*sheets.items()])
+    around += pictures_by_name(site)
     for path, text in pages.items():
-        work = functools.partial(light_page, site, path, text, sheets)
+        bare, stamp = parted(text)
+        work = functools.partial(light_page, site, path, bare, sheets)
         place = str(path.relative_to(site))
-        pages[path] = remembered(cache, f"{around}{place}{text}", work)
+        light = remembered(cache, f"{around}{place}{bare}", work)
+        pages[path] = STAMP.sub(lambda match, it=stamp: f"{match[1]}{it}</p>", light, 1)
         path.write_text(pages[path], "utf-8")
     remove_left_overs(site, {name for names in sheets for name in names})
     weights = {path: weigh(site, path, text, cache) for path, text in pages.items()}
@@ -116,6 +123,24 @@ def own_text() -> str:
     """Give what works a page out, which may change, too."""
     paths = (Path(__file__), Path(section_heights.__file__))
     return "".join(path.read_text("utf-8") for path in paths)
+
+
+def parted(text: str) -> tuple[str, str]:
+    """Part a page and its stamp, so that a commit does not make all pages new."""
+    match = STAMP.search(text)
+    if match is None:
+        return text, ""
+    return text[: match.start(2)] + text[match.end(2) :], match[2]
+
+
+def pictures_by_name(site: Path) -> str:
+    """Give a digest of the pictures whose names are not made from their content."""
+    pictures = [
+        path
+        for path in sorted((site / "_images").glob("*"))
+        if not re.fullmatch(r"[0-9a-f]{64}", path.stem)
+    ]
+    return "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in pictures)
 
 
 def is_page(path: Path, text: str, site: Path) -> bool:
@@ -328,11 +353,13 @@ def write_sheets(
 
 def words_of(site: Path, texts: list[str], cache: Path) -> set[str]:
     """Gather what a selector may name: tags, classes, ids, and words of scripts."""
-    found = [
-        remembered(cache, f"words{text}", lambda text=text: "\n".join(page_words(text)))
-        for text in texts
-    ]
-    words = {word for each in found for word in each.splitlines()}
+    words = set()
+    for text in texts:
+        bare, stamp = parted(text)
+        known = remembered(
+            cache, f"words{bare}", lambda bare=bare: "\n".join(page_words(bare))
+        )
+        words |= {*known.splitlines(), *page_words(stamp)}
     addresses = {
         static_name(source[1])
         for text in texts
@@ -341,7 +368,9 @@ def words_of(site: Path, texts: list[str], cache: Path) -> set[str]:
     }
     for name in {*addresses, "theme.js"} - {*NEVER}:
         script = site / "_static" / name
-        if script.is_file() and script.parent.name != "data":
+        # the index holds words of all texts, which name nothing
+        is_data = script.parent.name == "data" or script.name == INDEX
+        if script.is_file() and not is_data:
             words |= script_words(script.read_text("utf-8"))
     return words
 
@@ -364,15 +393,14 @@ def page_words(text: str) -> list[str]:
 def bundle(site: Path, sheets: tuple[str, ...], words: set[str], cache: Path) -> str:
     """Put sheets into one, without the rules that no page can use."""
     static = site / "_static"
-    texts = [(name, (static / name).read_text("utf-8")) for name in sheets]
-    key = json.dumps([texts, sorted(words)])
+    read = {name: (static / name).read_text("utf-8") for name in sheets}
+    texts = [rebased(with_imports(static, read[name], name), name) for name in sheets]
+    asked = variables_asked_for(static)
+    key = json.dumps([texts, sorted(words), sorted(asked)])
 
     def work() -> str:
-        inlined = "".join(
-            used_rules(rebased(with_imports(static, text, name), name), words)
-            for name, text in texts
-        )
-        return without_unused_variables(inlined, static)
+        inlined = "".join(used_rules(text, words) for text in texts)
+        return without_unused_variables(inlined, asked)
 
     return remembered(cache, key, work)
 
@@ -493,19 +521,23 @@ def is_literal(token, value: str) -> bool:
     return token is not None and token.type == "literal" and token.value == value
 
 
-def without_unused_variables(css: str, static: Path) -> str:
-    """Drop declarations of variables that nothing asks for."""
-    others = "".join(
+def variables_asked_for(static: Path) -> set[str]:
+    """Name the variables that scripts and sheets in _static/ ask for."""
+    texts = "".join(
         path.read_text("utf-8")
         for path in [*static.rglob("*.js"), *static.glob("*.css")]
         if path.stat().st_size < 200_000
     )
+    return {*ASKED.findall(texts), *re.findall(r"[\"'](--[\w-]+)", texts)}
+
+
+def without_unused_variables(css: str, asked: set[str]) -> str:
+    """Drop declarations of variables that nothing asks for."""
     while True:
-        asked = set(re.findall(r"var\(\s*(--[\w-]+)", css + others))
-        asked |= set(re.findall(r"[\"'](--[\w-]+)", others))
+        known = asked | {*ASKED.findall(css)}
         lighter = re.sub(
             r"(--[\w-]+):(?:[^;{}\"']|\"[^\"]*\"|'[^']*')*(;|(?=\}))",
-            lambda match, asked=asked: match[0] if match[1] in asked else "",
+            lambda match, known=known: match[0] if match[1] in known else "",
             css,
         )
         if lighter == css:

@@ -1,0 +1,156 @@
+"""Building again: only what has changed is made; the site is as a new one."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import book, lighten
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = """# A page
+
+A sentence.
+
+```{code-cell} ipython3
+:tags: [hide-input]
+1 + 1
+```
+"""
+
+
+@pytest.fixture
+def course(tmp_path: Path, monkeypatch):
+    """A course of one page; `run` holds what was run each time."""
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: page\n")
+    (tmp_path / "page.md").write_text(PAGE)
+    monkeypatch.setattr(book, "ROOT", tmp_path)
+    monkeypatch.setattr(book, "STAGE", tmp_path)
+    cache = tmp_path / "_build" / ".jupyter_cache"
+
+    def run_new(pages: list[str]) -> set[str]:
+        cache.mkdir(parents=True, exist_ok=True)
+        run_new.ran += [Path(page).name for page in pages]
+        return {page for page in pages if "1 / 0" in Path(page).read_text()}
+
+    run_new.ran = []
+    monkeypatch.setattr(book, "run_new", run_new)
+
+    def edit(old: str, new: str) -> list[str]:
+        (tmp_path / "page.md").write_text(PAGE.replace(old, new))
+        run_new.ran = []
+        book.run_pages()
+        return run_new.ran
+
+    return edit
+
+
+def test_a_page_is_run_when_its_code_is_new_and_not_when_its_text_is(course):
+    assert course("", "") == ["page.md"]
+    assert course("A sentence.", "Another one.") == []
+    assert course("1 + 1", "1 + 2") == ["page.md"]
+    assert course("hide-input", "remove-input") == ["page.md"]
+
+
+def test_a_page_that_failed_is_run_until_it_does_not(course):
+    assert course("1 + 1", "1 / 0") == ["page.md"]
+    assert course("1 + 1", "1 / 0") == ["page.md"]
+    assert course("1 + 1", "1 / 1") == ["page.md"]
+    assert course("1 + 1", "1 / 1") == []
+
+
+def test_all_pages_are_run_again_when_the_cache_is_gone(course, tmp_path):
+    course("", "")
+    (tmp_path / "_build" / ".jupyter_cache" / "code.json").unlink()
+    assert course("", "") == ["page.md"]
+
+
+def test_what_reads_notebooks_starts_without_the_grammar_of_addresses():
+    program = (
+        "import sys; sys.path.insert(0, '.'); from tools import quick_start\n"
+        "quick_start.prepare(); import nbformat, jsonschema\n"
+        "assert 'lark' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+# ----------------------------------------------------------------------
+# The search index
+# ----------------------------------------------------------------------
+
+GLOSSARY = "# Words\n\n```{glossary}\nmask\n  It hides a token.\n```\n"
+TOC = "\n```{toctree}\nwords\n```\n"
+
+
+def built(folder: Path, text: str) -> str:
+    """Build a small site, or build it again; give its search index."""
+    folder.mkdir(exist_ok=True)
+    (folder / "conf.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(ROOT / 'book' / '_extensions')!r})\n"
+        "extensions = ['myst_parser', 'search_index']\nhtml_theme = 'basic'\n"
+    )
+    (folder / "index.md").write_text(f"# Start\n\n{text}\n{TOC}")
+    if not (folder / "words.md").is_file():
+        (folder / "words.md").write_text(GLOSSARY)
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", folder, folder / "out"]
+    subprocess.run(command, check=True)
+    return (folder / "out" / "searchindex.js").read_text()
+
+
+def test_a_page_written_again_leaves_the_search_index_as_a_new_site_has_it(tmp_path):
+    before = built(tmp_path / "old", "An aardvark.")
+    again = built(tmp_path / "old", "A zebra.")
+    assert again == built(tmp_path / "new", "A zebra.")
+    assert "aardvark" in before
+    assert "aardvark" not in again
+    assert '"indexentries": {"mask":' in again
+
+
+# ----------------------------------------------------------------------
+# Light pages
+# ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def site(tmp_path: Path):
+    """Write a site of one page, with a stamp and an index; give its folder."""
+
+    def write(stamp: str = "", index: str = "", body: str = "") -> Path:
+        static = tmp_path / "site" / "_static"
+        static.mkdir(parents=True, exist_ok=True)
+        for name in (*lighten.THEME_SCRIPTS, "documentation_options.js"):
+            (static / name).write_text("")
+        (static / "a.css").write_text("p { color: red } .kind { color: blue }")
+        (tmp_path / "site" / "searchindex.js").write_text(f'set("{index}")')
+        (tmp_path / "site" / "page.html").write_text(
+            '<html><head><link rel="stylesheet" href="_static/a.css">'
+            '<script src="_static/../searchindex.js"></script></head><body>'
+            f'<p data-verified="page">{stamp}</p>{body}</body></html>'
+        )
+        lighten.lighten(tmp_path / "site", tmp_path / "cache")
+        return tmp_path / "site"
+
+    return write
+
+
+def test_a_commit_makes_no_page_light_again(site, monkeypatch):
+    site("At commit 1.")
+    monkeypatch.setattr(lighten, "light_page", lambda *_: "made again")
+    page = (site("At commit 2.") / "page.html").read_text()
+    assert page.count('<p data-verified="page">At commit 2.</p>') == 1
+
+
+def test_a_page_knows_the_new_size_of_a_picture_that_has_its_old_name(site, tmp_path):
+    pictures = tmp_path / "site" / "_images"
+    pictures.mkdir(parents=True)
+    for width in (30, 60):
+        svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20"/>'
+        (pictures / "a.svg").write_text(svg)
+        page = (site(body='<img src="_images/a.svg">') / "page.html").read_text()
+        assert f'width="{width}" height="20"' in page
+
+
+def test_a_word_of_a_text_keeps_no_rule(site):
+    sheet = site(index="kind") / "_static" / "site.css"
+    assert sheet.read_text() == "p{color:red}"
