@@ -5,8 +5,10 @@ import re
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 THOUSANDS = re.compile(r"(?<![\d.])\d{1,3}(?: \d{3})+(?![\d.]*\d)")
+DOT = re.compile(r" (?=· )")
 PERCENT = re.compile(r"(?<=\d) ?%")
 AS_TYPED = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.raw)
 
@@ -26,7 +28,11 @@ class KeepNumbersTogether(SphinxPostTransform):
 
 
 def kept_together(text: str) -> str:
-    """Put narrow spaces that no line breaks at between thousands and before %."""
+    """Put spaces that no line breaks at between thousands, before % and before a dot.
+
+    No line of a heading begins with the dot of "Exercise 3.1 · The shift".
+    """
+    text = DOT.sub(NO_BREAK, text)
     text = THOUSANDS.sub(lambda match: match[0].replace(" ", NARROW), text)
     return PERCENT.sub(f"{NARROW}%", text)
 
