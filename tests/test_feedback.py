@@ -130,7 +130,7 @@ def test_a_named_mistake_stands_out_with_input_got_expected_why_and_where(
 def test_without_the_address_of_the_book_the_section_is_named(outcome, paper):
     fail(outcome, "softmax")
     said = section(feedback.page(outcome, paper), "softmax")
-    assert "Read: chapter 4, “attention weighted average”" in said
+    assert "Read: chapter 4, “weighted average”" in said
     assert "href" not in said
 
 

@@ -71,6 +71,17 @@ def test_each_seed_is_a_dot(figure):
     assert [label.get_text() for label in ax.get_yticklabels()] == ["default", "other"]
 
 
+def test_a_run_far_below_all_others_has_an_arrow_and_its_mean(figure):
+    rows = {"default": [97.0, 98.0], "far": [1.0, 2.0], "other": [90.0]}
+    translator_plots.ablations(rows, "share")
+    (ax,) = figure().axes
+    dots = [line for line in ax.lines if line.get_marker() == "o"]
+    assert [list(line.get_xdata()) for line in dots] == [[97.0, 98.0], [90.0]]
+    assert [text for text in texts(ax) if text] == [" 1.5, far below"]
+    assert ax.get_xlim()[0] > 80
+    assert [each.get_text() for each in ax.get_yticklabels()] == list(rows)
+
+
 def test_scores_and_shares_are_written_beside_what_is_drawn(figure):
     translator_plots.intervals({"a": (98.04, 97.0, 99.0)}, "share")
     assert texts(figure().axes[0]) == ["98.0"]

@@ -20,10 +20,10 @@ import tinycss2
 
 from tools import section_heights
 
-# How high the letters of a plot must be at least, and how wide a phone's text is, in
-# pixels: a plot that needs more scrolls in its own frame
+# How high the letters of a plot are at least where it scrolls in its own frame, and how
+# wide it must be then before it does so on a phone, in pixels
 LETTERS = 9
-PHONE = 340
+PHONE = 412
 
 # What a page may weigh before one scrolls, its figures included, compressed
 LIMIT = 300_000
@@ -283,10 +283,11 @@ def sized_image(page: Path, match: re.Match) -> str:
     for name, value in (("loading", "lazy"), ("decoding", "async")):
         if f"{name}=" not in attributes:
             extra += f' {name}="{value}"'
-    if least <= PHONE:
+    if not least:
         return f"<img{attributes}{extra}>"
+    least = least if least > PHONE else 0
     image = f'<img{attributes}{extra} style="--least:{least}px">'
-    return f'<div class="plot-frame">{image}</div>'
+    return f'<span class="plot-frame">{image}</span>'
 
 
 @functools.cache

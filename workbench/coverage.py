@@ -181,8 +181,8 @@ def overview() -> str:
     told = sum(entry["kind"] in TOLD for entry in errata.values())
     return (
         f"Of {len(ideas)} ideas, {placed} have a place on the site. Of {len(errata)} "
-        f"remarks on the sources, {told} are errors or imprecise statements, the others "
-        "slips and omissions."
+        f"remarks on the sources, {told} are errors or imprecise statements, the "
+        "others slips and omissions."
     )
 
 
@@ -202,7 +202,9 @@ def summary_table() -> str:
     lines = ["| it says | right is |", "|---|---|"]
     for row, entry in load("errata").items():
         if entry["kind"] in TOLD:
-            lines.append(f"| {numbered(row, entry)} {entry['says']} | {entry['right']} |")
+            lines.append(
+                f"| {numbered(row, entry)} {entry['says']} | {entry['right']} |"
+            )
     return "\n".join(lines)
 
 

@@ -247,7 +247,7 @@ def learning(losses: Any, moments: Sequence[int], panels: dict[str, Any]) -> Non
     _, axes = plt.subplots(1, 2, figsize=(6.8, 3.1))
     losses = as_array(losses)
     steps = np.arange(1, len(losses) + 1)
-    axes[0].plot(steps, losses, color=COLORS["query"], lw=1.2, label="training, smoothed")
+    axes[0].plot(steps, losses, color=COLORS["query"], lw=1.2, label="training")
     axes[0].plot(moments, panels["loss"], "o", color=COLORS["key"], label="held out")
     axes[0].set(xlabel="step", title="loss", yscale="log")
     ticks = [0.1, 0.2, 0.5, 1, 2, 5]

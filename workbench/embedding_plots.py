@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch, Rectangle
+from matplotlib.transforms import Bbox
 
 from workbench.plots import COLORS, PALETTE, as_array, matrix_heatmap
 
@@ -76,7 +77,7 @@ def pipeline(
     text: str, tokens: Sequence[str], ids: Sequence[int], vectors: Any
 ) -> None:
     """Draw the way of this chapter: a text, its tokens, their ids, their vectors."""
-    _, ax = plt.subplots(figsize=(6.8, 3.9))
+    _, ax = plt.subplots(figsize=(6.3, 3.9))
     values = as_array(vectors)
     reach = 1.25 * np.abs(values).max()
     widths = [max(len(token), 4) + 0.9 for token in tokens]
@@ -184,43 +185,89 @@ def gradients(parts: dict[str, Any], names: Sequence[str]) -> None:
 
 def word_maps(maps: dict[str, Any], groups: dict[str, Sequence[str]]) -> None:
     """Draw words in the plane, one panel for each map, a colour for each group."""
-    _, axes = plt.subplots(len(maps), 1, figsize=(6.4, 4.3 * len(maps)))
+    figure, axes = plt.subplots(len(maps), 1, figsize=(6.1, 4.3 * len(maps)))
     for ax, (title, points) in zip(np.atleast_1d(axes), maps.items(), strict=True):
         start = 0
         for color, (group, words) in zip(PALETTE, groups.items(), strict=True):
             block = as_array(points)[start : start + len(words)]
             ax.plot(block[:, 0], block[:, 1], "o", ms=7, color=color, label=group)
-            style = {"textcoords": "offset points", "color": color, "fontsize": 9}
-            if (
-                np.ptp(block, axis=0).max()
-                < 0.2 * np.ptp(as_array(points), axis=0).max()
-            ):
-                _name_cluster(ax, block, words, as_array(points), style)
-            else:
-                for word, (x, y) in zip(words, block, strict=True):
-                    ax.annotate(word, (x, y), (5, 3), **style)
             start += len(words)
         ax.set_title(title, loc="left")
         ax.set_xticks([])
         ax.set_yticks([])
-        ax.margins(0.12)
+        ax.margins(0.14, 0.12)
     np.atleast_1d(axes)[-1].legend(
         loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=4, columnspacing=1
     )
+    figure.draw_without_rendering()  # from here on every point has its place
+    figure.set_layout_engine("none")
+    for ax, points in zip(np.atleast_1d(axes), maps.values(), strict=True):
+        _name_points(ax, as_array(points), groups)
     plt.show()
 
 
-def _name_cluster(
-    ax: Axes, block: Any, words: Sequence[str], points: Any, style: dict[str, Any]
-) -> None:
-    """Write the words of a dense group beside it, on the side where there is room."""
-    half = (len(words) + 1) // 2
-    text = ", ".join(words[:half]) + ",\n" + ", ".join(words[half:])
-    right = block[:, 0].mean() > points[:, 0].mean()
-    edge = block[:, 0].min() if right else block[:, 0].max()
-    side = "right" if right else "left"
-    spot = (edge, block[:, 1].mean())
-    ax.annotate(text, spot, (-9 if right else 9, 0), ha=side, va="center", **style)
+def _name_points(ax: Axes, points: Any, groups: dict[str, Sequence[str]]) -> None:
+    """Write each word beside its point, and those of a dense group together.
+
+    Each name goes where it covers the least: of points, and of the names before it.
+    """
+    spread = np.ptp(points, axis=0).max()
+    places = ax.transData.transform(points)
+    taken = [Bbox.from_bounds(x - 5, y - 5, 10, 10) for x, y in places]
+    start = 0
+    for color, words in zip(PALETTE, groups.values(), strict=False):
+        block = points[start : start + len(words)]
+        names = list(zip(words, block, strict=True))
+        if np.ptp(block, axis=0).max() < 0.2 * spread:
+            half = (len(words) + 1) // 2
+            text = ", ".join(words[:half]) + ",\n" + ", ".join(words[half:])
+            names = [(text, block)]
+        for text, spots in names:
+            _name_apart(ax, text, np.atleast_2d(spots), color, taken)
+        start += len(words)
+
+
+def _name_apart(ax: Axes, text: str, spots: Any, color: str, taken: list[Bbox]) -> None:
+    """Write a name beside one point or several, where it covers the least."""
+    low, high = spots.min(axis=0), spots.max(axis=0)
+    around = [
+        (high[0], spots[:, 1].mean(), 8, 0, "left", "center"),
+        (low[0], spots[:, 1].mean(), -8, 0, "right", "center"),
+        (spots[:, 0].mean(), high[1], 0, 7, "center", "bottom"),
+        (spots[:, 0].mean(), low[1], 0, -7, "center", "top"),
+        (high[0], high[1], 5, 4, "left", "bottom"),
+        (low[0], high[1], -5, 4, "right", "bottom"),
+        (high[0], low[1], 5, -4, "left", "top"),
+        (low[0], low[1], -5, -4, "right", "top"),
+    ]
+    best = None
+    for x, y, right, up, across, upright in around:
+        name = ax.annotate(
+            text,
+            (x, y),
+            (right, up),
+            textcoords="offset points",
+            color=color,
+            fontsize=10,
+            ha=across,
+            va=upright,
+        )
+        box = name.get_window_extent()
+        covered = sum(_shared_area(box, other) for other in taken)
+        covered += 5 * (box.width * box.height - _shared_area(box, ax.bbox))
+        if best is None or covered < best[0]:
+            if best is not None:
+                best[1].remove()
+            best = covered, name, box
+        else:
+            name.remove()
+    taken.append(best[2])
+
+
+def _shared_area(one: Bbox, other: Bbox) -> float:
+    """Say how much two boxes overlap."""
+    shared = Bbox.intersection(one, other)
+    return shared.width * shared.height if shared is not None else 0.0
 
 
 def cosines(parts: dict[str, Any]) -> None:

@@ -66,8 +66,9 @@ def whole_way() -> None:
         arrow(ax, (x + 0.6, 0.75), (x + 0.9, 0.75), "#777777")
     line(ax, (1.5, 1.17), (1.5, 1.5), (4.5, 1.5), color=COLORS["query"])
     arrow(ax, (4.5, 1.5), (4.5, 1.18), COLORS["query"])
-    ax.text(3, 1.55, "keys and values", color=COLORS["query"], ha="center", fontsize=10)
-    ax.set(xlim=(-0.7, 6.7), ylim=(-0.35, 1.85))
+    style = {"color": COLORS["query"], "ha": "center", "va": "bottom", "fontsize": 10}
+    ax.text(3, 1.6, "keys and values", **style)
+    ax.set(xlim=(-0.7, 6.7), ylim=(-0.35, 1.95))
     ax.axis("off")
     plt.show()
 

@@ -203,7 +203,7 @@ def _beside(ax: Axes, left: float, end: float) -> None:
 
 def waiting(length: int = 8) -> None:
     """Draw three networks; each unit carries the first moment it can be computed."""
-    _, axes = plt.subplots(3, 1, figsize=(6.4, 6.9), height_ratios=[1.25, 2.3, 1.25])
+    _, axes = plt.subplots(3, 1, figsize=(6.1, 6.9), height_ratios=[1.25, 2.3, 1.25])
     layers = length // 2  # rounded up: (length - 1) / 2
     titles = [
         f"recurrent: {length} moments, one unit at each",
@@ -277,7 +277,7 @@ def families(masks: dict[str, Any]) -> None:
     Args:
         masks: name of a family -> its mask, boolean (T_tgt, T_src).
     """
-    _, axes = plt.subplots(2, 3, figsize=(6.8, 3.7), height_ratios=[1, 2.1])
+    _, axes = plt.subplots(2, 3, figsize=(6.2, 3.6), height_ratios=[1, 2.1])
     for column, (name, mask) in enumerate(masks.items()):
         ax = axes[0, column]
         ax.set_title(name, fontsize=11)

@@ -230,7 +230,9 @@ def rollouts(images: Any, rows: dict[str, Any], titles: Sequence[str]) -> None:
         titles: of the images.
     """
     count = len(titles)
-    _, axes = plt.subplots(1 + len(rows), count, figsize=(7.2, 1.13 * (1 + len(rows)) + 0.2))
+    _, axes = plt.subplots(
+        1 + len(rows), count, figsize=(7.2, 1.13 * (1 + len(rows)) + 0.2)
+    )
     for ax, image, title in zip(axes[0], as_array(images), titles, strict=True):
         ax.imshow(image, INK)
         bare(ax, title, 9.5)

@@ -354,9 +354,9 @@ def _reading(read: str, site: str) -> tuple[str, str]:
     if not found:
         return "", ""
     number, name, section = found.groups()
-    words = f"chapter {number}" + (
-        f", “{section.replace('-', ' ')}”" if section else ""
-    )
+    topic = name.partition("_")[2].removesuffix(".html").replace("_", "-")
+    about = (section or "").removeprefix(f"{topic}-").replace("-", " ")
+    words = f"chapter {number}" + (f", “{about}”" if about else "")
     if not re.match(r"https?://|file://|[\w./-]+$", site):
         return words, ""
     return words, f"{site.rstrip('/')}/{name}" + (f"#{section}" if section else "")

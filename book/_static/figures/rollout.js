@@ -133,14 +133,14 @@ Figures.define("rollout", (stage) => {
       element("img", { src: pictures[i], alt: "" }),
       right(each) ? `${each.label} ✓` : `${each.label}, reads ${each.answer}`)]),
     change: (next) => { number = next; renew(); } });
-  const residualToggle = toggle({ label: "with the residual connection, ½ A + ½ I",
+  const residualToggle = toggle({ label: "with the residual connection, ½ A + ½ I",
     value: true, change: (value) => { residual = value; renew(); } });
   const heading = (text) => element("p", { class: "figure-heading" }, text);
   stage.append(
     digits.element,
     element("div", { class: "rollout-columns" },
       element("div", {}, heading("Who looks?"), asker),
-      element("div", {}, heading("At what, in the end?"), whole.element)),
+      element("div", {}, heading("Rollout: at what?"), whole.element)),
     element("div", { class: "figure-controls" }, residualToggle.element,
       element("span", {}, "rows differ by ", spread)),
     element("div", { class: "rollout-heads" }, heads.flatMap((layer, l) => [
