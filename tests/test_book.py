@@ -66,6 +66,33 @@ def test_all_pages_are_run_again_when_the_cache_is_gone(course, tmp_path):
     assert course("", "") == ["page.md"]
 
 
+ALWAYS = "---\nmystnb:\n  execution_mode: force\n---\n"
+
+
+def test_a_page_that_jupyter_book_always_runs_is_not_run_here(course):
+    assert course("# A page", f"{ALWAYS}# A page") == []
+
+
+def test_a_new_heading_has_pages_read_again_that_look_at_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(book, "ROOT", tmp_path)
+    monkeypatch.setattr(book, "STAGE", tmp_path)
+    read = tmp_path / "_build" / ".doctrees" / "book"
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "looks.md").write_text(ALWAYS)
+
+    def left(text: str) -> set[str]:
+        (tmp_path / "book" / "page.md").write_text(text)
+        book.forget_what_is_stale()
+        return {path.stem for path in read.glob("*")}
+
+    left("# One")
+    read.mkdir(parents=True)
+    for name in ("looks", "page"):
+        (read / f"{name}.doctree").touch()
+    assert left("# One\n\nMore text.") == {"looks", "page"}
+    assert left("# Two\n\nMore text.") == {"page"}
+
+
 def test_what_reads_notebooks_starts_without_the_grammar_of_addresses():
     program = (
         "import sys; sys.path.insert(0, '.'); from tools import quick_start\n"

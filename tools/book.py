@@ -42,6 +42,8 @@ SHOWN_ON_ALL = (
 )
 LINK_TARGET = re.compile(rb"^(?:#+ .*|\(.*\)=|:(?:name|label):.*)$", re.MULTILINE)
 
+# Written by pages that look at other pages: they run each time they are read
+RUNS_ALWAYS = re.compile(rb"^  execution_mode: force$", re.MULTILINE)
 CODE_CELL = re.compile(rb"^(`{3,})\{code-cell\}.*?^\1[ ]*$", re.DOTALL | re.MULTILINE)
 
 CLOSING_REMARKS = ("The HTML pages are in", "Please also report this")
@@ -94,7 +96,8 @@ def forget_what_is_stale() -> None:
 
     Sphinx itself looks at the pages' own text only, and leaves pages that are no longer
     listed in place. So all pages run again when something they import has changed, and
-    are written again when one has a new heading or label.
+    are written again when one has a new heading or label; those that look at the others
+    are read again, too.
     """
     build = STAGE / "_build"
     imported = [path for pattern in RUN_BY_PAGES for path in ROOT.glob(pattern)]
@@ -107,10 +110,13 @@ def forget_what_is_stale() -> None:
             shutil.rmtree(build / made, ignore_errors=True)
     shown = [path for pattern in SHOWN_ON_ALL for path in ROOT.glob(pattern)]
     parts = {path: path.read_bytes() for path in shown if path.is_file()}
-    for page in ROOT.glob("book/*.md"):
-        parts[page] = b"\n".join(LINK_TARGET.findall(page.read_bytes()))
+    texts = {page: page.read_bytes() for page in ROOT.glob("book/*.md")}
+    parts |= {page: b"\n".join(LINK_TARGET.findall(texts[page])) for page in texts}
     if has_changed("shown_on_all", parts):
         shutil.rmtree(build / "html", ignore_errors=True)
+        for page in filter(lambda page: RUNS_ALWAYS.search(texts[page]), texts):
+            doctree = build / ".doctrees" / "book" / f"{page.stem}.doctree"
+            doctree.unlink(missing_ok=True)
 
 
 def make_figure_data() -> None:
@@ -148,6 +154,7 @@ def run_pages() -> None:
     before = json.loads(record.read_text()) if record.is_file() else {}
     pages = [ROOT / f"{name}.md" for name in parse_toc_yaml(ROOT / "_toc.yml")]
     code = {str(page): code_of(page) for page in pages if page.is_file()}
+    code = {page: cells for page, cells in code.items() if cells}
     new = [page for page in code if code[page] != before.get(page)]
     if new:
         failed = run_new(new)
@@ -156,8 +163,11 @@ def run_pages() -> None:
 
 
 def code_of(page: Path) -> str:
-    """Give a digest of a page's code, with what its cells are marked with."""
-    cells = [match[0] for match in CODE_CELL.finditer(page.read_bytes())]
+    """Give a digest of a page's code and its marks; "" where Jupyter Book runs it."""
+    text = page.read_bytes()
+    if RUNS_ALWAYS.search(text):
+        return ""
+    cells = [match[0] for match in CODE_CELL.finditer(text)]
     return hashlib.sha256(b"\n".join(cells)).hexdigest()
 
 
