@@ -36,13 +36,13 @@ def stations() -> None:
         arrow(ax, (x + 0.6, 0.75), (x + 0.9, 0.75), PALE)
     line(ax, (1.5, 1.17), (1.5, 1.5), (4.5, 1.5), color=COLORS["key"])
     arrow(ax, (4.5, 1.5), (4.5, 1.18), COLORS["key"])
-    ax.text(3, 1.55, "keys and values", color=COLORS["key"], ha="center", fontsize=10)
+    ax.text(3, 1.6, "keys and values", color=COLORS["key"], ha="center", fontsize=10)
     line(ax, (6, -0.3), (6, -0.72), (3, -0.72), color=COLORS["output"])
     arrow(ax, (3, -0.72), (3, -0.3), COLORS["output"])
     text = "what was written is read again"
     style = {"ha": "center", "va": "top", "fontsize": 9}
     ax.text(4.5, -0.79, text, color=COLORS["output"], **style)
-    ax.set(xlim=(-0.7, 6.7), ylim=(-1.05, 1.85))
+    ax.set(xlim=(-0.7, 6.7), ylim=(-1.05, 1.9))
     ax.axis("off")
     plt.show()
 

@@ -200,7 +200,7 @@ def filters(rows: dict[str, tuple[Any, Any]]) -> None:
             reach = np.abs(picture).max()
             ax.imshow(picture, SIGNED, vmin=-reach, vmax=reach)
             bare(ax)
-            ax.set_xlabel(f"{share:.0%}", fontsize=10)
+            ax.set_xlabel(f"{100 * share:.0f} %", fontsize=10)
     plt.show()
 
 

@@ -9,6 +9,7 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 THOUSANDS = re.compile(r"(?<![\d.])\d{1,3}(?: \d{3})+(?![\d.]*\d)")
 DOT = re.compile(r" (?=· )")
+NUMBERED = re.compile(r"\b((?:[Cc]hapter|[Ee]xercise|[Ss]ource|[Qq]uestion)s?) (?=\d)")
 PERCENT = re.compile(r"(?<=\d) ?%")
 AS_TYPED = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.raw)
 
@@ -30,9 +31,9 @@ class KeepNumbersTogether(SphinxPostTransform):
 def kept_together(text: str) -> str:
     """Put spaces that no line breaks at between thousands, before % and before a dot.
 
-    No line of a heading begins with the dot of "Exercise 3.1 · The shift".
+    No line begins with the number of "chapter 6", or with a heading's dot.
     """
-    text = DOT.sub(NO_BREAK, text)
+    text = NUMBERED.sub(rf"\1{NO_BREAK}", DOT.sub(NO_BREAK, text))
     text = THOUSANDS.sub(lambda match: match[0].replace(" ", NARROW), text)
     return PERCENT.sub(f"{NARROW}%", text)
 
