@@ -60,7 +60,7 @@ grade: ## grade a class: SUBMISSIONS=folder OUT=folder
 bank: environment ## list every exercise with its mistakes, and count them
 	@$(python) tools/bank.py
 
-bench: environment ## time models, checks and grading: BENCH=--quick
+bench: environment ## time models, checks and grading: BENCH=--quick; BENCH=site
 	@$(python) tools/bench.py $(BENCH)
 
 lint: environment ## style and spelling

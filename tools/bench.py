@@ -1,4 +1,4 @@
-"""Measure on this machine: models, checks, and the grading of a class.
+"""Measure on this machine: models, checks, the grading of a class, and the site.
 
 Run by `make bench`. Only ratios that were measured in one run compare; seconds are of
 this machine and of what else it was doing.
@@ -15,6 +15,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 import bench_checks  # noqa: E402
 import bench_grading  # noqa: E402
 import bench_models  # noqa: E402
+import bench_site  # noqa: E402
 
 
 def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
@@ -23,15 +24,17 @@ def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
         prog="python tools/bench.py",
         description="Time training steps and decoding against PyTorch's own layers, "
         "with their peaks of memory, the checks as a student waits for them, and the "
-        "grading of a class against stock nbgrader.",
+        "grading of a class against stock nbgrader; of the site, how soon it answers.",
     )
     parser.add_argument(
         "part",
         nargs="?",
-        choices=["all", "models", "checks", "grading"],
+        choices=["all", "models", "checks", "grading", "site"],
         default="all",
         help="models: training and decoding; checks: those of the notebooks; grading: "
-        "of 100 submissions by nbgrader and by ours, and of 1000 by ours (all)",
+        "of 100 submissions by nbgrader and by ours, and of 1000 by ours; all: these "
+        "three; site: figures, a live translation and a page built again, which needs "
+        "the built site and Chromium",
     )
     parser.add_argument("--device", default="auto", help="auto (the default) or a name")
     parser.add_argument(
@@ -52,7 +55,10 @@ def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--record",
         action="store_true",
-        help="write what was measured of grading to results/grader/bench.json",
+        help="grading, site: write results/grader/bench.json, results/site/bench.json",
+    )
+    parser.add_argument(
+        "--no-rebuild", action="store_true", help="site: leave the build out"
     )
     parser.add_argument(
         "--memory-of", nargs=2, metavar=("GROUP", "CASE"), help=argparse.SUPPRESS
@@ -65,6 +71,9 @@ def main() -> None:
     arguments = read_arguments()
     if arguments.memory_of:
         bench_models.memory_main(arguments)
+        return
+    if arguments.part == "site":
+        bench_site.main(arguments)
         return
     if arguments.part in ("all", "models"):
         result = bench_models.main(arguments)

@@ -23,12 +23,12 @@ from typing import Any
 import psutil
 from nbgrader.api import Gradebook
 
-import provenance
 from autograder.files import write_beside
 from autograder.generator import ROOT, write_nbgrader_source
 from autograder.grading.settings import put_environment_on_path
 from tests import chapters
 from tests.sample_class import notebooks
+from tools import provenance
 
 CHAPTER = "04_attention"
 WORKERS = 2
@@ -191,6 +191,7 @@ def _finish(command: list[str], done: Any, output: str = "") -> None:
 
 def main(arguments: argparse.Namespace) -> dict[str, Any]:
     """Grade the classes, print a table, return all figures."""
+    made = provenance.made_by("python tools/bench.py grading --record")
     sizes = QUICK if arguments.quick else FULL
     with tempfile.TemporaryDirectory(prefix="bench-grading-") as name:
         folder = Path(name)
@@ -207,14 +208,13 @@ def main(arguments: argparse.Namespace) -> dict[str, Any]:
     _print_rest(stock, ours)
     found = figures(stock, ours)
     if arguments.record:
-        record(found)
+        record(made | found)
     return found
 
 
 def record(found: dict[str, Any]) -> None:
-    """Write down what was measured, by what and where."""
-    made = provenance.made_by("python tools/bench.py grading --record")
-    write_beside(RECORD, json.dumps(made | found, indent=1) + "\n")
+    """Write down what was measured."""
+    write_beside(RECORD, json.dumps(found, indent=1) + "\n")
 
 
 def _print_row(name: str, run: Run, stock: Run) -> None:

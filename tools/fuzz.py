@@ -44,12 +44,12 @@ from hypothesis import HealthCheck, Phase  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from IPython.core.inputtransformer2 import TransformerManager  # noqa: E402
 
-import provenance  # noqa: E402
 from autograder.checks import attention  # noqa: E402
 from autograder.files import write_beside  # noqa: E402
 from autograder.grading.grader import Grader  # noqa: E402
 from autograder.grading.job import GRADED, UNGRADED, Outcome  # noqa: E402
 from tests import strangers  # noqa: E402
+from tools import provenance  # noqa: E402
 from workbench import plots  # noqa: E402
 
 EXERCISES = strangers.FEW
@@ -454,10 +454,10 @@ def _some(count: int, seed: int, grader: Grader, tally: Tally) -> None:
     one()
 
 
-def record(tally: Tally, command: str, seconds: float) -> dict:
+def record(tally: Tally, made: dict, seconds: float) -> dict:
     """Write down what was done, by what, and what came of it."""
     return {
-        **provenance.made_by(command),
+        **made,
         "torch": torch.__version__,
         "hypothesis": hypothesis.__version__,
         "submissions": tally.count,
@@ -481,15 +481,15 @@ def main() -> int:
     parser.add_argument("--out", type=Path, metavar="FILE", help="the record (JSON)")
     arguments = parser.parse_args()
     count, jobs = arguments.count, max(1, min(arguments.jobs, arguments.count))
-    began, tally = time.monotonic(), Tally()
+    command = f"python tools/fuzz.py --count {arguments.count} --seed {arguments.seed}"
+    made, began, tally = provenance.made_by(command), time.monotonic(), Tally()
     shares = [count // jobs + (number < count % jobs) for number in range(jobs)]
     seeds = [arguments.seed * 1000 + number for number in range(jobs)]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, context) as pool:
         for each in pool.map(fuzz, shares, seeds):
             tally.join(each)
-    command = f"python tools/fuzz.py --count {arguments.count} --seed {arguments.seed}"
-    made = record(tally, command, time.monotonic() - began)
+    made = record(tally, made, time.monotonic() - began)
     text = json.dumps(made, indent=1) + "\n"
     print(text)
     if arguments.out:

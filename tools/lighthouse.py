@@ -44,6 +44,7 @@ def main(words: list[str]) -> None:
         for path in (SITE / folder).rglob("*.html")
     )
     install()
+    made_by = provenance.made_by("python tools/lighthouse.py --record")
     print(f"{'page':58}  perf  a11y  best   seo    LCP    CLS")
     rated: dict[str, list[dict]] = {page: [] for page in pages}
     with browser.served(SITE, Packing) as address:
@@ -54,7 +55,8 @@ def main(words: list[str]) -> None:
                 rated[page].append(rate(address + page))
                 show(page, rated[page][-1])
                 if chosen.record:
-                    record({page: median(all_) for page, all_ in rated.items() if all_})
+                    done = {page: each for page, each in rated.items() if each}
+                    record({page: median(done[page]) for page in done}, made_by)
     rated = {page: median(results) for page, results in rated.items()}
     low = [page for page in rated if is_low(rated[page])]
     if low:
@@ -148,7 +150,7 @@ class Packing(browser.Quiet):
         self.wfile.write(content)
 
 
-def record(rated: dict) -> None:
+def record(rated: dict, made_by: dict) -> None:
     """Write what was measured, with what and where; other pages' ratings stay."""
     before = json.loads(RECORD.read_text("utf-8"))["pages"] if RECORD.is_file() else {}
     pages = {page: old for page, old in before.items() if (SITE / page).is_file()}
@@ -159,8 +161,7 @@ def record(rated: dict) -> None:
         [browser.require(), "--version"], capture_output=True, text=True
     ).stdout.strip()
     RECORD.parent.mkdir(parents=True, exist_ok=True)
-    content = {
-        **provenance.made_by("python tools/lighthouse.py --record"),
+    content = made_by | {
         "lighthouse": version,
         "chromium": chromium,
         "served": "gzip, cached for a year, HTTP/1.1, this machine",

@@ -8,11 +8,11 @@ from workbench import records
 
 
 def made_by(command: str) -> dict[str, object]:
-    """Describe a measurement while it is recorded.
+    """Describe a measurement before it begins, as the load is that of others then.
 
     Returns:
         The command, the date, the commit (with "+" if files differ from it), the
-        hardware, Python's version, and how many processes wanted a core meanwhile.
+        hardware, Python's version, and how many processes want a core.
     """
     return {
         "command": command,
