@@ -9,7 +9,7 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 THOUSANDS = re.compile(r"(?<![\d.])\d{1,3}(?: \d{3})+(?![\d.]*\d)")
 DOT = re.compile(r" (?=· )")
-NUMBERED = re.compile(r"\b((?:[Cc]hapter|[Ee]xercise|[Ss]ource|[Qq]uestion)s?) (?=\d)")
+NUMBERED = re.compile(r"\b((?:chapter|exercise|source|question)s?) (?=\d)", re.I)
 PERCENT = re.compile(r"(?<=\d) ?%")
 AS_TYPED = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.raw)
 
