@@ -53,7 +53,9 @@ def test_a_recorded_run_shows_mean_spread_seeds_and_copy(tmp_path: Path) -> None
     write(tmp_path, "cifar10_gpu", [94.0, 95.0])
     table = vision_results.cifar10_table(tmp_path, tmp_path / "runs.yml")
     row = table.splitlines()[-1]
-    assert "94.50 (94.00–95.00), 2 seeds" in row and "still to be run" not in table
+    assert (
+        "94.50 (94.00–\u206095.00), 2 seeds" in row and "still to be run" not in table
+    )
     for part in ("official binary files", "2.7 M", "200 passes", "a GPU", "50 s"):
         assert part in row
 
