@@ -412,6 +412,12 @@ def forks():
 def loops():
     while True:
         pass
+class Many(torch.nn.Module):
+    def __init__(self, count, length):
+        super().__init__()
+        for number in range(count):
+            name = f"{number:0{length}}"
+            self.register_parameter(name, torch.nn.Parameter(torch.zeros(1)))
 class Exits(type):
     def __getattribute__(self, name): raise SystemExit
 class odd(metaclass=Exits): pass
@@ -433,6 +439,11 @@ def test_whatever_a_function_does_is_a_students_error(tmp_path) -> None:
         assert kinds["leaves"] == "SystemExit"
         assert kinds["too_much"] == kinds["too_many"] == "TooMuchData"
         assert kinds["loops"] == "endless"
+        for count, length in ((10_001, 5), (1, 1_001)):
+            many = names["Many"].build(count, length)
+            for method in (many.state_dict, many.parameter_names):
+                with pytest.raises(StudentError, match="handed to the check"):
+                    method()
         assert names["strange"]() == [Opaque("object")]
         assert names["forks"]() == 7
         assert kernel.run_cell("1").error == ""

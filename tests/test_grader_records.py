@@ -41,7 +41,7 @@ def test_the_trusted_side_does_not_grow_with_the_class() -> None:
 
 def test_no_mutated_notebook_got_the_better_of_the_grader() -> None:
     assert FUZZ["submissions"] >= 10_000
-    assert FUZZ["different"] >= 0.5 * FUZZ["submissions"]  # the others are repeats
+    assert FUZZ["different"] >= 0.95 * FUZZ["submissions"]
     assert sum(FUZZ["statuses"].values()) == FUZZ["submissions"]
     assert set(FUZZ["statuses"]) == {"graded", "ungraded"}
     assert FUZZ["wrong"] == []

@@ -316,7 +316,8 @@ def test_tables_show_what_is_recorded_and_what_is_not(shipped, tmp_path: Path) -
 def test_thousands_stand_apart_on_one_line_and_one_thread_is_one() -> None:
     space = "\N{NARROW NO-BREAK SPACE}"
     assert results_tables.thousands(1152000.4) == f"1{space}152{space}000"
-    assert results_tables.thousands(999) == "999"
+    assert results_tables.thousands(9999.4) == "9999"
+    assert results_tables.thousands(9999.6) == f"10{space}000"
     assert results_tables.device({"device": "A CPU, 1 threads"}) == "A CPU, 1 thread"
     assert results_tables.device({"device": "A CPU, 11 threads"}).endswith("11 threads")
 

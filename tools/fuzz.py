@@ -23,7 +23,6 @@ import itertools
 import json
 import multiprocessing
 import os
-import random
 import resource
 import sys
 import time
@@ -371,6 +370,11 @@ def _undeserved(outcome: Outcome) -> list[str]:
     ]
 
 
+def identity(data: bytes) -> str:
+    """Tell a file from others."""
+    return hashlib.sha256(data).hexdigest()
+
+
 # --- running --------------------------------------------------------------------------
 
 
@@ -390,7 +394,7 @@ class Tally:
         """Count an outcome; return what is wrong about it."""
         self.count += 1
         self.longest = max(self.longest, seconds)
-        self.different.add(hashlib.sha256(data).hexdigest())
+        self.different.add(identity(data))
         self.statuses[outcome.status] += 1
         if outcome.status == GRADED:
             self.scores[outcome.score] += 1
@@ -428,30 +432,28 @@ def prepare(grader: Grader) -> None:
 
 
 def fuzz(count: int, seed: int) -> Tally:
-    """Grade mutated notebooks until there are so many."""
-    tally, draws = Tally(), random.Random(seed)
+    """Grade that many mutated notebooks; no two are the same."""
+    tally = Tally()
     with Grader() as grader:
         prepare(grader)
-        while tally.count < count:
-            _some(min(100, count - tally.count), draws.randrange(2**32), grader, tally)
-            print(f"{seed}: {tally.count}, {len(tally.wrong)} wrong", flush=True)
+
+        @hypothesis.seed(seed)
+        @hypothesis.settings(
+            max_examples=count,
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @hypothesis.given(submissions())
+        def one(data: bytes) -> None:
+            hypothesis.assume(identity(data) not in tally.different)
+            tally.add(data, *grade(data, grader))
+            if tally.count % 100 == 0 or tally.count == count:
+                print(f"{seed}: {tally.count}, {len(tally.wrong)} wrong", flush=True)
+
+        one()
     return tally
-
-
-def _some(count: int, seed: int, grader: Grader, tally: Tally) -> None:
-    @hypothesis.seed(seed)
-    @hypothesis.settings(
-        max_examples=count,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @hypothesis.given(submissions())
-    def one(data: bytes) -> None:
-        tally.add(data, *grade(data, grader))
-
-    one()
 
 
 def record(tally: Tally, made: dict, seconds: float) -> dict:

@@ -13,6 +13,7 @@ import numpy as np
 
 from workbench.encoder_plots import STREAM, arrow, box, line, plus
 from workbench.plots import COLORS, as_array, matrix_heatmap
+from workbench.results_tables import thousands
 
 PALE = "#777777"
 
@@ -214,12 +215,6 @@ def smoothing(chances: Any, curves: dict[str, Any], lowest: float) -> None:
     plt.show()
 
 
-def spaced(number: float) -> str:
-    """Write a number as the page does: a space before the thousands from 10 000 on."""
-    text = f"{number:,.0f}"
-    return text.replace(",", "\u2009" if number >= 10_000 else "")
-
-
 def schedule(steps: Any, rates: dict[str, Any]) -> None:
     """Draw learning rates against steps; the peak of the first is marked."""
     _, ax = plt.subplots(figsize=(6.2, 3.2))
@@ -237,7 +232,7 @@ def schedule(steps: Any, rates: dict[str, Any]) -> None:
     ax.annotate(text, (x[peak], first[peak]), (12, -1), textcoords="offset points")
     ax.set(xlabel="step", ylabel="learning rate · 10⁴", ylim=0, xlim=(0, x[-1]))
     ticks = np.linspace(0, x[-1], 6)
-    ax.set_xticks(ticks, [spaced(tick) for tick in ticks])
+    ax.set_xticks(ticks, [thousands(tick) for tick in ticks])
     ax.legend(loc="upper right")
     plt.show()
 

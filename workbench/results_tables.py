@@ -56,8 +56,9 @@ def table(head: Row, rows: Sequence[Row]) -> str:
 
 
 def thousands(value: float) -> str:
-    """Write a whole number, its thousands apart but never on two lines."""
-    return f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    """Write a whole number, from 10 000 on its thousands apart but on one line."""
+    space = "\N{NARROW NO-BREAK SPACE}" if round(value) >= 10_000 else ""
+    return f"{value:,.0f}".replace(",", space)
 
 
 def score(record: dict[str, Any], test: str, metric: str, digits: int = 2) -> str:

@@ -29,6 +29,8 @@ MAXIMUM_KEYS = 10_000  # other than strings: their hashes can be made to collide
 MAXIMUM_NAME = 200  # characters of the name of a type
 # characters of an error's kind, text, call, function and line
 ERROR_SIZES = (200, 10_000, 2_000, 500, 500)
+PARAMETERS = 10_000  # of a module
+PARAMETER_NAME = 1_000  # characters of the name of one
 MAXIMUM_DIGITS = 4_000  # of an integer; Python itself writes no more than 4300
 _DEPTH = MAXIMUM_DEPTH + 4  # a request and Gradients are wrapped around data
 _BITS = math.floor(MAXIMUM_DIGITS * math.log2(10))

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from socket import socket
 from typing import Any
 
@@ -24,7 +24,13 @@ from traitlets.config import Config
 
 from autograder import forbidden, interface
 from autograder.boundary.channel import Channel, ChannelError
-from autograder.boundary.data import ERROR_SIZES, BoundaryError, Named
+from autograder.boundary.data import (
+    ERROR_SIZES,
+    PARAMETER_NAME,
+    PARAMETERS,
+    BoundaryError,
+    Named,
+)
 from autograder.boundary.outputs import Outputs
 from autograder.interface import (
     LocalFunction,
@@ -41,6 +47,7 @@ METHODS = (
     "load_state_dict",
     "train",
 )
+NAMING = ("state_dict", "parameter_names", "buffer_names")  # what a module consists of
 _MISSING = object()
 
 # --- cells ----------------------------------------------------------------------------
@@ -191,8 +198,8 @@ class _Student:
         try:
             self.channel.send(reply | number)
         except BoundaryError as error:
-            text = f"the result cannot be handed to the check: {error}"
-            self.channel.send({"error": ("TooMuchData", text, "", "", "")} | number)
+            facts = self._facts(_too_much(error), request)
+            self.channel.send({"error": facts} | number)
 
     def _facts(self, error: BaseException, request: dict) -> tuple[str, ...]:
         if not isinstance(error, StudentError):
@@ -273,6 +280,8 @@ class _Student:
         value = getattr(function, method)(*args, **kwargs)
         if method == "state_dict":
             _expect_state(value)
+        if method in NAMING:
+            _expect_few(value)
         return value
 
     def _found(self, value: Any) -> Any:
@@ -292,6 +301,20 @@ def _expect_state(value: Any) -> None:
     items = value.items() if isinstance(value, dict) else [(None, None)]
     if not all(type(k) is str and isinstance(v, torch.Tensor) for k, v in items):
         raise TypeError("state_dict() has to return a dict of tensors by their names")
+
+
+def _expect_few(names: Iterable[str]) -> None:
+    """Send no more names than the other side takes: it would end the process."""
+    names = list(names)
+    if len(names) > PARAMETERS:
+        raise _too_much(f"a module of more than {PARAMETERS:,} tensors")
+    if any(len(name) > PARAMETER_NAME for name in names):
+        raise _too_much(f"a tensor's name of more than {PARAMETER_NAME:,} characters")
+
+
+def _too_much(what: object) -> StudentError:
+    text = f"the result cannot be handed to the check: {what}"
+    return StudentError("TooMuchData", text)
 
 
 def _text(value: object) -> str:

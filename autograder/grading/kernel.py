@@ -17,7 +17,12 @@ from typing import Any, Protocol
 import torch
 
 from autograder.boundary.channel import Channel, ChannelError
-from autograder.boundary.data import ERROR_SIZES, BoundaryError
+from autograder.boundary.data import (
+    ERROR_SIZES,
+    PARAMETER_NAME,
+    PARAMETERS,
+    BoundaryError,
+)
 from autograder.boundary.outputs import Outputs
 from autograder.grading.limits import Limits
 from autograder.interface import Data, Gradients, StudentError
@@ -26,8 +31,6 @@ GRACE = 3.0  # seconds between an interrupt and the end
 START = 30.0  # seconds until the process answers for the first time
 TRANSFER = 2.0  # seconds for what surrounds the student's own code in a call
 STRETCH = 8  # how many times as long as its limit anything may take on a busy machine
-NAME_SIZE = 1_000  # characters of a name
-NAMES = 10_000  # of parameters
 
 
 class Cage(Protocol):
@@ -159,7 +162,7 @@ class Kernel:
         try:
             reply, late = self._request(request, seconds)
         except StudentError as error:  # its own code failed, not the student's
-            return CellResult(error=str(error)[:NAME_SIZE])
+            return CellResult(error=str(error)[: ERROR_SIZES[1]])
         with self._checked():
             outputs = _outputs_of(reply, room)
         self._room -= outputs.size
@@ -367,15 +370,15 @@ def _gradients(value: Data) -> None:
 
 
 def _state(value: Data) -> None:
-    _expect(type(value) is dict and len(value) <= NAMES)
+    _expect(type(value) is dict and len(value) <= PARAMETERS)
     for name, tensor in value.items():
-        _expect(type(name) is str and len(name) <= NAME_SIZE)
+        _expect(type(name) is str and len(name) <= PARAMETER_NAME)
         _expect(type(tensor) is torch.Tensor)
 
 
 def _names(value: Data) -> None:
-    _expect(type(value) is list and len(value) <= NAMES)
-    _expect(all(type(name) is str and len(name) <= NAME_SIZE for name in value))
+    _expect(type(value) is list and len(value) <= PARAMETERS)
+    _expect(all(type(name) is str and len(name) <= PARAMETER_NAME for name in value))
 
 
 def _nothing(value: Data) -> None:

@@ -1,7 +1,6 @@
 """Raises an error whose text is fifty megabytes long."""
 # exercise: softmax
 # where: answer
-# status: any
 
 
 def softmax(scores):

@@ -1,7 +1,6 @@
 """Builds a module with a hundred thousand parameters, each under a long name."""
 # exercise: attention-module
 # where: answer
-# status: any
 
 import torch
 from torch import nn
