@@ -290,8 +290,7 @@ def _run(connection, cells: list[tuple[str, str]]) -> None:
     for name, text in cells:
         try:
             with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-                code = text.replace("\r\n", "\n").replace("\r", "\n")
-                code = TransformerManager().transform_cell(code)
+                code = TransformerManager().transform_cell(text)
                 seen = names | {"check": attention} if name in checks else names
                 exec(compile(code, name or "cell", "exec"), seen)
         except BaseException:
