@@ -344,6 +344,9 @@ def test_search_finds_a_chapter_by_keyboard(visit, address, place):
     results.first.wait_for()
     targets = [results.nth(i).get_attribute("href") for i in range(results.count())]
     assert any("book/04_attention.html" in target for target in targets)
+    excerpts = page.locator("#search-results li p.context")
+    excerpts.nth(results.count() - 1).wait_for()  # each result shows where it is said
+    assert all("softmax" in text.lower() for text in excerpts.all_inner_texts()[:5])
     results.first.focus()
     page.keyboard.press("Enter")
     page.wait_for_url("**/book/**")

@@ -15,7 +15,7 @@ from sphinx_external_toc.parsing import parse_toc_yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
-from tools import figure_data, lighten, quick_start  # noqa: E402
+from tools import figure_data, lighten, quick_start, search_texts  # noqa: E402
 
 HTML = ROOT / "_build" / "html"
 STAGE = ROOT / "_build" / "site"  # Jupyter Book works here, and keeps its cache
@@ -74,6 +74,7 @@ def main() -> None:
     shutil.rmtree(beside, ignore_errors=True)
     shutil.copytree(built, beside)
     lighten.lighten(beside, STAGE / "light")
+    search_texts.write(beside, STAGE / "light")
     shutil.rmtree(HTML, ignore_errors=True)
     beside.rename(HTML)
     print(f"The site: {HTML / 'index.html'}")

@@ -384,11 +384,26 @@
     box.addEventListener("pointerdown", () => setTimeout(() => clearTimeout(timer)));
   };
 
-  // Search from a disk ----------------------------------------------------------------------
+  // Search ------------------------------------------------------------------------------------
 
-  /* A page on a disk may not read its neighbours, so there are no excerpts there. */
-  if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined")
-    DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+  /* For its excerpts Sphinx would read every page that it has found, which from a disk it
+     may not. One file holds the words of all pages, and is loaded when there are results. */
+  const excerpts = () => {
+    let texts;
+    const load = () => new Promise((resolve) => {
+      const script = document.createElement("script");
+      script.src = "search_texts.js";
+      script.onload = () => resolve(window.searchTexts);
+      script.onerror = () => resolve({});
+      document.head.append(script);
+    });
+    window.fetch = async (address) => {
+      texts ??= load();
+      const text = (await texts)[address.replace(/^\.\//, "")] ?? "";
+      return { text: () => text };
+    };
+  };
+  if (document.getElementById("search-results")) excerpts();
 
   drawBar();
   watchEnd();
