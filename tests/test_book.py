@@ -181,3 +181,16 @@ def test_a_page_knows_the_new_size_of_a_picture_that_has_its_old_name(site, tmp_
 def test_a_word_of_a_text_keeps_no_rule(site):
     sheet = site(index="kind") / "_static" / "site.css"
     assert sheet.read_text() == "p{color:red}"
+
+
+@pytest.mark.parametrize(
+    ("code", "pieces"),
+    [
+        ("torch.nn.functional.softmax", "torch. nn. functional. softmax"),
+        ("nn.TransformerEncoderLayer", "nn. TransformerEncoderLayer"),
+        ("NotImplementedError", "Not Implemented Error"),
+        ("nrefs:1|case:mixed|version:2.6.0", "nrefs:1| case:mixed| version:2.6.0"),
+    ],
+)
+def test_long_code_breaks_at_its_joints(code, pieces) -> None:
+    assert lighten.with_joints(code).split("<wbr>") == pieces.split()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import tinycss2
+from playwright.sync_api import expect
 
 from tests import browsers
 from tools import lighten, math_font
@@ -258,6 +259,26 @@ def test_chapter_can_be_read_without_scripts(visit):
     assert page.locator("figure.moving-figure noscript img").first.is_visible()
     assert page.locator("article p").first.is_visible()
     assert visitor.complaints == []
+
+
+@pytest.mark.browser
+def test_the_contents_mark_where_one_reads_and_nothing_at_the_top(visit):
+    page = visit(SITE.as_uri() + "/").open("exercises/04_attention/04_attention.html")
+    links = page.locator("#pst-page-toc-nav a")
+    marked = page.locator("#pst-page-toc-nav a[aria-current]")
+    expect(marked).to_have_count(0)
+    names = links.all_inner_texts()
+    links.nth(4).evaluate(
+        "(link) => document.getElementById(link.hash.slice(1)).scrollIntoView()"
+    )
+    expect(marked).to_have_text(names[4])
+    page.mouse.move(600, 400)
+    for _ in range(6):  # as with a wheel, into the section before
+        page.mouse.wheel(0, -60)
+        page.wait_for_timeout(50)
+    expect(marked).to_have_text(names[3])
+    page.keyboard.press("Home")
+    expect(marked).to_have_count(0)
 
 
 @pytest.mark.browser

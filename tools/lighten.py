@@ -69,11 +69,12 @@ SCALED_TEXT = re.compile(r"\bscale\((0\.\d+) -0\.\d+\)")
 SOURCE = re.compile(r'\bsrc="([^"]+)"')
 CODE = re.compile(r"<pre\b.*?</pre>", re.DOTALL)
 # Words of code within a line that a phone's line hardly holds, options excepted, and
-# the joints where they may break
+# the joints where they may break; a name without any breaks before its capitals
 LONG_CODE = re.compile(
-    r'<span class="pre">((?:[^<&-]|&[#\w]+;){18,}|(?:[^<&]|&[#\w]+;){30,})</span>'
+    r'<span class="pre">((?:[^<&-]|&[#\w]+;){24,}|(?:[^<&]|&[#\w]+;){30,})</span>'
 )
-JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=\w[_./=,(])(?=\w)")
+JOINT = re.compile(r"(?<=\w[_/=,(|])(?=\w)|(?<=\w\.)(?=[^\W\d])")
+CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Names, punctuation and white space in code: as both themes of _config.yml show them,
 # they look like the text around them
 PLAIN_SPAN = re.compile(r'<span class="(?:n|nn|nx|p|pm|w)">([^<]*)</span>')
@@ -164,7 +165,7 @@ def light_page(
     text = one_viewport(text)
     text = re.sub(r'<div id="ethical-ad-placement".*?</div>', "", text, flags=re.DOTALL)
     text = LONG_CODE.sub(
-        lambda match: f'<span class="pre long">{JOINT.sub("<wbr>", match[1])}</span>',
+        lambda match: f'<span class="pre long">{with_joints(match[1])}</span>',
         text,
     )
     text = CODE.sub(lambda match: without_plain_spans(match[0]), text)
@@ -247,6 +248,11 @@ def light_scripts(site: Path, path: Path, text: str, here: str) -> str:
         return f"<script defer{match[1]}></script>\n"
 
     return SCRIPT.sub(light, head) + divide + SCRIPT.sub(light, body)
+
+
+def with_joints(code: str) -> str:
+    """Say where a long word of code may go on in the next line."""
+    return (JOINT if JOINT.search(code) else CAPITAL).sub("<wbr>", code)
 
 
 def squeezed(script: str) -> str:

@@ -171,8 +171,10 @@
   const links = all("#pst-page-toc-nav a[href^='#']");
   const entries = all("#pst-page-toc-nav .toc-entry");
   let chosen = 0; // until when the link that was followed stays marked
+  let marked = null;
 
   const mark = (link) => {
+    marked = link;
     for (const each of links) {
       each.classList.toggle("active", each === link);
       if (each === link) each.setAttribute("aria-current", "true");
@@ -192,11 +194,21 @@
     const named = (link) => document.getElementById(decodeURIComponent(link.hash.slice(1)));
     const headings = new Map(links.filter(named).map((link) =>
       [named(link).querySelector(":is(h1, h2, h3, h4, h5, h6)") || named(link), link]));
+    const leftBelow = ({ isIntersecting, target, boundingClientRect, rootBounds }) =>
+      !isIntersecting && headings.get(target) === marked
+      && boundingClientRect.top >= rootBounds.bottom;
     const seen = new IntersectionObserver((changes) => {
       const change = changes.filter(({ isIntersecting }) => isIntersecting).pop();
-      if (change && Date.now() > chosen) mark(headings.get(change.target));
+      if (Date.now() < chosen) return;
+      if (change) mark(headings.get(change.target));
+      else if (changes.some(leftBelow)) mark(links[links.indexOf(marked) - 1]);
     }, { rootMargin: "0px 0px -70% 0px" });
     for (const heading of headings.keys()) seen.observe(heading);
+    const beginning = document.querySelector(".bd-article h1");
+    if (beginning)
+      new IntersectionObserver(([{ isIntersecting }]) => {
+        if (isIntersecting && Date.now() > chosen) mark(null);
+      }, { rootMargin: "0px 0px -70% 0px" }).observe(beginning);
     addEventListener("hashchange", markPlace);
     markPlace();
   }
