@@ -3,8 +3,13 @@
 Run it as `python -P tools/quick_start.py build .`, in place of `jupyter-book build .`
 """
 
+import contextlib
+import functools
 import gc
+import importlib
 import sys
+
+import yaml
 
 
 def prepare() -> None:
@@ -13,6 +18,13 @@ def prepare() -> None:
     sys.modules["rfc3987_syntax"] = None
     # pages are a million objects that stay: look less often for those that may go
     gc.set_threshold(50_000)
+    # what is installed stays so, and is looked up for every page and every style
+    for name in ("importlib.metadata", "importlib_metadata"):
+        with contextlib.suppress(ImportError):
+            module = importlib.import_module(name)
+            module.entry_points = functools.cache(module.entry_points)
+    # the same loader, written in C
+    yaml.SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 if __name__ == "__main__":
