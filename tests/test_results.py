@@ -332,7 +332,7 @@ def test_several_ways_to_count_bleu_are_kept_apart(tmp_path: Path) -> None:
         record = provisional(0, signatures={"bleu_cased": text})
         records.write(tmp_path / f"{name}.json", record)
     first, second = results_tables.signatures(tmp_path).splitlines()
-    assert "`lc`, `a`, `b`" in first and "`mixed`, `c`" in second
+    assert "`lc` (runs: `a`, `b`)" in first and "`mixed` (run: `c`)" in second
 
 
 def test_published_figures_have_a_source(tmp_path: Path) -> None:

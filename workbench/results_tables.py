@@ -171,7 +171,7 @@ def signatures(folder: Path = results.FOLDER) -> str:
     if not found:
         return "No run with BLEU is recorded yet."
     return "\n".join(
-        f"- {metric}: `{text}`, {', '.join(runs)}"
+        f"- {metric}: `{text}` (run{'s' * (len(runs) > 1)}: {', '.join(runs)})"
         for (metric, text), runs in found.items()
     )
 

@@ -174,7 +174,7 @@ class Attention(nn.Module):
         Returns:
             Output (..., T_q, d_v) and weights (..., T_q, T_k).
         """
-        # 2. Self-attention if x_kv is None. 3. Project. 4. Attend.
+        # 2. Self-attention if x_kv is None. 3. Project, then attend.
         x_kv = x_q if x_kv is None else x_kv
         q, k, v = project_qkv(x_q, x_kv, self.w_q, self.w_k, self.w_v)
         return scaled_dot_product_attention(q, k, v, mask)
@@ -230,7 +230,7 @@ class AdditiveAttention(nn.Module):
             Output (..., T_q, d_k) and weights (..., T_q, T_k).
         """
         # 2. Every projected query plus every projected key. 3. tanh, then v.
-        # 4. Weights. 5. Mix the rows of x_kv.
+        # 4. Weights, and with them a mix of the rows of x_kv.
         queries = (x_q @ self.w_q).unsqueeze(-2)  # (..., T_q, 1, d_hidden)
         keys = (x_kv @ self.w_k).unsqueeze(-3)  # (..., 1, T_k, d_hidden)
         scores = torch.tanh(queries + keys) @ self.v  # (..., T_q, T_k)
