@@ -262,7 +262,7 @@
       before = hint;
       if (!previous) continue;
       const summary = hint.querySelector("summary");
-      const first = make("span", { class: "hint-first" }, ` (after hint\u00a0${number - 1})`);
+      const first = make("span", { class: "hint-first" }, ` (after hint ${number - 1})`);
       summary.append(first);
       summary.setAttribute("aria-disabled", "true");
       const refuse = (event) => {
