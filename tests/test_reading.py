@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unicodedata import normalize
 
 import pytest
 import torch
@@ -691,25 +692,105 @@ def test_hints_open_one_by_one(reader):
 # ----------------------------------------------------------------------
 
 
-@needs_site
-@pytest.mark.browser
-def test_the_pdf_has_numbers_an_outline_and_links_inside(browser, tmp_path):
-    target = tmp_path / "book.pdf"
-    pages = ["book/notation", "book/glossary", "book/bibliography"]
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    """Some pages of the site as a book."""
+    target = tmp_path_factory.mktemp("pdf") / "book.pdf"
+    pages = ["book/04_attention", "exercises/04_attention/04_attention"]
+    pages += ["book/notation", "book/glossary", "book/bibliography"]
     command = [sys.executable, "tools/pdf.py", "--out", str(target), *pages]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     reader = PdfReader(target)
-    titles = [each.title for each in reader.outline if not isinstance(each, list)]
-    assert titles[:2] == ["Notation", "Glossary"]
-    for number, page in enumerate(reader.pages, 1):
-        assert page.extract_text().rstrip().endswith(str(number))
+    return SimpleNamespace(
+        reader=reader,
+        size=target.stat().st_size,
+        texts=[normalize("NFKC", page.extract_text()) for page in reader.pages],
+    )
+
+
+def titles(outline: list) -> list:
+    """Give the titles of an outline, those below one as a list after it."""
+    return [titles(each) if isinstance(each, list) else each.title for each in outline]
+
+
+@needs_site
+@pytest.mark.browser
+def test_the_pdf_begins_with_a_title_page_that_says_what_it_is_and_of_when(book):
+    first = " ".join(book.texts[0].split())
+    assert first.startswith("Transformers by hand")
+    assert "the authors of this course" in first
+    assert "Last verified" in first
+    assert "Last verified" not in " ".join(book.texts[1:])
+    assert book.reader.metadata.title == "Transformers by hand"
+    assert book.reader.metadata.author == "the authors of this course"
+    assert book.reader.trailer["/Root"]["/Lang"] == "en"
+    assert book.reader.page_mode == "/UseOutlines"
+
+
+@needs_site
+@pytest.mark.browser
+def test_the_contents_of_the_pdf_name_the_pages_on_which_things_begin(book):
+    assert book.texts[1].startswith("Contents")
+    assert "4 · Attention" in book.texts[1]
+    front = [text for text in book.texts if re.search(r"^Contents$", text, re.M)]
+    listed = re.findall(r"^(.+?) *\n?(\d+)$", "\n".join(front), re.M)
+    begins = {title.strip(): int(number) for title, number in listed}
+    for title in ("Why attention", "Masks: who may not be seen", "Glossary"):
+        assert title in book.texts[begins[title] - 1]
+        assert title not in book.texts[begins[title] - 2]
+
+
+@needs_site
+@pytest.mark.browser
+def test_the_outline_of_the_pdf_has_numbers_nests_exercises_and_keeps_roots(book):
+    found = titles(book.reader.outline)
+    pages = [each for each in found if isinstance(each, str)]
+    assert pages == [
+        "Contents",
+        "4 · Attention",
+        "Notation",
+        "Glossary",
+        "Bibliography",
+    ]
+    below = found[2]
+    assert "Why the scores are divided by √dk" in below
+    assert below[-2] == "4 · Exercises"
+    assert below[-1][0] == "Exercise 4.1 · Softmax"
+
+
+@needs_site
+@pytest.mark.browser
+def test_pages_of_the_pdf_say_where_one_is_and_its_links_lead_inside(book):
+    for number, text in enumerate(book.texts[1:], 2):
+        assert text.rstrip().endswith(str(number))
+    assert any(text.rstrip().startswith("4 · Attention") for text in book.texts[2:])
     links = [
-        link.get_object() for page in reader.pages for link in page.get("/Annots") or []
+        link.get_object()
+        for page in book.reader.pages
+        for link in page.get("/Annots") or []
     ]
     addresses = [str((link.get("/A") or {}).get("/URI", "")) for link in links]
     assert not any(each.startswith("file:") for each in addresses)
     assert sum("/Dest" in link for link in links) > 20
+
+
+@needs_site
+@pytest.mark.browser
+def test_the_pdf_has_no_folded_bars_but_what_they_promise(book):
+    text = "\n".join(book.texts)
+    assert "Hint 1" not in text
+    assert "How this is drawn" not in text
+    assert "Check: what breaks when the parameters are T rows tall" in text
+    assert "mat1 and mat2 shapes cannot be multiplied" in text
+    assert "open one by one on the site" in text
+    assert "This figure moves on the site" in text
+
+
+@needs_site
+@pytest.mark.browser
+def test_the_pdf_is_packed(book):
+    assert book.size / len(book.texts) < 50_000
 
 
 def test_without_a_browser_the_pdf_says_what_is_missing(monkeypatch, tmp_path):
@@ -719,7 +800,7 @@ def test_without_a_browser_the_pdf_says_what_is_missing(monkeypatch, tmp_path):
 
 
 def test_the_pdf_has_every_page_of_the_site_once():
-    names = pdf.listed_pages()
+    names = [each.name for each in pdf.listed_pages()]
     assert len(names) == len(set(names))
     assert {f"book/{chapter}" for chapter in CHAPTERS} <= set(names)
     assert {f"exercises/{chapter}/{chapter}" for chapter in CHAPTERS} <= set(names)

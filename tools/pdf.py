@@ -65,10 +65,12 @@ PREPARE = """async (number) => {
   await document.fonts.ready;
 }"""
 
-# Chromium names a place in a PDF only if a link of the page itself leads there.
+# Chromium names a place in a PDF only if a link of the page itself leads there. Such
+# links take no room: at the end of the page they could begin a new one.
 NAME_PLACES = """(names) => {
   const holder = document.createElement("div");
-  holder.style.cssText = "height: 1px; overflow: hidden; font-size: 1px;";
+  holder.style.cssText = "position: absolute; top: 0; height: 1px;" +
+    "overflow: hidden; font-size: 1px;";
   for (const name of names) {
     if (!document.getElementById(name)) continue;
     const link = document.createElement("a");
