@@ -735,10 +735,14 @@ def test_the_contents_of_the_pdf_name_the_pages_on_which_things_begin(book):
     assert "4 · Attention" in book.texts[1]
     front = [text for text in book.texts if re.search(r"^Contents$", text, re.M)]
     listed = re.findall(r"^(.+?) *\n?(\d+)$", "\n".join(front), re.M)
-    begins = {title.strip(): int(number) for title, number in listed}
-    for title in ("Why attention", "Masks: who may not be seen", "Glossary"):
-        assert title in book.texts[begins[title] - 1]
-        assert title not in book.texts[begins[title] - 2]
+    squeezed = [re.sub(r"[\s√]", "", text) for text in book.texts]
+    wrong = [
+        (title, number)
+        for title, number in listed
+        if re.sub(r"[\s√]|.*·", "", title) not in squeezed[int(number) - 1]
+    ]
+    assert len(listed) > 30
+    assert not wrong
 
 
 @needs_site

@@ -66,8 +66,17 @@ PREPARE = """async (number) => {
 }"""
 
 # Chromium names a place in a PDF only if a link of the page itself leads there. Such
-# links take no room: at the end of the page they could begin a new one.
+# links take no room: at the end of the page they could begin a new one. A section may
+# begin, with nothing to see, on the page before its heading, which is the place then.
 NAME_PLACES = """(names) => {
+  for (const section of document.querySelectorAll("article section[id]")) {
+    const heading = section.querySelector(":scope > :is(h1, h2, h3, h4, h5, h6)");
+    if (!heading) continue;
+    while (heading.previousElementSibling?.matches("span[id]:empty"))
+      heading.prepend(heading.previousElementSibling);
+    heading.id = section.id;
+    section.removeAttribute("id");
+  }
   const holder = document.createElement("div");
   holder.style.cssText = "position: absolute; top: 0; height: 1px;" +
     "overflow: hidden; font-size: 1px;";
@@ -148,9 +157,9 @@ def print_pages(pages: list[Listed], folder: Path) -> list[Printed]:
             print(f"  {each.name}", flush=True)
             tab.goto((SITE / f"{each.name}.html").as_uri(), wait_until="load")
             title = tab.locator("article h1").first.inner_text().rstrip("#").strip()
+            headings = tab.evaluate(HEADINGS)
             tab.evaluate(PREPARE, each.number)
             tab.evaluate(NAME_PLACES, sorted(wanted.get(each.name, set())))
-            headings = tab.evaluate(HEADINGS)
             file = folder / f"{len(printed):02}.pdf"
             tab.pdf(path=file, margin=MARGIN, **PAPER)
             printed.append(Printed(each, each.title or title, headings, file))
