@@ -20,7 +20,7 @@ from pypdf import PdfReader
 from scipy import stats
 
 from tests import browsers
-from tools import pdf, publish
+from tools import pdf, pdf_front, publish
 from transformer.class_token import masked_mean
 from transformer.embeddings import Embedding, pair_counts
 from transformer.multi_head_attention import MultiHeadAttention, split_heads
@@ -801,6 +801,13 @@ def test_without_a_browser_the_pdf_says_what_is_missing(monkeypatch, tmp_path):
     monkeypatch.setattr(pdf.browser.shutil, "which", lambda _: None)
     with pytest.raises(SystemExit, match="apt-get install chromium"):
         pdf.print_pages([], tmp_path)
+
+
+def test_the_title_page_names_the_address_of_the_site_where_it_is_known():
+    about = {"promise": "A promise.", "verified": "", "address": ""}
+    assert "The site:" not in pdf_front.title_page(about)
+    known = pdf_front.title_page(about | {"address": "https://example.org/a/"})
+    assert 'href="https://example.org/a/"' in known
 
 
 def test_the_pdf_has_every_page_of_the_site_once():
