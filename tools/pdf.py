@@ -49,15 +49,11 @@ PREPARE = """async (number) => {
     heading.after(note("Hints to each exercise open one by one on the site."));
   const address = document.querySelector("link[rel=canonical]")?.href;
   for (const figure of all(".moving-figure")) {
-    const caption = figure.querySelector("figcaption") || figure;
-    const moves = note("This figure moves on the site.");
-    if (address) {
-      const link = document.createElement("a");
-      link.href = figure.id ? `${address}#${figure.id}` : address;
-      link.append(...moves.childNodes);
-      moves.append(link);
-    }
-    caption.append(moves);
+    const caption = figure.querySelector(".moving-figure-caption > p:last-child");
+    const link = document.createElement(address ? "a" : "span");
+    if (address) link.href = figure.id ? `${address}#${figure.id}` : address;
+    link.textContent = "This figure moves on the site.";
+    (caption || figure).append(" ", link);
   }
   for (const image of document.images) image.loading = "eager";
   dispatchEvent(new Event("beforeprint"));
