@@ -78,6 +78,8 @@ CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Names, punctuation and white space in code: as both themes of _config.yml show them,
 # they look like the text around them
 PLAIN_SPAN = re.compile(r'<span class="(?:n|nn|nx|p|pm|w)">([^<]*)</span>')
+TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
+ROW_NAME = re.compile(r"(<tr[^>]*>\s*)<td>(.*?)</td>", re.DOTALL)
 # A script names classes and tags in texts
 SCRIPT_TEXT = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|`[^`]*`")
 WORD = re.compile(r"[A-Za-z_][\w-]*")
@@ -190,11 +192,27 @@ def with_names(text: str) -> str:
         text,
     )
     text = text.replace('<th class="head"><p></p></th>', "<td></td>")
+    text = TABLE.sub(lambda match: with_row_names(match[0]), text)
+    # what can be read on a control is its name, for those who say it aloud, too
+    text = text.replace('<summary aria-label="Toggle hidden content">', "<summary>")
+    text = re.sub(
+        r'(<button class="[^"]*search-button-field[^>]*) aria-label="[^"]*"',
+        r"\1",
+        text,
+    )
     text = text.replace('role="doc-biblioentry"', 'role="listitem"')  # deprecated
     return text.replace(
         '<div id="pst-primary-sidebar"',
         '<div id="pst-primary-sidebar" role="region" aria-label="Course"',
     )
+
+
+def with_row_names(table: str) -> str:
+    """Say of a table without a name above its first column that it names the rows."""
+    head, divide, body = table.partition("<tbody>")
+    if not re.search(r"<tr[^>]*>\s*<td></td>", head):
+        return table
+    return head + divide + ROW_NAME.sub(r'\1<th scope="row">\2</th>', body)
 
 
 def one_viewport(text: str) -> str:
