@@ -262,8 +262,8 @@
       before = hint;
       if (!previous) continue;
       const summary = hint.querySelector("summary");
-      const first = make("span", { class: "hint-first" }, ` (after hint ${number - 1})`);
-      summary.append(first);
+      const first = make("span", { class: "hint-first" }, `(after hint ${number - 1})`);
+      summary.append(" ", first);
       summary.setAttribute("aria-disabled", "true");
       const refuse = (event) => {
         if (hint.open || summary.getAttribute("aria-disabled") !== "true") return;
