@@ -12,12 +12,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from tools import lighten
+from tools.section_heights import BLOCKS, UNSEEN_CLASSES, UNSEEN_TAGS, VOID
 
 NAME = "search_texts.js"
-VOID = {"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
-BLOCKS = {"p", "div", "li", "td", "th", "dt", "dd", "pre", "h1", "h2", "h3", "h4"}
-NOT_READ = {"script", "style", "svg", "button", "nav", "annotation", "select"}
-NOT_READ_CLASSES = {"headerlink", "noprint", "visually-hidden"}
+# Besides what is not seen at all
+NOT_READ = UNSEEN_TAGS | {"svg", "button", "nav", "annotation", "select"}
+NOT_READ_CLASSES = UNSEEN_CLASSES | {"noprint"}
+PARTED = {*BLOCKS, "h1", "pre", "td", "th"}  # from the words that follow
 
 
 def write(site: Path, cache: Path) -> None:
@@ -59,7 +60,7 @@ class _Reader(HTMLParser):
         read = tag == "article" or bool(self.open and self.open[-1][1])
         read = read and tag not in NOT_READ and not classes & NOT_READ_CLASSES
         name = html.escape(given.get("id") or "") if read else ""
-        begin, end = "", " " if tag in BLOCKS else ""
+        begin, end = "", " " if tag in PARTED else ""
         if name and tag == "section":
             begin, end = f'<section id="{name}">', "</section>"
         elif name and tag == "dt":  # its explanation belongs to a term
