@@ -4,8 +4,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from workbench import assemble
 from workbench.errors import WorkbenchError
+
+ASSEMBLE_HELP = (
+    "Take every part that you wrote out of your notebooks, run the notebooks' checks, "
+    "so that you learn which parts are missing or wrong, and put each into the module "
+    "of its chapter."
+)
 
 
 def parser(capstones: bool = True) -> argparse.ArgumentParser:
@@ -13,7 +18,7 @@ def parser(capstones: bool = True) -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m workbench", description=__doc__)
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     text = "make your own transformer/ from completed notebooks"
-    command = commands.add_parser("assemble", help=text, description=assemble.__doc__)
+    command = commands.add_parser("assemble", help=text, description=ASSEMBLE_HELP)
     command.set_defaults(run=run_assemble)
     command.add_argument(
         "notebooks",
@@ -53,6 +58,8 @@ def parser(capstones: bool = True) -> argparse.ArgumentParser:
 
 def run_assemble(arguments: argparse.Namespace) -> int:
     """Assemble, and print what became of every part; 1 if some are not right."""
+    from workbench import assemble  # its packages are not needed to train
+
     return assemble.run(
         arguments.notebooks, arguments.out, fill=arguments.fill, check=arguments.check
     )
@@ -63,7 +70,7 @@ def main() -> int:
     arguments = parser(capstones=sys.argv[1:2] != ["assemble"]).parse_args()
     try:
         return arguments.run(arguments)
-    except (assemble.BadInput, WorkbenchError) as error:
+    except WorkbenchError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -6,6 +6,7 @@ for images, labels in batches.epoch(0): ...
 """
 
 import functools
+import hashlib
 import itertools
 import math
 import random
@@ -20,7 +21,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 import numpy as np
-import pooch
 import torch
 from PIL import Image, ImageOps
 
@@ -258,6 +258,8 @@ def download_cifar() -> Path:
     Raises:
         WorkbenchError: if it cannot be had, or is not what it should be.
     """
+    import pooch  # only who downloads needs it
+
     folder = pooch.os_cache("transformers-by-hand")
     downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty())
     try:
@@ -282,7 +284,8 @@ def check_sha256(path: Path, expected: str) -> None:
     Raises:
         WorkbenchError: if the checksum is another.
     """
-    found = pooch.file_hash(str(path), alg="sha256")
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != expected:
         raise WorkbenchError(
             f"{path} is not the official file: its SHA-256 is {found}, not {expected}; "
@@ -599,6 +602,7 @@ class ImageBatches:
         classes: int,
         shuffle: bool | None = None,
         parts: Any = None,
+        compiled: bool = False,
     ) -> None:
         """Put the images on the device.
 
@@ -615,11 +619,15 @@ class ImageBatches:
             shuffle: whether this is for training; left out: whether `augment` is given.
             parts: what has `mixup` and `cutmix`, such as a student's; None: the
                 reference, which only an augmentation that mixes needs.
+            compiled: whether torch.compile merges the operations of the augmentation.
 
         Raises:
             WorkbenchError: if no batch can be filled, or not with all repeats.
         """
         self.augment = augment or Augmentation()
+        self._apply = self.augment.apply
+        if compiled and self.augment.columns:
+            self._apply = torch.compile(self._apply, dynamic=False)
         self.shuffle = augment is not None if shuffle is None else shuffle
         if size < 1 or (self.shuffle and size > len(images) * self.augment.repeats):
             raise WorkbenchError(
@@ -711,7 +719,7 @@ class ImageBatches:
         for batch in range(start, len(self)):
             places = slice(batch * self.size, (batch + 1) * self.size)
             chosen = order[places]
-            images = self.augment.apply(self.images[chosen], numbers[places], self.mean)
+            images = self._apply(self.images[chosen], numbers[places], self.mean)
             images, labels = self.normalise(images), self.labels[chosen]
             if self.augment.mixes:
                 every = torch.arange(self.classes, device=self.device)
