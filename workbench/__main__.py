@@ -48,11 +48,13 @@ def parser(capstones: bool = True) -> argparse.ArgumentParser:
         help="do not run the notebooks' checks",
     )
     if capstones:
-        from workbench import recording
+        from workbench import bundle, plan, recording
         from workbench.commands import add_commands
 
         add_commands(commands)
         recording.add_command(commands)
+        plan.add_command(commands)
+        bundle.add_command(commands)
     return top
 
 

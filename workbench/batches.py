@@ -15,7 +15,7 @@ from workbench.tokenizer import Tokenizer
 
 Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 LENGTHS = (6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128)
-FEW_LENGTHS = (12, 16, 20, 28, 64)  # a graph for each is soon compiled
+FEW_LENGTHS = (12, 16, 20, 28, 64, 128)  # a graph for each is soon compiled
 
 
 @dataclass(frozen=True)

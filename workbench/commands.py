@@ -46,7 +46,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     add_train_baseline(kinds)
     text = "score what was trained, on its test data"
     evaluate = commands.add_parser("evaluate", help=text, description=EVALUATE_HELP)
-    evaluate.set_defaults(run=run_evaluate)
+    evaluate.set_defaults(run=run_evaluate, score="test")
     evaluate.add_argument("task", choices=list(models.KINDS))
     add_folder(evaluate)
     evaluate.add_argument("--data", metavar="NAME", help="default: what it learnt from")
@@ -209,6 +209,12 @@ def add_training(
         help="go on where it stopped; of several seeds, those that are done are kept",
     )
     add_place(command, parts=ours)
+    command.add_argument(
+        "--score",
+        choices=["test", "validation"],
+        default="test",
+        help="on what to score at the end; recipes are compared on validation",
+    )
     length = command.add_argument_group("how long")
     length.add_argument("--epochs", type=positive, metavar="N")
     length.add_argument("--steps", type=positive, metavar="N", help="instead of epochs")
@@ -476,7 +482,7 @@ def train_translator(arguments: argparse.Namespace, device: torch.device) -> Non
     )
     data = {"name": arguments.data, "form": arguments.form}
     data |= {"source": languages[0], "target": languages[1]}
-    data["test"] = test_name(arguments.data)
+    data["test"] = test_name(arguments.data, arguments.score)
     trained = Trained(model, config, training, history, device, begun)
     search = {"beam": beam, "alpha": arguments.alpha}
     finish(
@@ -491,9 +497,9 @@ def train_translator(arguments: argparse.Namespace, device: torch.device) -> Non
     )
 
 
-def test_name(data: str) -> str:
-    """Name the test set for a record."""
-    return "test_2016_flickr" if data == "multi30k" else "test"
+def test_name(data: str, split: str) -> str:
+    """Name what was scored on for a record."""
+    return "test_2016_flickr" if (data, split) == ("multi30k", "test") else split
 
 
 # All seeds of a command learn from the same.
@@ -575,8 +581,9 @@ def score_translator(
     parts: models.Parts,
     beam: int,
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """Translate the test split; return its scores, and how BLEU was counted."""
-    sources, references = (list(side) for side in zip(*corpus.test, strict=True))
+    """Translate a split; return its scores, and how BLEU was counted."""
+    pairs = getattr(corpus, arguments.score)
+    sources, references = (list(side) for side in zip(*pairs, strict=True))
     found = translate_all(
         model,
         config,
@@ -747,8 +754,8 @@ def train_vision(arguments: argparse.Namespace, device: torch.device) -> None:
     if world()[0] > 0:
         return
     models.save(arguments.out, model, config)  # whatever becomes of the scores
-    scores = score_vision(model, data, device)
-    about = {"name": data.name, "copy": data.copy, "test": "test"}
+    scores = score_vision(model, data, device, arguments.score)
+    about = {"name": data.name, "copy": data.copy, "test": arguments.score}
     about["images"] = len(data.train[1])
     trained = Trained(model, config, training, history, device, begun)
     finish(
@@ -836,10 +843,10 @@ def accuracy_of(model: nn.Module, batches: ImageBatches) -> float:
 
 
 def score_vision(
-    model: nn.Module, data: ImageData, device: torch.device
+    model: nn.Module, data: ImageData, device: torch.device, split: str = "test"
 ) -> dict[str, float]:
-    """Classify the test images; the accuracy is in percent."""
-    batches = ImageBatches.of(data, "test", TEST_IMAGES, device)
+    """Classify the images of a split; the accuracy is in percent."""
+    batches = ImageBatches.of(data, split, TEST_IMAGES, device)
     return {"accuracy": 100 * accuracy_of(model, batches)}
 
 
