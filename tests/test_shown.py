@@ -192,7 +192,7 @@ def test_what_is_given_to_a_chapter_is_what_its_notebook_imports() -> None:
     for chapter in CHAPTERS[:8]:
         assert shown.given_to(Paper.of(chapter).released) == {}
     translator, vision = (
-        {name for name in shown.given_to(Paper.of(each).released)}
+        set(shown.given_to(Paper.of(each).released))
         for each in ("09_translator", "10_vision")
     )
     assert {"workbench/tokenizer.py", "workbench/models.py"} <= translator

@@ -9,6 +9,7 @@ import pkgutil
 import types
 
 import autograder.checks
+from autograder.checks import attention as check
 
 
 def masked_softmax(scores, mask=None):

