@@ -109,7 +109,7 @@ def problem() -> str:
             "sudo apt-get install bubblewrap (or your system's own command)."
         )
     try:
-        walls.forbidden_calls()
+        walls.filter_of_calls()
     except (ImportError, OSError, RuntimeError) as error:
         return (
             f"The sandbox needs libseccomp ({error}). To install it: "
@@ -393,7 +393,7 @@ class _Zygote:
 
     def _settings(self) -> dict:
         limits = self.limits
-        calls = b"" if self.unsafe else walls.forbidden_calls()
+        calls = b"" if self.unsafe else walls.filter_of_calls()
         kept = [
             str(path)
             for path in _python_folders()
