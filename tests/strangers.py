@@ -21,6 +21,9 @@ from mistakes import handed_in
 from workbench import results
 
 EXERCISES = {  # those that are kept of a chapter
+    "01_embeddings": ("skip-gram-loss",),
+    "02_class_token": ("readout-behaviour",),
+    "03_positional_encoding": ("rotary-encoding",),
     "04_attention": (
         "worked-context",
         "softmax",
@@ -30,7 +33,12 @@ EXERCISES = {  # those that are kept of a chapter
         "scaled-dot-product-attention",
         "attention-module",
     ),
-    "09_translator": ("own-translator",),
+    "05_multi_head_attention": ("split-heads",),
+    "06_encoder": ("mask-tokens",),
+    "07_decoder": ("sample-next", "attend-cached", "bleu"),
+    "08_vision_transformer": ("patchify",),
+    "09_translator": ("average-states", "own-translator"),
+    "10_vision": ("standardise", "confusion"),
 }
 FEW = ("worked-context", "softmax", "causal-mask")  # where it has to be quick
 CHAPTER = "04_attention"

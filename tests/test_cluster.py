@@ -15,10 +15,12 @@ import sys
 import time
 from pathlib import Path
 
+import dask
+import psutil
 import pytest
 
 from autograder.generator import ROOT
-from autograder.grading import cluster, sandbox
+from autograder.grading import cluster, doors, sandbox
 from autograder.grading.job import Job, Outcome
 from autograder.grading.paper import Paper
 from autograder.grading.version import code_version
@@ -54,11 +56,14 @@ def installed(tmp_path_factory) -> Path:
 class Machines:
     """A scheduler and workers, each a process of its own."""
 
-    def __init__(self, folder: Path, installed: Path) -> None:
+    def __init__(
+        self, folder: Path, installed: Path, options: tuple[str, ...] = ()
+    ) -> None:
         self.folder, self.processes = folder, []
         self.environment = os.environ | {"PYTHONPATH": str(installed)}
         place = folder / "scheduler.json"
-        self._start("dask_scheduler", "--port", "0", "--scheduler-file", str(place))
+        where = ("--port", "0", "--scheduler-file", str(place))
+        self._start("dask_scheduler", *where, *options)
         while not place.exists():
             assert self.processes[0].poll() is None
             time.sleep(0.1)
@@ -103,6 +108,26 @@ def machines(tmp_path, installed):
     started = Machines(tmp_path, installed)
     yield started
     started.stop()
+
+
+@pytest.fixture
+def certificates(tmp_path, monkeypatch) -> dict[str, str]:
+    """Dask's configuration for TLS, with a key and a certificate made for the test."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    make += ["-subj", "/CN=grading", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(make, check=True, capture_output=True)
+    configuration = {
+        "distributed.comm.require-encryption": True,
+        "distributed.comm.tls.ca-file": str(certificate),
+    }
+    for role in ("scheduler", "worker", "client"):
+        configuration[f"distributed.comm.tls.{role}.key"] = str(key)
+        configuration[f"distributed.comm.tls.{role}.cert"] = str(certificate)
+    for name, value in configuration.items():
+        variable = name.upper().replace(".", "__").replace("-", "_")
+        monkeypatch.setenv(f"DASK_{variable}", str(value))
+    return configuration
 
 
 @pytest.fixture(scope="module")
@@ -227,3 +252,75 @@ def test_a_scheduler_that_is_not_there(monkeypatch) -> None:
             cluster.Cluster(1, address, unsafe=False),
         ):
             pass
+
+
+# --- over a network, and not over one -------------------------------------------------
+
+without_openssl = pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="openssl is needed for certificates"
+)
+
+
+@without_openssl
+def test_a_cluster_over_tls(certificates, tmp_path, installed, monkeypatch) -> None:
+    monkeypatch.setattr(cluster, "SCHEDULER_TIMEOUT", 5)
+    machines = Machines(tmp_path, installed, ("--protocol", "tls"))
+    paper = Paper.of("02_class_token")
+    jobs = [(0, Job("ada", paper.chapter, paper.released.encode(), paper))]
+    try:
+        assert machines.address.startswith("tls://127.0.0.1:")
+        with dask.config.set(certificates):
+            machines.worker()
+            machines.wait(1)
+            with cluster.Cluster(1, machines.address, unsafe=False) as safe:
+                ((_, outcome),) = safe.grade(jobs)
+        assert outcome.status == "graded", outcome.reason
+        plain = machines.address.replace("tls://", "tcp://")
+        for address in (machines.address, plain):  # without a certificate
+            with (
+                pytest.raises(cluster.ClusterError, match="no Dask scheduler answers"),
+                cluster.Cluster(1, address, unsafe=False),
+            ):
+                pass
+    finally:
+        machines.stop()
+
+
+def test_this_machine_s_own_cluster_listens_nowhere() -> None:
+    # also where Dask's configuration is that of a cluster with TLS
+    with (
+        dask.config.set({"distributed.comm.require-encryption": True}),
+        cluster.Cluster(2, None, unsafe=False, imports=()) as own,
+    ):
+        paper = Paper.of("02_class_token")
+        job = Job("ada", paper.chapter, paper.released.encode(), paper)
+        ((_, outcome),) = own.grade([(0, job)])
+        listening = [
+            door
+            for process in (this := psutil.Process(), *this.children(recursive=True))
+            for door in process.net_connections("inet")
+            if door.status == psutil.CONN_LISTEN
+        ]
+    assert outcome.status == "graded", outcome.reason
+    assert listening == []
+
+
+@pytest.mark.parametrize(
+    ("address", "warned"),
+    [
+        ("tcp://192.0.2.7:8786", True),
+        ("192.0.2.7:8786", True),
+        ("grader.example.org:8786", True),
+        ("ws://grader.example.org:8786", True),
+        ("tcp://[2001:db8::7]:8786", True),
+        ("tls://grader.example.org:8786", False),
+        ("wss://grader.example.org:8786", False),
+        ("tcp://127.0.0.1:8786", False),
+        ("localhost:8786", False),
+        ("tcp://[::1]:8786", False),
+    ],
+)
+def test_what_can_be_read_on_its_way_is_warned_of(address, warned) -> None:
+    said = doors.warning(address)
+    assert (address in said and "tls://" in said) == warned
+    assert warned or not said

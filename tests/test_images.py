@@ -19,7 +19,8 @@ from autograder.generator import ROOT
 from workbench import augmentation, image_metrics, images
 from workbench.augmentation import OPERATIONS, Augmentation
 from workbench.errors import WorkbenchError
-from workbench.images import ImageBatches, hold_out, load_images, subset
+from workbench.image_batches import ImageBatches
+from workbench.images import hold_out, load_images, subset
 
 PLAIN = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25), "classes": 4}
 JPEG_COPY = ROOT.parent / "shared" / "data" / "cifar10_jpeg"

@@ -22,7 +22,8 @@ from workbench.checkpoint import CHECKPOINT
 from workbench.decoding import translate_batch
 from workbench.devices import choose_device, processes, world
 from workbench.errors import WorkbenchError
-from workbench.images import ImageBatches, ImageData, load_images, subset
+from workbench.image_batches import ImageBatches
+from workbench.images import ImageData, load_images, subset
 from workbench.texts import Corpus, load_corpus
 from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
 from workbench.training import PRECISIONS, SCHEDULES, TrainingConfig, fit

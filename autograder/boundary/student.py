@@ -22,6 +22,7 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
+import workbench
 from autograder import forbidden, interface
 from autograder.boundary.channel import Channel, ChannelError
 from autograder.boundary.data import (
@@ -332,8 +333,12 @@ def _standard_files_lead_nowhere() -> None:
 
 
 def _import_as_in_a_notebook() -> None:
-    """Import from the working folder first, and nothing that was read before."""
+    """Import from the working folder first, and nothing that was read before.
+
+    What is given to the chapter of the course's own package lies there as well.
+    """
     if sys.path[:1] != [""]:
         sys.path.insert(0, "")
+    workbench.__path__.append(os.path.abspath("workbench"))
     for name in [each for each in sys.modules if each.split(".")[0] == "transformer"]:
         del sys.modules[name]

@@ -2,7 +2,7 @@
 
 The order matters. First namespaces: it sees no process but itself, no network, and
 files of its own that vanish with it. Then limits, then no privileges, and last a filter
-that refuses the system calls that a notebook does not need. Each wall holds alone.
+that allows the system calls that a notebook needs, and no other. Each wall holds alone.
 
 The C library is called directly: Python's `os` knows most of this only from 3.12 on.
 """
@@ -33,17 +33,62 @@ PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 38, 36
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 CAPABILITIES_VERSION = 0x20080522
 
+# System calls that a notebook needs: those that were made while the solved notebooks
+# and code as students write it ran, and beside each its older and newer forms, which
+# another version of the C library or another processor uses. Names that a processor
+# has not are passed over.
+ALLOWED = {
+    "files that are open": "read readv pread64 preadv preadv2 write writev pwrite64 "
+    "pwritev pwritev2 lseek close close_range dup dup2 dup3 fcntl flock fsync "
+    "fdatasync sync_file_range ftruncate fallocate fadvise64 readahead sendfile "
+    "copy_file_range fstat fstatfs",
+    "files by their names": "open openat openat2 creat stat lstat newfstatat statx "
+    "statfs access faccessat faccessat2 readlink readlinkat truncate rename "
+    "renameat renameat2 link linkat symlink symlinkat unlink unlinkat chmod fchmod "
+    "fchmodat fchmodat2 umask utime utimes utimensat futimesat getxattr lgetxattr "
+    "fgetxattr listxattr llistxattr flistxattr",
+    "folders": "getcwd chdir fchdir mkdir mkdirat rmdir getdents getdents64",
+    "memory": "brk mmap munmap mprotect mremap madvise msync mincore mlock mlock2 "
+    "munlock membarrier get_mempolicy",
+    "threads": "futex set_robust_list get_robust_list set_tid_address rseq arch_prctl "
+    "exit exit_group sched_yield sched_getaffinity sched_setaffinity sched_getparam "
+    "sched_getscheduler sched_get_priority_max sched_get_priority_min getcpu "
+    "getpriority wait4 waitid",
+    "waiting": "poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl "
+    "epoll_wait epoll_pwait epoll_pwait2 pipe pipe2 eventfd eventfd2 timerfd_create "
+    "timerfd_settime timerfd_gettime nanosleep clock_nanosleep restart_syscall pause",
+    "clocks": "clock_gettime clock_getres gettimeofday time times getitimer setitimer "
+    "alarm timer_create timer_settime timer_gettime timer_getoverrun timer_delete",
+    "signals, to itself": "rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending "
+    "rt_sigtimedwait rt_sigsuspend sigaltstack kill tkill tgkill signalfd signalfd4",
+    "its two sockets": "socketpair sendto recvfrom sendmsg recvmsg shutdown "
+    "getsockname getpeername getsockopt setsockopt",
+    "who and where it is": "getpid getppid gettid getuid geteuid getgid getegid "
+    "getgroups getresuid getresgid getpgid getpgrp getsid getrlimit setrlimit "
+    "prlimit64 getrusage capget uname sysinfo getrandom",
+}
+# Of calls that do many things, what their argument of this number may be.
+ALLOWED_ARGUMENTS = {
+    "ioctl": (1, (0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),
+    #             settings of a terminal, its size, what can be read; whether to wait,
+    #             whether to close when another program is started
+    "prctl": (0, (15, 16, 3, 0x53564D41)),
+    #             the thread's name, whether it may be dumped, the name of memory
+}
 # System calls that fail with "Operation not permitted": what attacks are made of, and
-# the parts of the kernel in which most of its holes were found. No notebook needs them.
+# the parts of the kernel in which most of its holes were found. Whatever is neither
+# here nor allowed fails as on a kernel that does not know it: libraries expect that.
 REFUSED = {
-    "processes and programs": "fork vfork execve execveat",
+    "processes and programs": "fork vfork execve execveat setsid setpgid setpriority "
+    "sched_setscheduler sched_setparam sched_setattr",
     "other processes": "ptrace process_vm_readv process_vm_writev process_madvise "
     "process_mrelease kcmp pidfd_open pidfd_getfd pidfd_send_signal",
-    "network": "socket",
+    "network": "socket connect bind listen accept accept4 sendmmsg recvmmsg",
     "namespaces and mounts": "unshare setns chroot pivot_root mount umount2 "
     "mount_setattr open_tree move_mount fsopen fsconfig fsmount fspick",
     "files by other ways": "name_to_handle_at open_by_handle_at mknod mknodat "
-    "fanotify_init inotify_init inotify_init1 quotactl",
+    "fanotify_init inotify_init inotify_init1 quotactl chown fchown lchown fchownat "
+    "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr",
     "memory outlasting or shared": "shmget shmat shmctl msgget msgsnd semget mq_open "
     "memfd_create memfd_secret keyctl add_key request_key vmsplice splice tee",
     "engines in the kernel": "bpf perf_event_open userfaultfd seccomp io_uring_setup "
@@ -58,35 +103,39 @@ REFUSED = {
 _c = ctypes.CDLL(None, use_errno=True)
 
 
-def forbidden_calls() -> bytes:
-    """Compile the filter of system calls: a program for the kernel.
+def filter_of_calls() -> bytes:
+    """Compile the filter of system calls for this machine, as the kernel loads it.
 
-    Done once, on the trusted side, where the library that compiles it is at hand.
+    Raises:
+        ImportError, OSError, RuntimeError: libseccomp is missing or too old.
     """
     import pyseccomp
 
-    calls = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
-    refuse = pyseccomp.ERRNO(errno.EPERM)
-    for name in " ".join(REFUSED.values()).split():
-        try:
-            calls.add_rule(refuse, name)
-        except OSError:  # unknown on this processor or to this library
-            continue
-    masked = pyseccomp.Arg(0, pyseccomp.MASKED_EQ, THREAD, 0)  # a process, no thread
-    calls.add_rule(refuse, "clone", masked)
-    for bit in (1 << position for position in range(32)):
-        if bit & NEW_ANY:
-            wanted = pyseccomp.Arg(0, pyseccomp.MASKED_EQ, bit, bit)
-            calls.add_rule(refuse, "clone", wanted)
+    calls = pyseccomp.SyscallFilter(pyseccomp.ERRNO(errno.ENOSYS))
+    refuse, allow = pyseccomp.ERRNO(errno.EPERM), pyseccomp.ALLOW
+    for action, names in ((allow, ALLOWED), (refuse, REFUSED)):
+        for name in " ".join(names.values()).split():
+            _add(calls, action, name)
+    for name, (number, values) in ALLOWED_ARGUMENTS.items():
+        for value in values:
+            _add(calls, allow, name, pyseccomp.Arg(number, pyseccomp.EQ, value))
+    # a thread, not in namespaces of its own; what starts no thread is a process.
+    # The flags of clone3 are in memory, out of sight; libraries then use clone.
+    of_a_thread = pyseccomp.Arg(0, pyseccomp.MASKED_EQ, THREAD | NEW_ANY, THREAD)
+    _add(calls, allow, "clone", of_a_thread)
+    _add(calls, refuse, "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, THREAD, 0))
     # a process that is to end with its parent stays so
     ends = pyseccomp.Arg(0, pyseccomp.EQ, PR_SET_PDEATHSIG)
-    calls.add_rule(refuse, "prctl", ends)
-    # its flags are in memory, out of the filter's sight; libraries then use clone
-    calls.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")
+    _add(calls, refuse, "prctl", ends)
     with tempfile.TemporaryFile() as file:
         calls.export_bpf(file)
         file.seek(0)
         return file.read()
+
+
+def _add(calls: object, action: int, name: str, *arguments: object) -> None:
+    with contextlib.suppress(OSError):  # unknown on this processor or to this library
+        calls.add_rule(action, name, *arguments)
 
 
 def enter_namespaces() -> None:
@@ -182,7 +231,7 @@ class _Program(ctypes.Structure):
 
 
 def refuse_calls(program: bytes) -> None:
-    """Have the kernel refuse the system calls that ``forbidden_calls`` listed."""
+    """Have the kernel refuse the calls that ``filter_of_calls`` does not allow."""
     held = ctypes.create_string_buffer(program, len(program))
     described = _Program(len(program) // 8, ctypes.addressof(held))
     loaded = _c.prctl(PR_SET_SECCOMP, SECCOMP_FILTER, ctypes.byref(described), 0, 0)

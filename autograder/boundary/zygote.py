@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from autograder.boundary import walls
+from autograder.boundary.stubs import Stubs
 
 MESSAGE_BYTES = 2**16
 FILE_HEADER = struct.Struct("!HI")  # length of the name, length of the content
@@ -49,7 +50,8 @@ LIBRARIES = (
 )
 # what some need
 OTHERS = ("sklearn.datasets", "sklearn.feature_extraction.text")
-OWN_PACKAGES = ("autograder.checks", "workbench")
+OWN = "workbench.plots"  # the course's own that notebooks of all chapters import
+OWN_PACKAGES = ("autograder.", "workbench.", "transformer.")
 
 
 def main(arguments: list[str]) -> None:
@@ -59,6 +61,7 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the grader decides when to end
     walls.inherit_orphans()
     settings = json.loads(control.recv(MESSAGE_BYTES))
+    sys.meta_path.append(Stubs(settings["stubs"]))  # after all that find real modules
     import_before(settings["imports"])
     settings["calls"] = base64.b64decode(settings["calls"])
     control.send(json.dumps({"ready": os.getpid()}).encode())
@@ -68,6 +71,9 @@ def main(arguments: list[str]) -> None:
 def import_before(names: list[str] | None) -> None:
     """Import what notebooks are going to import, so that none waits for it.
 
+    What is imported here is in the memory of every submission, whatever its chapter:
+    of the course's own modules only one that all chapters may see.
+
     Args:
         names: of modules, or of what is in them; None for all that any notebook of the
             course imports.
@@ -75,7 +81,9 @@ def import_before(names: list[str] | None) -> None:
     from importlib import import_module
 
     site.sethelper()  # `help`, which Python leaves out when started with -S
-    for name in (*LIBRARIES, *(_all_others() if names is None else names)):
+    others = OTHERS if names is None else names
+    theirs = [name for name in others if not name.startswith(OWN_PACKAGES)]
+    for name in (*LIBRARIES, OWN, *theirs):
         with contextlib.suppress(Exception):
             import_module(name)
     _warm_up()
@@ -84,17 +92,6 @@ def import_before(names: list[str] | None) -> None:
     student.shell()
     gc.collect()
     gc.freeze()  # a collection in a child then copies no page of these objects
-
-
-def _all_others() -> Iterator[str]:
-    from importlib import import_module
-    from pkgutil import iter_modules
-
-    yield from OTHERS
-    for package in OWN_PACKAGES:
-        for module in iter_modules(import_module(package).__path__, f"{package}."):
-            if not module.name.endswith("__main__"):
-                yield module.name
 
 
 def _warm_up() -> None:

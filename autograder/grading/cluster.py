@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import dask
-from distributed import Client, Future, LocalCluster, get_worker
+from distributed import Client, Future, get_worker
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from autograder.grading import sandbox
+from autograder.grading import doors, sandbox
 from autograder.grading.grader import Grader
 from autograder.grading.job import Job, Outcome
 from autograder.grading.limits import Limits
@@ -135,26 +135,17 @@ class Cluster:
 
     def _connect(self) -> Client:
         if self._scheduler is None:
-            cluster = LocalCluster(
-                processes=False,
-                n_workers=1,
-                threads_per_worker=self._workers,
-                dashboard_address=None,
-                # its web server starts all the same, and should be nobody's business
-                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-                memory_limit=0,
-                silence_logs=50,
-            )
-            return self._stack.enter_context(
-                Client(self._stack.enter_context(cluster), set_as_default=False)
-            )
+            cluster = self._stack.enter_context(doors.own_cluster(self._workers))
+            return self._stack.enter_context(Client(cluster, set_as_default=False))
         try:
             client = Client(
                 self._scheduler, timeout=SCHEDULER_TIMEOUT, set_as_default=False
             )
-        except (OSError, ValueError) as error:
+        # RuntimeError, TypeError: there is no TLS in Dask's configuration, or only TLS
+        except (OSError, ValueError, RuntimeError, TypeError) as error:
             raise ClusterError(
-                f"{self._scheduler}: no Dask scheduler answers ({error})"
+                f"{self._scheduler}: no Dask scheduler answers ({error}). For tls://, "
+                "name the certificates in Dask's configuration, here as there"
             ) from None
         return self._stack.enter_context(client)
 

@@ -99,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--scheduler",
         metavar="ADDRESS",
-        help="grade on the cluster of this Dask scheduler, such as tcp://host:8786; "
+        help="grade on the cluster of this Dask scheduler, such as tls://host:8786; "
         "its workers need this package and bubblewrap, no shared files",
     )
     add(
@@ -325,6 +325,10 @@ def _grade(request: Request, arguments: argparse.Namespace) -> list[dict[str, st
     from autograder.grading.cluster import Cluster
 
     course, limits = request.course, request.terms.limits
+    if arguments.scheduler:
+        from autograder.grading import doors
+
+        print(doors.warning(arguments.scheduler), end="", file=sys.stderr)
     with Cluster(
         arguments.workers,
         arguments.scheduler,

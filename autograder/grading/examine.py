@@ -34,6 +34,7 @@ from nbformat import NotebookNode
 
 from autograder.checks import results
 from autograder.expect import CheckFailure, failure_of
+from autograder.grading import shown
 from autograder.grading.job import GRADED, NOT_RUN, Job, Outcome, Verdict
 from autograder.grading.kernel import Kernel, KernelGone
 from autograder.grading.limits import Limits
@@ -247,6 +248,7 @@ def _grade_id(cell: NotebookNode) -> str:
 def _files(job: Job) -> dict[str, bytes]:
     """Give what lies beside the notebook: earlier chapters' parts, trained models."""
     parts = {name: text.encode() for name, text in job.paper.parts.items()}
+    parts |= shown.given_to(job.paper.released)
     models = {
         f"{folder}/{name}": content
         for folder, name, content in _model_files(job.models)

@@ -83,10 +83,14 @@ class Paper:
         return modules_of([*code, *self.parts.values()])
 
 
-def modules_of(texts: Iterable[str]) -> set[str]:
+def modules_of(texts: Iterable[str], ours: tuple[str, ...] = OURS) -> set[str]:
     """Name the modules that code imports anywhere, and those that they do, if ours.
 
     Not every name is a module: `from package import name` may be of either kind.
+
+    Args:
+        texts: the code.
+        ours: what the names of modules begin with whose own imports count as well.
 
     >>> sorted(modules_of(["import math", "from torch import nn"]))
     ['math', 'torch', 'torch.nn']
@@ -97,7 +101,7 @@ def modules_of(texts: Iterable[str]) -> set[str]:
         found |= new
         for name in new:
             file = ROOT.joinpath(*name.split(".")).with_suffix(".py")
-            if name.startswith(OURS) and file.is_file():
+            if name.startswith(ours) and file.is_file():
                 waiting.append(file.read_text(encoding="utf-8"))
     return found
 

