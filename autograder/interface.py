@@ -20,6 +20,7 @@ import traceback
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -29,7 +30,8 @@ from autograder import forbidden as forbidding
 Data = Any  # tensors, numbers, strings, None, and lists, tuples and dicts of them
 
 MAXIMUM_DEPTH = 8  # of nested lists and dicts; deeper data are an Opaque
-SECONDS_PER_CALL = 15.0  # of the student's code; no exercise needs more than a few
+SECONDS_PER_CALL = 15.0  # of the student's code, if not 0; a right answer needs one
+CALLS_ENDLESS = "calls endless"  # kind of the error of what calls an endless function
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,9 @@ class StudentError(Exception):
     ``kind`` is the exception's class name, or one of the interface's own: "signature"
     (the arguments do not fit), "missing" (not callable), "no module" (a class that is
     not a ``torch.nn.Module``), "in-place" (an argument was changed), "endless" (the
-    call did not return), "forbidden" (it used what the exercise forbids). ``function``
-    and ``line`` say where in the student's code it happened, if known:
-    "Attention.forward" and "line 12: return scores @ values".
+    call did not return), ``CALLS_ENDLESS`` (it needs one that did not), "forbidden"
+    (it used what is forbidden). ``function`` and ``line`` say where in the student's
+    code it happened, if known: "Attention.forward", "line 12: return scores @ values".
     """
 
     def __init__(
@@ -180,8 +182,8 @@ def to_data(value: Any, depth: int = 0) -> Data:
     return Opaque(type(value).__qualname__)
 
 
-class _TookTooLong(BaseException):
-    """Out of reach of a student's ``except Exception``."""
+class TookTooLong(BaseException):
+    """A call's time is over; out of reach of a student's ``except Exception``."""
 
 
 @contextlib.contextmanager
@@ -193,7 +195,7 @@ def _limited_time():
         return
 
     def stop(signal_number, frame):
-        raise _TookTooLong(f"it had not returned after {SECONDS_PER_CALL:g} seconds")
+        raise TookTooLong(f"it had not returned after {SECONDS_PER_CALL:g} seconds")
 
     before = signal.signal(signal.SIGALRM, stop)
     # once more every second, should the student's code catch everything
@@ -227,7 +229,7 @@ def _named_exceptions(call: str, used: list[str]):
         yield
     except StudentError:
         raise
-    except _TookTooLong as error:
+    except TookTooLong as error:
         raise StudentError("endless", str(error), call, *_place(error)) from None
     except (Exception, SystemExit) as error:
         kind, text = type(error).__name__, _words(error)
@@ -246,7 +248,7 @@ def _words(error: BaseException) -> str:
 
 _LIBRARIES = (
     *("site-packages", "dist-packages", sysconfig.get_path("stdlib")),
-    *(__file__, forbidding.__file__),
+    *(__file__, forbidding.__file__, str(Path(__file__).with_name("boundary"))),
 )
 
 
