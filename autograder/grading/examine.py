@@ -92,9 +92,9 @@ def examine(job: Job, sandbox: Sandbox, tell: Tell = lambda where: None) -> Outc
     outcome.versions = versions()
     try:
         sandbox.start()  # takes seconds, and none of the submission's
+        started = time.monotonic()
         tell("the first cell")
-        end = time.monotonic() + job.limits.wall_seconds
-        _examine(job, sandbox, outcome, tell, end)
+        _examine(job, sandbox, outcome, tell, started + job.limits.wall_seconds)
     except (Refused, _Stopped, SandboxError) as error:
         outcome.reason = str(error)
         outcome.again |= isinstance(error, SandboxError)

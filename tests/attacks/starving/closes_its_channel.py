@@ -2,7 +2,7 @@
 # exercise: softmax
 # where: answer
 # status: ungraded
-# reason: it ended itself
+# reason: exit code 0
 
 import os
 
