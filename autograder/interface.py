@@ -12,6 +12,7 @@ import contextlib
 import functools
 import inspect
 import io
+import itertools
 import linecache
 import signal
 import sysconfig
@@ -31,6 +32,7 @@ Data = Any  # tensors, numbers, strings, None, and lists, tuples and dicts of th
 
 MAXIMUM_DEPTH = 8  # of nested lists and dicts; deeper data are an Opaque
 SECONDS_PER_CALL = 15.0  # of the student's code, if not 0; a right answer needs one
+SHOWN = 30  # items of a list, in which each takes three characters or more
 CALLS_ENDLESS = "calls endless"  # kind of the error of what calls an endless function
 
 
@@ -151,8 +153,20 @@ def describe(value: Data) -> str:
         return f"{kind}tensor {tuple(value.shape)}"
     if isinstance(value, StudentFunction):
         return value.name
-    text = repr(float(f"{value:.6g}") if type(value) is float else value)
+    shown = float(f"{value:.6g}") if type(value) is float else _beginning(value)
+    text = repr(shown)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _beginning(value: Data) -> Data:
+    """Cut off what would not be shown: to write all of a large value takes minutes."""
+    if isinstance(value, (list, tuple)):
+        items = [_beginning(item) for item in value[:SHOWN]]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict):
+        items = itertools.islice(value.items(), SHOWN)
+        return {_beginning(key): _beginning(item) for key, item in items}
+    return value[: 3 * SHOWN] if isinstance(value, str) else value
 
 
 def describe_call(name: str, args: tuple, kwargs: dict) -> str:
