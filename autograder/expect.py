@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from autograder.interface import (
+    CALLS_ENDLESS,
     Data,
     Opaque,
     StudentError,
@@ -216,6 +217,7 @@ def failure_of(error: StudentError) -> CheckFailure:
         "in-place": "changes its argument in place",
         "endless": "does not return",
         "forbidden": error.text,
+        CALLS_ENDLESS: error.text,
     }.get(error.kind, f"stopped with {error.kind}")
     mistake = what if error.kind in ("in-place", "forbidden") else None
     return CheckFailure(
@@ -232,7 +234,8 @@ def describe_error(error: StudentError) -> str:
     if error.kind == "NotImplementedError":
         return ""
     place = f"in {error.function}, {error.line}" if error.function else ""
-    text = error.text if error.kind != "forbidden" else ""  # said already
+    said_already = error.kind in ("forbidden", CALLS_ENDLESS)
+    text = "" if said_already else error.text
     return "\n".join(part for part in (text, place) if part)
 
 

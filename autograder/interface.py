@@ -12,6 +12,7 @@ import contextlib
 import functools
 import inspect
 import io
+import itertools
 import linecache
 import signal
 import sysconfig
@@ -20,6 +21,7 @@ import traceback
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -29,7 +31,9 @@ from autograder import forbidden as forbidding
 Data = Any  # tensors, numbers, strings, None, and lists, tuples and dicts of them
 
 MAXIMUM_DEPTH = 8  # of nested lists and dicts; deeper data are an Opaque
-SECONDS_PER_CALL = 15.0  # of the student's code; no exercise needs more than a few
+SECONDS_PER_CALL = 15.0  # of the student's code, if not 0; a right answer needs one
+SHOWN = 30  # items of a list, in which each takes three characters or more
+CALLS_ENDLESS = "calls endless"  # kind of the error of what calls an endless function
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,9 @@ class StudentError(Exception):
     ``kind`` is the exception's class name, or one of the interface's own: "signature"
     (the arguments do not fit), "missing" (not callable), "no module" (a class that is
     not a ``torch.nn.Module``), "in-place" (an argument was changed), "endless" (the
-    call did not return), "forbidden" (it used what the exercise forbids). ``function``
-    and ``line`` say where in the student's code it happened, if known:
-    "Attention.forward" and "line 12: return scores @ values".
+    call did not return), ``CALLS_ENDLESS`` (it needs one that did not), "forbidden"
+    (it used what is forbidden). ``function`` and ``line`` say where in the student's
+    code it happened, if known: "Attention.forward", "line 12: return scores @ values".
     """
 
     def __init__(
@@ -149,8 +153,20 @@ def describe(value: Data) -> str:
         return f"{kind}tensor {tuple(value.shape)}"
     if isinstance(value, StudentFunction):
         return value.name
-    text = repr(float(f"{value:.6g}") if type(value) is float else value)
+    shown = float(f"{value:.6g}") if type(value) is float else _beginning(value)
+    text = repr(shown)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _beginning(value: Data) -> Data:
+    """Cut off what would not be shown: to write all of a large value takes minutes."""
+    if isinstance(value, (list, tuple)):
+        items = [_beginning(item) for item in value[:SHOWN]]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict):
+        items = itertools.islice(value.items(), SHOWN)
+        return {_beginning(key): _beginning(item) for key, item in items}
+    return value[: 3 * SHOWN] if isinstance(value, str) else value
 
 
 def describe_call(name: str, args: tuple, kwargs: dict) -> str:
@@ -180,8 +196,8 @@ def to_data(value: Any, depth: int = 0) -> Data:
     return Opaque(type(value).__qualname__)
 
 
-class _TookTooLong(BaseException):
-    """Out of reach of a student's ``except Exception``."""
+class TookTooLong(BaseException):
+    """A call's time is over; out of reach of a student's ``except Exception``."""
 
 
 @contextlib.contextmanager
@@ -193,7 +209,7 @@ def _limited_time():
         return
 
     def stop(signal_number, frame):
-        raise _TookTooLong(f"it had not returned after {SECONDS_PER_CALL:g} seconds")
+        raise TookTooLong(f"it had not returned after {SECONDS_PER_CALL:g} seconds")
 
     before = signal.signal(signal.SIGALRM, stop)
     # once more every second, should the student's code catch everything
@@ -227,7 +243,7 @@ def _named_exceptions(call: str, used: list[str]):
         yield
     except StudentError:
         raise
-    except _TookTooLong as error:
+    except TookTooLong as error:
         raise StudentError("endless", str(error), call, *_place(error)) from None
     except (Exception, SystemExit) as error:
         kind, text = type(error).__name__, _words(error)
@@ -246,7 +262,7 @@ def _words(error: BaseException) -> str:
 
 _LIBRARIES = (
     *("site-packages", "dist-packages", sysconfig.get_path("stdlib")),
-    *(__file__, forbidding.__file__),
+    *(__file__, forbidding.__file__, str(Path(__file__).with_name("boundary"))),
 )
 
 

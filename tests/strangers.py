@@ -46,16 +46,22 @@ LIMITS = Limits(  # small, but not for an honest submission on a busy machine
     cell_seconds=5,
     notebook_seconds=60,
     call_seconds=5,
+    wall_seconds=240,
     cpu_seconds=60,
     memory_bytes=512 * MIB,
     file_bytes=8 * MIB,
     temporary_bytes=16 * MIB,
     output_bytes_cell=20_000,
     output_bytes=200_000,
-    message_bytes=16 * MIB,
+    message_bytes=8 * MIB,
 )
 QUICK = dataclasses.replace(  # for what never ends
-    LIMITS, cell_seconds=1, call_seconds=1, notebook_seconds=6, cpu_seconds=10
+    LIMITS,
+    cell_seconds=1,
+    call_seconds=1,
+    notebook_seconds=6,
+    wall_seconds=60,
+    cpu_seconds=10,
 )
 HEADER = re.compile(r"# ([a-z-]+): (.+)")
 

@@ -346,6 +346,8 @@ def test_an_attack_gains_nothing(attack, place) -> None:
     assert outcome.status == wanted or wanted == "any", outcome.reason
     assert attack.get("reason") in outcome.reason
     assert outcome.reason or outcome.status == GRADED
+    assert not outcome.again  # nothing that it can cause is worth another try
+    assert outcome.seconds <= 1.2 * limits_of(attack).wall_seconds
     assert "in the grader" not in outcome.reason, outcome.reason
     noted = " | ".join(outcome.limited)
     assert attack.get("limited") in noted

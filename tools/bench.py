@@ -13,6 +13,7 @@ from steps import ROOT
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
 import bench_checks  # noqa: E402
+import bench_endless  # noqa: E402
 import bench_grading  # noqa: E402
 import bench_models  # noqa: E402
 import bench_site  # noqa: E402
@@ -29,12 +30,13 @@ def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "part",
         nargs="?",
-        choices=["all", "models", "checks", "grading", "site"],
+        choices=["all", "models", "checks", "grading", "endless", "site"],
         default="all",
         help="models: training and decoding; checks: those of the notebooks; grading: "
         "of 100 submissions by nbgrader and by ours, and of 1000 by ours; all: these "
-        "three; site: figures, a live translation and a page built again, which needs "
-        "the built site and Chromium",
+        "three; endless: a class of 32 with one function that never returns, against "
+        "the same class without; site: figures, a live translation and a page built "
+        "again, which needs the built site and Chromium",
     )
     parser.add_argument("--device", default="auto", help="auto (the default) or a name")
     parser.add_argument(
@@ -55,7 +57,8 @@ def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--record",
         action="store_true",
-        help="grading, site: write results/grader/bench.json, results/site/bench.json",
+        help="grading, endless, site: write results/grader/bench.json, "
+        "results/grader/endless.json, results/site/bench.json",
     )
     parser.add_argument(
         "--no-rebuild", action="store_true", help="site: leave the build out"
@@ -74,6 +77,9 @@ def main() -> None:
         return
     if arguments.part == "site":
         bench_site.main(arguments)
+        return
+    if arguments.part == "endless":
+        bench_endless.main(arguments)
         return
     if arguments.part in ("all", "models"):
         result = bench_models.main(arguments)

@@ -24,6 +24,7 @@ from traitlets.config import Config
 
 import workbench
 from autograder import forbidden, interface
+from autograder.boundary import endless
 from autograder.boundary.channel import Channel, ChannelError
 from autograder.boundary.data import (
     ERROR_SIZES,
@@ -158,6 +159,7 @@ class _Student:
         self.forbidden: tuple[str, ...] = ()
         self.holding = contextlib.ExitStack()
         self.interrupted = False
+        self.asked: dict[str, Any] = {}  # what is being answered
 
     def serve(self) -> None:
         _standard_files_lead_nowhere()
@@ -168,9 +170,16 @@ class _Student:
                 self._reply(self.channel.receive())
 
     def _on_interrupt(self, number, frame) -> None:
-        if self.shell.busy:
-            self.interrupted = True
+        if not self.shell.busy:
+            return
+        self.interrupted = True
+        if self.asked["do"] == "cell":
             raise KeyboardInterrupt
+        known = {
+            name: self.shell.user_ns.get(name) for name in self.asked.get("endless", ())
+        }
+        endless.end_those_that_run(known, frame)
+        raise interface.TookTooLong("it had not returned when its time was over")
 
     @contextlib.contextmanager
     def _students_turn(self) -> Iterator[None]:
@@ -186,7 +195,7 @@ class _Student:
             self.shell.busy = False
 
     def _reply(self, request: dict) -> None:
-        process = os.getpid()
+        process, self.asked = os.getpid(), request
         try:
             with self._students_turn():
                 reply = {"value": getattr(self, f"_{request['do']}")(request)}
@@ -213,7 +222,8 @@ class _Student:
         return tuple(_text(fact)[:size] for fact, size in pairs)
 
     def _begin(self, request: dict) -> None:
-        interface.SECONDS_PER_CALL = request["call_seconds"]
+        interface.SECONDS_PER_CALL = 0.0  # the other side counts the time
+        self.channel.limit = request["message_bytes"]
 
     def _forbid(self, names: tuple[str, ...]) -> None:
         """Forbid names until others are; the next question often forbids the same."""

@@ -220,26 +220,29 @@ class _Run:
     def __init__(self, client: Client, is_alive) -> None:
         self._client, self._is_alive = client, is_alive
         self._done: queue.SimpleQueue[Future] = queue.SimpleQueue()
-        self.pending: dict[str, tuple[Any, Job, int]] = {}  # by the future's key
+        # by the future's key; the texts say how earlier tries were ended
+        self.pending: dict[str, tuple[Any, Job, list[str]]] = {}
         self._futures: dict[str, Future] = {}  # Dask drops what nobody holds
 
-    def submit(self, label: Any, job: Job, attempt: int = 1) -> None:
-        """Hand a job to the cluster."""
+    def submit(self, label: Any, job: Job, tried: Iterable[str] = ()) -> None:
+        """Hand a job to the cluster; ``tried``: how earlier tries were ended."""
         future = self._client.submit(work, job, pure=False)
-        self.pending[future.key] = label, job, attempt
+        self.pending[future.key] = label, job, list(tried)
         self._futures[future.key] = future
         future.add_done_callback(self._done.put)
 
     def next(self) -> tuple[Any, Outcome] | None:
         """Wait for a job to end; None if it has to be done again."""
         future = self._wait()
-        label, job, attempt = self.pending.pop(future.key)
+        label, job, tried = self.pending.pop(future.key)
         del self._futures[future.key]
         outcome = _outcome(future, job)
         future.release()
-        if outcome.again and attempt < ATTEMPTS:
-            self.submit(label, job, attempt + 1)
+        earlier = [*tried, outcome.reason]
+        if outcome.again and len(earlier) < ATTEMPTS:
+            self.submit(label, job, earlier)
             return None
+        outcome.tried = tried
         return label, outcome
 
     def _wait(self) -> Future:

@@ -117,6 +117,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds after which a cell is stopped (default: %(default)s)",
     )
     add(
+        "--submission-timeout",
+        type=_positive,
+        default=int(Limits().wall_seconds),
+        metavar="S",
+        help="seconds after which a submission is stopped, whatever it waits for; an "
+        "honest one takes a few (default: %(default)s)",
+    )
+    add(
         "--site",
         default="",
         metavar="URL",
@@ -229,7 +237,10 @@ def _inspect(arguments: argparse.Namespace) -> Request:
     terms = Terms(
         papers={chapter: Paper.of(chapter) for chapter in chapters},
         of_class=of_class,
-        limits=Limits(cell_seconds=arguments.cell_timeout),
+        limits=Limits(
+            cell_seconds=arguments.cell_timeout,
+            wall_seconds=arguments.submission_timeout,
+        ),
         unsafe=arguments.unsafe,
         regrade=arguments.regrade,
     )

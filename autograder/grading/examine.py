@@ -12,14 +12,13 @@ alone can be interrupted by an alarm.
 import ast
 import contextlib
 import copy
+import errno
 import gc
 import hashlib
 import io
 import json
 import random
-import signal
 import tempfile
-import threading
 import time
 import traceback
 import warnings
@@ -34,10 +33,10 @@ from nbformat import NotebookNode
 
 from autograder.checks import results
 from autograder.expect import CheckFailure, failure_of
-from autograder.grading import shown
+from autograder.grading import alarms, shown
 from autograder.grading.job import GRADED, NOT_RUN, Job, Outcome, Verdict
 from autograder.grading.kernel import Kernel, KernelGone
-from autograder.grading.limits import Limits
+from autograder.grading.limits import WALL, Limits
 from autograder.grading.needless import needless
 from autograder.grading.paper import Paper, exercise_of
 from autograder.grading.reading import Refused, clean, parse
@@ -52,8 +51,9 @@ REPAIR_SECONDS = 60
 CALLS_SECONDS = 60  # of all calls of the student's code in a part of a check
 LONGEST_CHECK = 60  # seconds of processor time of a part of a check on this side
 CHECKING_SECONDS = 120  # the same, of all checks of a notebook; one second is usual
-# by the student's own code, or by somebody who tidies the machine up
-UNEXPLAINED = ("killed (SIGKILL)", "it ended itself")
+RINGS_LATER = 1.0  # seconds: the student's process is ended first, and says why
+# what the machine lacks, and no submission can take
+LACKS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE)
 MOST_LIMITED = 50  # notes; a loop over thousands of cells can cause as many
 FACT = 2_000  # characters of a part of a message; the checks' own are far shorter
 ANSWER = 50_000  # characters of a written answer
@@ -69,10 +69,6 @@ ODD = (
 FACTS = ("what", "mistake", "on", "got", "expected", "why", "read", "first")
 
 Tell = Callable[[str], None]  # is told what is being run
-
-
-class _TookTooLong(BaseException):
-    """An alarm has rung; out of reach of a check's ``except Exception``."""
 
 
 class _Stopped(Exception):
@@ -95,41 +91,59 @@ def examine(job: Job, sandbox: Sandbox, tell: Tell = lambda where: None) -> Outc
     outcome.sha256 = hashlib.sha256(job.notebook).hexdigest()
     outcome.versions = versions()
     try:
-        _examine(job, sandbox, outcome, tell)
+        sandbox.start()  # takes seconds, and none of the submission's
+        started = time.monotonic()
+        tell("the first cell")
+        _examine(job, sandbox, outcome, tell, started + job.limits.wall_seconds)
     except (Refused, _Stopped, SandboxError) as error:
         outcome.reason = str(error)
         outcome.again |= isinstance(error, SandboxError)
     except Exception as error:  # whatever it is, it must cost nobody else anything
         outcome.reason = clean(f"{type(error).__name__} in the grader: {error}", 500)
-        outcome.again = isinstance(error, OSError)  # such as a full disk
+        outcome.again = isinstance(error, OSError) and error.errno in LACKS
         outcome.log = clean(traceback.format_exc(), 20_000)
     finally:
         results.forget()
         gc.collect()
+    outcome.limited = list(dict.fromkeys(outcome.limited))[:MOST_LIMITED]
     if outcome.status != GRADED:
         outcome.verdicts, outcome.by_hand, outcome.notebook = [], [], ""
     outcome.seconds = round(time.monotonic() - started, 3)
     return outcome
 
 
-def _examine(job: Job, sandbox: Sandbox, outcome: Outcome, tell: Tell) -> None:
+def _examine(
+    job: Job, sandbox: Sandbox, outcome: Outcome, tell: Tell, end: float
+) -> None:
     sheet = _sheet_of(job.paper)
-    notebook = _repaired(job, sheet, outcome)
+    notebook = _repaired(job, sheet, outcome, end)
     cage = sandbox.open(_files(job))
-    sitting = _Sitting(job, sheet, outcome, tell)
+    sitting = _Sitting(job, sheet, outcome, tell, end)
     try:
-        with _beside(job.models, outcome.limited):
+        with _beside(job.models, outcome.limited), alarms.until(end + RINGS_LATER):
             sitting.run(notebook, cage)
+    except alarms.TimeIsOver:
+        raise _Stopped(_over(job.limits, sitting, outcome)) from None
     except KernelGone as gone:
-        outcome.again = gone.reason in UNEXPLAINED
+        outcome.again = cage.lost
+        if gone.reason == WALL:
+            raise _Stopped(_over(job.limits, sitting, outcome)) from None
+        if met := job.limits.words(gone.reason):
+            outcome.limited.append(f"{sitting.where}: stopped, {met}")
         text = f"the kernel died while running {sitting.where} ({gone.reason})"
         raise _Stopped(text) from None
     finally:
         cage.end()
-    outcome.limited = outcome.limited[:MOST_LIMITED]
     outcome.verdicts.sort(key=lambda verdict: sheet.order[verdict.grade_id])
     outcome.notebook = json.dumps(notebook, ensure_ascii=False)
     outcome.status = GRADED
+
+
+def _over(limits: Limits, sitting: "_Sitting", outcome: Outcome) -> str:
+    """Note that the submission's time on the wall was over; return it as a reason."""
+    outcome.limited.append(f"{sitting.where}: stopped, {limits.words(WALL)}")
+    seconds = f"{limits.wall_seconds:g} seconds on the wall"
+    return f"the submission was stopped after {seconds}, while running {sitting.where}"
 
 
 # --- the paper ------------------------------------------------------------------------
@@ -220,13 +234,13 @@ def _split(text: str) -> tuple[str, str]:
 # --- what was handed in ---------------------------------------------------------------
 
 
-def _repaired(job: Job, sheet: _Sheet, outcome: Outcome) -> NotebookNode:
+def _repaired(job: Job, sheet: _Sheet, outcome: Outcome, end: float) -> NotebookNode:
     """Read and repair the notebook; put the instructor's check cells into it."""
     try:
-        with _alarm(REPAIR_SECONDS):
+        with alarms.own_time(REPAIR_SECONDS), alarms.until(end):
             submitted, notes = parse(job.notebook)
             notebook, repairs = repair(submitted, sheet.release)
-    except _TookTooLong:
+    except (alarms.TookTooLong, alarms.TimeIsOver):
         text = f"the notebook could not be read within {REPAIR_SECONDS} seconds"
         raise Refused(text) from None
     except (RecursionError, MemoryError) as error:
@@ -289,14 +303,16 @@ def _beside(models: dict, limited: list[str]) -> Iterator[None]:
 class _Sitting:
     """One submission while it runs."""
 
-    def __init__(self, job: Job, sheet: _Sheet, outcome: Outcome, tell: Tell) -> None:
+    def __init__(
+        self, job: Job, sheet: _Sheet, outcome: Outcome, tell: Tell, last: float
+    ) -> None:
         self.limits, self.sheet, self.outcome = job.limits, sheet, outcome
-        self.where, self.tell = "the first cell", tell
+        self.where, self.tell, self.last = "the first cell", tell, last
         self.end = time.process_time() + CHECKING_SECONDS
 
     def run(self, notebook: NotebookNode, cage: Cage) -> None:
         """Run all cells in order, and judge the answers where their checks stand."""
-        self.kernel = _Patient(cage, self.limits)
+        self.kernel = _Patient(cage, self.limits, self.last)
         left_out = self._left_out(notebook)
         for number, cell in enumerate(notebook.cells, start=1):
             if cell.cell_type == "code" and number in left_out:
@@ -339,6 +355,7 @@ class _Sitting:
             text = f"the checks were stopped after {CHECKING_SECONDS} seconds"
         elif self.kernel.seconds_left > 0:
             return
+        self.outcome.limited.append(f"{self.where}: {text}")
         raise _Stopped(f"{text}, while running {self.where}")
 
     def _run(self, cell: NotebookNode, name: str) -> None:
@@ -367,6 +384,7 @@ class _Sitting:
         printed, names = io.StringIO(), Names(self.kernel, self.sheet.imports)
         for part, code in check.parts.items():
             verdict.failure = self._failure(name, code, names, printed)
+            self._note_stopped(name)
             if verdict.failure is not None:
                 verdict.part = part
                 cell.outputs = [_error("CheckFailure", verdict.failure["text"])]
@@ -383,7 +401,7 @@ class _Sitting:
         """Run a part of a check; return what it says against the answer."""
         self.kernel.begin_check()
         try:
-            with _alarm(self._longest()), _silence(printed):
+            with alarms.own_time(self._longest()), _silence(printed):
                 exec(code, names)
         except StudentError as error:
             return _facts(failure_of(error), name)
@@ -391,7 +409,7 @@ class _Sitting:
             return _facts(failure, name)
         except KernelGone:
             raise
-        except _TookTooLong:
+        except alarms.TookTooLong:
             if self.kernel.broken_off:  # an answer may be on its way
                 raise _Stopped(f"{self.where} could not be interrupted") from None
             self.outcome.limited.append(f"check {name}: stopped, too slow")
@@ -401,6 +419,11 @@ class _Sitting:
             self.outcome.limited.append(f"check {name} could not be run: {said}")
             return _facts(CheckFailure("cannot be checked", why=ODD), name)
         return None
+
+    def _note_stopped(self, name: str) -> None:
+        """Write down what a part of a check asked in vain, or did not ask for again."""
+        notes, self.kernel.stopped = self.kernel.stopped, []
+        self.outcome.limited += [f"check {name}: {clean(each, 200)}" for each in notes]
 
     def _longest(self) -> float:
         """Return the seconds that a part of a check may take now."""
@@ -424,22 +447,24 @@ class _Sitting:
 class _Patient(Kernel):
     """A kernel that a check may ask until its calls have taken too long together."""
 
-    def __init__(self, cage: Cage, limits: Limits) -> None:
+    def __init__(self, cage: Cage, limits: Limits, end: float) -> None:
         self.calls_left, self.broken_off = 0.0, False
-        super().__init__(cage, limits)
+        super().__init__(cage, limits, end)
 
     def begin_check(self) -> None:
         """Give the next part of a check its time."""
         self.calls_left = CALLS_SECONDS
 
-    def ask(self, *request: object) -> Data:
+    def ask(self, method: str, handle: int, *request: object) -> Data:
         """Ask for a call of the student's code."""
         if self.calls_left <= 0:
-            raise _TookTooLong
+            why = f"had taken {CALLS_SECONDS} seconds in many calls"
+            self.give_up(self.name(handle), why)
+            raise alarms.TookTooLong
         before = self.seconds_left
         try:
-            return super().ask(*request)
-        except _TookTooLong:
+            return super().ask(method, handle, *request)
+        except alarms.TookTooLong:
             self.broken_off = True
             raise
         finally:
@@ -465,25 +490,6 @@ def _error(name: str, text: str) -> dict:
 
 
 # --- while a check runs ---------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _alarm(seconds: float) -> Iterator[None]:
-    """Raise _TookTooLong after so much processor time; in the main thread only."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def ring(number: int, frame: object) -> None:
-        raise _TookTooLong
-
-    before = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
 
 
 @contextlib.contextmanager

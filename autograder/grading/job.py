@@ -105,6 +105,7 @@ class Outcome:
         versions: of what it was graded with.
         again: whether it ended by something from outside, so that another try may end
             otherwise.
+        tried: how earlier tries were ended from outside.
         log: where in the grader something went wrong, for its maintainers.
     """
 
@@ -122,6 +123,7 @@ class Outcome:
     sha256: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     again: bool = False
+    tried: list[str] = field(default_factory=list)
     log: str = ""
 
     @property

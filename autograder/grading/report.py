@@ -29,6 +29,7 @@ AUDIT = (  # of a journal's entry
     "reason",
     "repairs",
     "limited",
+    "tried",
     "notes",
     "unsafe",
     "attempt",
