@@ -15,6 +15,10 @@ import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from autograder import forbidden
+from autograder.expect import ADVICE, CheckFailure
+from autograder.grading.paper import exercise_of
+from autograder.grading.reading import clean
 from autograder.grading.usage import cells
 from autograder.grading.usage.interpreter import Interpreter
 from autograder.grading.usage.state import TooMuch
@@ -35,11 +39,15 @@ class Demand:
         grade_id: of the check's cell.
         asked: the names that the check is called with; the answer is the first.
         forbidden: names that ``autograder.forbidden`` knows.
+        check: the name of the check.
+        read: where the book explains it.
     """
 
     grade_id: str
     asked: tuple[str, ...]
     forbidden: frozenset[str]
+    check: str = ""
+    read: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,10 +89,28 @@ class Finding:
     line: int
     text: str
 
-    @property
-    def where(self) -> str:
-        """Say where it stands and how it reads."""
-        return f"cell {self.cell}, line {self.line}: {self.text}"
+    def flag(self) -> dict:
+        """Return what a person is told who is to read the line."""
+        return {
+            "exercise": exercise_of(self.grade_id),
+            "cell": self.cell,
+            "line": self.line,
+            "text": clean(self.text, LONGEST_LINE),
+            "why": clean(self.what, LONGEST_LINE),
+        }
+
+    def failure(self, demand: Demand) -> CheckFailure:
+        """Return what the check says, in the form of a refusal while it runs."""
+        text = clean(self.text, LONGEST_LINE)
+        what = forbidden.message(self.name)
+        found = CheckFailure(
+            what,
+            got=f"cell {self.cell}, line {self.line}: `{text}` names {self.what}",
+            why=ADVICE["forbidden"],
+            mistake=what,
+        )
+        found.check, found.read = demand.check, demand.read
+        return found
 
 
 def demands(checks: Mapping[str, str], imports: Iterable[str]) -> dict[str, Demand]:
@@ -99,18 +125,23 @@ def demands(checks: Mapping[str, str], imports: Iterable[str]) -> dict[str, Dema
     modules = _modules(imports)
     found = {}
     for grade_id, text in checks.items():
-        names, forbidden = dict[str, None](), set()
+        names, banned, called = dict[str, None](), set(), ("", "")
         for node in ast.walk(ast.parse(text)):
             match node:
                 case ast.Call(
                     func=ast.Attribute(value=ast.Name(id=alias), attr=check)
                 ) if alias in modules:
-                    function = getattr(modules[alias], check)
-                    forbidden |= set(getattr(function, "forbidden", ()))
-                    asked = [each.id for each in node.args if isinstance(each, ast.Name)]
+                    module = modules[alias]
+                    function = getattr(module, check)
+                    if getattr(function, "forbidden", ()):
+                        banned |= set(function.forbidden)
+                        called = check, module.chapter.where(function.section)
+                    asked = [
+                        each.id for each in node.args if isinstance(each, ast.Name)
+                    ]
                     names |= dict.fromkeys(asked)
-        if forbidden:
-            found[grade_id] = Demand(grade_id, tuple(names), frozenset(forbidden))
+        if banned:
+            found[grade_id] = Demand(grade_id, tuple(names), frozenset(banned), *called)
     return found
 
 
@@ -144,6 +175,11 @@ def read(notebook: Sequence[Cell], wanted: Mapping[str, Demand]) -> list[Finding
         what = TOO_MUCH if isinstance(error, TooMuch) else TOO_LONG
         reading.give_up(what)
     return reading.findings
+
+
+def unread(wanted: Mapping[str, Demand]) -> list[Finding]:
+    """Return what to say of a notebook that could not be read in time."""
+    return [Finding(each, False, "", TOO_MUCH, 0, 0, "") for each in wanted]
 
 
 class _Reading:

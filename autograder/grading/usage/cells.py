@@ -16,6 +16,7 @@ class TooLong(Exception):
     """A text is too long or too deep to be read."""
 
 
+@lru_cache(maxsize=256)  # of a class, all have the same given cells
 def tree(text: str) -> ast.Module | None:
     """Read a cell; return None if it is no code and never runs.
 

@@ -15,7 +15,6 @@ from autograder.grading.usage.values import (
     MOST_FORMS,
     MOST_ITEMS,
     NONE,
-    UNKNOWN,
     Class,
     Collection,
     Function,
@@ -36,6 +35,7 @@ from autograder.grading.usage.values import (
 BUILTINS = frozenset(dir(builtins)) - {"_"}
 HISTORY = re.compile(r"_+\d*|_i+\d*|In|Out|_oh|_ih|_dh")
 PLAIN_BASES = ("torch.nn.Module", "torch.nn.modules.Module", "builtins.object")
+CELLS = "changes how cells are run"
 HARMLESS = frozenset(  # packages of which a computed name is no way to anything
     (
         *("math", "cmath", "random", "itertools", "string", "collections", "numpy"),
@@ -76,7 +76,7 @@ class Expressions(State):
         return values
 
     def callee(self, node: ast.expr, scope: Scope) -> Values:
-        """Return what is called; a function of the notebook is read with its arguments."""
+        """Return what is called; the body of a function is read with its arguments."""
         self.step()
         if isinstance(node, ast.Name):
             return self.named(node.id, node, scope)
@@ -96,7 +96,7 @@ class Expressions(State):
         return self.not_bound(name, node)
 
     def _emitted(self, name: str, found: Binding) -> Values:
-        """Take over a name of the notebook's, less what another exercise answers for."""
+        """Take over a name of the notebook's, less what other exercises answer for."""
         if name not in self.elsewhere:
             return self.emit(found)
         with self.noting() as notes:
@@ -138,7 +138,9 @@ class Expressions(State):
             self.note(node, f".{name} leads out of an object")
             return ANYTHING
         if name in ("__getattribute__", "__getattr__"):
-            return frozenset({Prepared(Outside("builtins.getattr"), (frozenset({value}),))})
+            return frozenset(
+                {Prepared(Outside("builtins.getattr"), (frozenset({value}),))}
+            )
         match value:
             case Outside():
                 return self._of_library(value, name, node)
@@ -152,6 +154,11 @@ class Expressions(State):
                 if name in value.table:
                     return self.taken(value.table[name])
                 return frozenset({Method(value, name)})
+            case Shell() if name in ("user_ns", "user_global_ns"):
+                return frozenset({Namespace("")})
+            case Method(receiver=Shell(), name=part):
+                self.note(node, f"get_ipython().{part} {CELLS}", always=True)
+                return ANYTHING
             case Known() | Text() | Namespace() | Shell() | Method():
                 return frozenset({Method(value, name)})
         return self._of_anything(name, node)
@@ -169,7 +176,9 @@ class Expressions(State):
         if f"{path}.{name}" in self.modules:
             return self.emit(self.modules[f"{path}.{name}"])
         if name in self.patches:
-            return join(self.emit(self.patches[name]), self.outside(f"{path}.{name}", node))
+            return join(
+                self.emit(self.patches[name]), self.outside(f"{path}.{name}", node)
+            )
         return self.outside(f"{path}.{name}", node)
 
     def _of_anything(self, name: str, node: ast.AST) -> Values:
@@ -178,7 +187,9 @@ class Expressions(State):
             return join(ANYTHING, self.emit(self.patches[name]))
         if name in ways.METHODS and name not in self.own_attributes:
             return self.outside(f"torch.Tensor.{name}", node)
-        if name in ways.WORDS and (name in ways.METHODS or name not in self.own_attributes):
+        if name in ways.WORDS and (
+            name in ways.METHODS or name not in self.own_attributes
+        ):
             self.note(node, f".{name} of something that is computed")
         return ANYTHING
 
@@ -197,7 +208,9 @@ class Expressions(State):
         found = self.member(value.of, name, node, above=value.above)
         if found is None:
             return self.emit(self.patches[name]) if name in self.patches else ANYTHING
-        return join(*(self._bound(value, each) for each in found)) if found else ANYTHING
+        return (
+            join(*(self._bound(value, each) for each in found)) if found else ANYTHING
+        )
 
     def _bound(self, value: Instance, found: Value) -> Values:
         """Return a member as an instance has it: a method with its first argument."""
@@ -219,9 +232,15 @@ class Expressions(State):
         return found or ANYTHING
 
     def member(
-        self, owner: Class, name: str, node: ast.AST, *, above: bool = False, depth: int = 8
+        self,
+        owner: Class,
+        name: str,
+        node: ast.AST,
+        *,
+        above: bool = False,
+        depth: int = 8,
     ) -> Values | None:
-        """Return what a class has under a name, itself or by a base; None if nothing."""
+        """Return what a class has under a name, or one of its bases; None if nothing."""
         found = None
         if not above:
             for table in (owner.scope.names, owner.fields):
@@ -403,7 +422,9 @@ class Expressions(State):
             case Namespace():
                 return join(*(self.entry(value.path, each, node) for each in key))
             case Outside():
-                texts = [e for e in key if isinstance(e, Known) and type(e.value) is str]
+                texts = [
+                    e for e in key if isinstance(e, Known) and type(e.value) is str
+                ]
                 parts = [
                     self.attribute(value, each.value, node)
                     for each in texts
@@ -419,9 +440,9 @@ class Expressions(State):
             return frozenset({value})
         if isinstance(key.value, folding.SCALARS) and key.value in value.table:
             return join(value.table[key.value], value.rest)
-        if value.items is not None and isinstance(key.value, int):
-            if -len(value.items) <= key.value < len(value.items):
-                return join(value.items[key.value], value.rest)
+        length = len(value.items or ())
+        if isinstance(key.value, int) and -length <= key.value < length:
+            return join(value.items[key.value], value.rest)
         return value.rest or value.everything()
 
     def entry(self, path: str, key: Value, node: ast.AST) -> Values:
@@ -502,11 +523,17 @@ class Expressions(State):
         with self.noting() as notes:
             values = self.evaluate(node.value, scope)
         self.notes |= notes
-        while scope.kind == "function" and scope.parent and node.target.id not in scope.bound:
+        while (
+            scope.kind == "function"
+            and scope.parent
+            and node.target.id not in scope.bound
+        ):
             if scope.parent.kind == "class" or node.target.id in scope.shared:
                 break
             scope = scope.parent
-        self.bind(node.target.id, Binding(values, frozenset(notes)), scope, strong=False)
+        self.bind(
+            node.target.id, Binding(values, frozenset(notes)), scope, strong=False
+        )
         return values
 
     def _await(self, node: ast.Await, scope: Scope) -> Values:
@@ -531,7 +558,9 @@ class Expressions(State):
             if isinstance(each, ast.Starred):
                 values = self.evaluate(each.value, scope)
                 exact = self.exactly(values)
-                arguments += exact if exact is not None else [self.each(values, each)] * 4
+                arguments += (
+                    exact if exact is not None else [self.each(values, each)] * 4
+                )
             else:
                 arguments.append(self.evaluate(each, scope))
         keywords: dict[str, Values] = {}
@@ -543,7 +572,11 @@ class Expressions(State):
             for value in values:
                 table = value.table if isinstance(value, Collection) else {}
                 keywords |= {k: v for k, v in table.items() if isinstance(k, str)}
-        if isinstance(node.func, ast.Name) and node.func.id == "super" and not arguments:
+        if (
+            isinstance(node.func, ast.Name)
+            and node.func.id == "super"
+            and not arguments
+        ):
             return self._super(scope)
         found = []
         for each in functions or ANYTHING:
@@ -626,7 +659,9 @@ def decorators(function: Function) -> set[str]:
     return found
 
 
-def may_lead_on(key: Value, words: tuple[str, ...] = (*ways.WORDS, *ways.GATES)) -> bool:
+def may_lead_on(
+    key: Value, words: tuple[str, ...] = (*ways.WORDS, *ways.GATES)
+) -> bool:
     """Tell whether a name that is put together may be one that leads to a way."""
     return not isinstance(key, (Known, Text)) or (
         isinstance(key, Text) and any(map(key.can_be, words))
@@ -636,5 +671,3 @@ def may_lead_on(key: Value, words: tuple[str, ...] = (*ways.WORDS, *ways.GATES))
 def _targets(generators: list[ast.comprehension]) -> frozenset[str]:
     bound = [ast.Expr(each.target) for each in generators]
     return own_names(bound)[0]
-
-

@@ -103,7 +103,9 @@ class Interpreter(Library):
         finally:
             self.touching.discard(owner)
 
-    def function(self, node: ast.AST, scope: Scope, owner: Class | None = None) -> Function:
+    def function(
+        self, node: ast.AST, scope: Scope, owner: Class | None = None
+    ) -> Function:
         """Return the function that is defined at a place of the text."""
         key = node, id(scope)
         if key not in self.functions:
@@ -114,7 +116,9 @@ class Interpreter(Library):
     def called_by_others(self, function: Function) -> None:
         """Note that a function is called with arguments that nobody knows."""
         given = function.node.args
-        names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+        names = [
+            each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)
+        ]
         own = names[1:] if function.owner is not None else names
         self._record(function, dict.fromkeys(own, ANYTHING))
         self.notes |= self.body(function).notes
@@ -202,7 +206,9 @@ class Interpreter(Library):
 
     def _enter_parameters(self, function: Function, scope: Scope) -> None:
         given, seen = function.node.args, self.parameters.get(function, {})
-        for place, each in enumerate([*given.posonlyargs, *given.args, *given.kwonlyargs]):
+        for place, each in enumerate(
+            [*given.posonlyargs, *given.args, *given.kwonlyargs]
+        ):
             default = function.parameters.get(each.arg, NONE)
             values = join(seen.get(each.arg, NONE), default)
             if each.arg not in seen:
@@ -254,9 +260,9 @@ class Interpreter(Library):
     def _attach(self, node: ast.expr, found: Binding) -> None:
         """Let a collection of the notebook's know what is put into it."""
         match node:
-            case ast.Call(
-                func=ast.Attribute(value=ast.Name(id=name), attr=how)
-            ) if name in self.notebook.names and how in GROWING:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=how)) if (
+                name in self.notebook.names and how in GROWING
+            ):
                 old = self.notebook.names[name]
                 if any(isinstance(each, Collection) for each in old.values):
                     new = old | Binding(NONE, found.notes)
@@ -283,7 +289,9 @@ class Interpreter(Library):
         old = self.evaluate(made.left, scope)
         for each in old:
             if isinstance(each, Collection):
-                added = [e.everything() for e in value.values if isinstance(e, Collection)]
+                added = [
+                    e.everything() for e in value.values if isinstance(e, Collection)
+                ]
                 self.grow(each, join(*added))
         if scope is self.notebook:
             found = self._evaluated(made, scope) | Binding(NONE, value.notes)
@@ -300,7 +308,9 @@ class Interpreter(Library):
                 self.bind(name, found, scope, strong=strong)
             case ast.Starred(value=value):
                 everything = self.gathered(target, [found.values])
-                self.assign(value, Binding(everything, found.notes), scope, strong=strong)
+                self.assign(
+                    value, Binding(everything, found.notes), scope, strong=strong
+                )
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 self._unpack(targets, found, scope, strong)
             case ast.Attribute(value=value, attr=name):
@@ -366,7 +376,9 @@ class Interpreter(Library):
         self.changed(self.patches, name, found)
         self.changed(self.modules, f"{path}.{name}", found)
 
-    def _set_item(self, value: object, keys: Values, found: Binding, node: ast.AST) -> None:
+    def _set_item(
+        self, value: object, keys: Values, found: Binding, node: ast.AST
+    ) -> None:
         if isinstance(value, Collection):
             for key in keys or ANYTHING:
                 self.put(value, key, found.values)

@@ -4,7 +4,12 @@ import ast
 import re
 
 from autograder.grading.usage import cells, folding, ways
-from autograder.grading.usage.expressions import HARMLESS, Expressions, may_lead_on
+from autograder.grading.usage.expressions import (
+    CELLS,
+    HARMLESS,
+    Expressions,
+    may_lead_on,
+)
 from autograder.grading.usage.scopes import Binding, Scope
 from autograder.grading.usage.state import DEEPEST
 from autograder.grading.usage.values import (
@@ -155,7 +160,9 @@ class Library(Expressions):
             what = "it sets an attribute whose name is put together while it runs"
             self.note(node, what, always=True)
 
-    def _import(self, arguments: Arguments, keywords: Keywords, node: ast.AST) -> Values:
+    def _import(
+        self, arguments: Arguments, keywords: Keywords, node: ast.AST
+    ) -> Values:
         names = arguments[0] if arguments else keywords.get("name", NONE)
         whole = len(arguments) > 3 or "fromlist" in keywords
         return self._modules(names, node, top=not whole)
@@ -228,7 +235,9 @@ class Library(Expressions):
             for each in arguments[0]
             if isinstance(each, Outside)
         ]
-        return join(ANYTHING, *found) if len(found) < len(arguments[0]) else join(*found)
+        return (
+            join(ANYTHING, *found) if len(found) < len(arguments[0]) else join(*found)
+        )
 
     def _type(self, arguments: Arguments, keywords: Keywords, node: ast.AST) -> Values:
         found = [
@@ -375,11 +384,15 @@ class Library(Expressions):
         receiver, name = method.receiver, method.name
         match receiver:
             case Known():
-                return self._method_of_constant(receiver, name, arguments, keywords, node)
+                return self._method_of_constant(
+                    receiver, name, arguments, keywords, node
+                )
             case Text():
                 return frozenset({Text()})
             case Collection():
-                return self._method_of_collection(receiver, name, arguments, keywords, node)
+                return self._method_of_collection(
+                    receiver, name, arguments, keywords, node
+                )
             case Namespace():
                 return self._method_of_namespace(receiver, name, arguments, node)
             case Shell():
@@ -497,7 +510,7 @@ class Library(Expressions):
             return known(None)
         if name in ("system", "getoutput", "getoutput_split", "set_next_input"):
             return ANYTHING
-        self.note(node, f"get_ipython().{name} changes how cells are run", always=True)
+        self.note(node, f"get_ipython().{name} {CELLS}", always=True)
         return ANYTHING
 
     def _run_magic(self, values: Values, node: ast.AST) -> Values:

@@ -1,4 +1,4 @@
-"""The names of a notebook, of a function and of a class, and what they may stand for."""
+"""The names of a notebook, of a function and of a class, and what they stand for."""
 
 from __future__ import annotations
 

@@ -117,7 +117,9 @@ class State:
         """Take over what a name stands for with what was found about it."""
         self.notes |= found.notes
         self.notes |= {
-            each.note for each in found.values if isinstance(each, Outside) and each.note
+            each.note
+            for each in found.values
+            if isinstance(each, Outside) and each.note
         }
         return found.values
 
@@ -165,5 +167,3 @@ def inside(values: Values, depth: int = 4) -> Iterator[Value]:
             yield from inside(frozenset({value.function}), depth - 1)
             for argument in value.arguments:
                 yield from inside(argument, depth - 1)
-
-

@@ -2,11 +2,12 @@
 
 ``autograder.forbidden`` refuses while a notebook runs; here is what the same names
 stand for in a text. An entry is the last part of a dotted name, or several parts, as
-in ``nn.Transformer``; ``*`` stands for any letters. Whatever a library has under such a
-name is taken for it, wherever the library keeps it: torch.softmax, scipy.special.softmax
-and torch.ops.aten.softmax.int all end in ``softmax``, or lead through it.
+in ``nn.Transformer``; ``*`` stands for any letters. Whatever a library has under such
+a name is taken for it, wherever the library keeps it: torch.softmax and
+scipy.special.softmax end in ``softmax``, torch.ops.aten.softmax.int leads through it.
 """
 
+import functools
 import re
 from collections.abc import Iterable
 
@@ -69,8 +70,9 @@ WAYS: dict[str, tuple[str, ...]] = {
         *("logits_to_probs", "SoftmaxTransform"),
         *(*_ATTENTION, *_HEADS, *_ENCODERS, *_ENCODERS_BELOW, *_DECODERS, *_WHOLE),
     ),
-    SCALED_DOT_PRODUCT: (*_ATTENTION, *_HEADS, *_ENCODERS, *_ENCODERS_BELOW)
-    + (*_DECODERS, *_WHOLE),
+    SCALED_DOT_PRODUCT: (
+        *(*_ATTENTION, *_HEADS, *_ENCODERS, *_ENCODERS_BELOW, *_DECODERS, *_WHOLE),
+    ),
     MULTI_HEAD: (*_HEADS, *_ENCODERS, *_ENCODERS_BELOW, *_DECODERS, *_WHOLE),
     ENCODER_LAYER: (*_ENCODERS, *_ENCODERS_BELOW, *_WHOLE),
     DECODER_LAYER: (*_DECODERS, *_WHOLE),
@@ -184,6 +186,7 @@ GATES = (
 )
 
 
+@functools.lru_cache(maxsize=10_000)
 def names_of(path: str) -> frozenset[str]:
     """Return the forbidden names that a dotted name of a library is a way to.
 
@@ -203,13 +206,17 @@ def _is_ours(path: str) -> bool:
     return len(parts) <= (4 if parts[:2] == ["autograder", "checks"] else 3)
 
 
+@functools.lru_cache(maxsize=10_000)
 def why_computed(path: str) -> str:
     """Say why it cannot be told what a library's name gives; "" if it can."""
     return _longest(path, COMPUTED) or (
-        "it is PyTorch's own inside" if re.match(r"torch(\.\w+)*\._[a-zA-Z]", path) else ""
+        "it is PyTorch's own inside"
+        if re.match(r"torch(\.\w+)*\._[a-zA-Z]", path)
+        else ""
     )
 
 
+@functools.lru_cache(maxsize=10_000)
 def why_meddling(path: str) -> str:
     """Say how a library's name changes what other code does; "" if it does not."""
     if re.match(r"autograder\.checks\.\w+\.[a-z]\w*$", path) or path.count(".") == 0:
