@@ -386,6 +386,11 @@ HONEST = {
     ],
     "magics": ["%matplotlib inline\n!ls\n%timeit 1 + 1", RIGHT, "%%time\nsoftmax(1)"],
     "a look at the source": ["import inspect", RIGHT, "inspect.getsource(softmax)"],
+    "a name that a check gives": [
+        "class A(nn.Module):\n    def __init__(self, activation='relu'):\n"
+        "        super().__init__()\n        self.f = getattr(torch, activation)\n",
+        "def softmax(scores, name=None):\n    return A(name)(scores)",
+    ],
     "NumPy": [
         "import numpy as np",
         softmax("torch.from_numpy(np.exp(scores.numpy()))"),
@@ -593,13 +598,12 @@ def test_the_bank_has_findings_where_a_forbidden_name_is_used(chapter: str) -> N
         if text is None:
             continue
         tried += 1
-        found = usage.read(
-            with_answers(chapter, {entry.exercise: text}), demands(chapter)
-        )
+        name = f"test-{entry.exercise}"
+        code = with_answers(chapter, {entry.exercise: text})
+        found = usage.read(code, {name: demands(chapter)[name]})
         uses = "which this exercise asks" in (entry.mistake or "")
         if uses or entry.mistake == OF_PYTORCH:
-            own = [e for e in certain(found) if e.grade_id == f"test-{entry.exercise}"]
-            assert own, entry.label
+            assert certain(found), entry.label
         else:
             assert found == [], entry.label
     assert tried > 10

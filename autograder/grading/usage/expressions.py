@@ -18,6 +18,7 @@ from autograder.grading.usage.values import (
     Class,
     Collection,
     Function,
+    Given,
     Instance,
     Known,
     Method,
@@ -663,7 +664,7 @@ def may_lead_on(
     key: Value, words: tuple[str, ...] = (*ways.WORDS, *ways.GATES)
 ) -> bool:
     """Tell whether a name that is put together may be one that leads to a way."""
-    return not isinstance(key, (Known, Text)) or (
+    return not isinstance(key, (Known, Text, Given)) or (
         isinstance(key, Text) and any(map(key.can_be, words))
     )
 

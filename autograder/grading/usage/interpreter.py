@@ -15,6 +15,7 @@ from autograder.grading.usage.state import inside
 from autograder.grading.usage.values import (
     ANY_TEXT,
     ANYTHING,
+    GIVEN,
     NONE,
     Class,
     Collection,
@@ -212,7 +213,7 @@ class Interpreter(Library):
             default = function.parameters.get(each.arg, NONE)
             values = join(seen.get(each.arg, NONE), default)
             if each.arg not in seen:
-                values = join(values, ANYTHING)
+                values = join(values, GIVEN)
                 if place == 0 and function.owner is not None:
                     values = self._first_parameter(function)
             scope.names[each.arg] = Binding(values)

@@ -112,6 +112,14 @@ class Unknown:
     """Any value that the notebook computes, such as a tensor."""
 
 
+@dataclass(frozen=True)
+class Given:
+    """An argument that only a check gives, such as scores, or the name of a function.
+
+    A name that comes so is the check's choice, and none of the answer's.
+    """
+
+
 @dataclass(eq=False)
 class Collection:
     """A list, tuple, set or dict, by the place where it is made.
@@ -170,6 +178,7 @@ Value = (
     | Method
     | Prepared
     | Unknown
+    | Given
     | Collection
     | Function
     | Class
@@ -180,6 +189,7 @@ Values = frozenset[Value]
 NONE: Values = frozenset()
 UNKNOWN = Unknown()
 ANYTHING: Values = frozenset({UNKNOWN})
+GIVEN: Values = frozenset({Given()})
 ANY_TEXT: Values = frozenset({Text()})
 
 
