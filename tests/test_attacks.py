@@ -29,7 +29,7 @@ import pytest
 from autograder import generator
 from autograder.grading import sandbox
 from autograder.grading.grader import Grader
-from autograder.grading.job import GRADED, UNGRADED, Outcome
+from autograder.grading.job import GRADED, UNGRADED, Outcome, flag_text
 from tests import strangers
 
 ATTACKS = strangers.read_all(Path(__file__).with_name("attacks"))
@@ -41,6 +41,7 @@ HEADERS = {
     "status",
     "reason",
     "limited",
+    "flagged",
     "without-walls",
 }
 MARK = re.compile(rb"attack.was.here")  # in all that an attack leaves or sends
@@ -353,8 +354,17 @@ def test_an_attack_gains_nothing(attack, place) -> None:
     assert attack.get("limited") in noted
     assert "could not be run" not in noted
 
-    assert strangers.scores(outcome).get(attack.get("exercise"), 0) == 0
-    if attack.get("where") in ("answer", "before", "after"):
+    flags = " | ".join(map(flag_text, outcome.flags))
+    assert attack.get("flagged") in flags
+    if attack.get("flagged"):
+        assert f"{attack.get('exercise')}: " in flags  # its points wait for a person
+    else:
+        assert strangers.scores(outcome).get(attack.get("exercise"), 0) == 0
+    if not attack.get("flagged") and attack.get("where") in (
+        "answer",
+        "before",
+        "after",
+    ):
         assert outcome.score == 0
 
     back = came_back(outcome)

@@ -25,7 +25,7 @@ from autograder.files import write_beside
 from autograder.generator.modules import without_markers
 from autograder.grading import likeness
 from autograder.grading.feedback import plain, template
-from autograder.grading.job import GRADED, NOT_RUN
+from autograder.grading.job import GRADED, NOT_RUN, flag_text
 from autograder.grading.paper import Paper, exercise_of
 
 PASSED, VISIBLE, HIDDEN = "passed", "visible", "hidden"
@@ -183,6 +183,8 @@ def _enter(chapter: _Chapter, outcome: Mapping) -> None:
     chapter.students.append(student)
     _note(chapter, student.name, "repaired", outcome.get("repairs", ()))
     _note(chapter, student.name, "limited", outcome.get("limited", ()))
+    if outcome.get("flags"):
+        _note(chapter, student.name, "to be read", map(flag_text, outcome["flags"]))
     if student.status != GRADED:
         _note(chapter, student.name, "not graded", [student.reason])
         return

@@ -33,7 +33,7 @@ from nbformat import NotebookNode
 
 from autograder.checks import results
 from autograder.expect import CheckFailure, failure_of
-from autograder.grading import alarms, shown
+from autograder.grading import alarms, shown, usage
 from autograder.grading.job import GRADED, NOT_RUN, Job, Outcome, Verdict
 from autograder.grading.kernel import Kernel, KernelGone
 from autograder.grading.limits import WALL, Limits
@@ -48,6 +48,7 @@ from autograder.grading.version import versions
 from autograder.interface import Data, StudentError
 
 REPAIR_SECONDS = 60
+READING_SECONDS = 20  # of the code, for what it uses
 CALLS_SECONDS = 60  # of all calls of the student's code in a part of a check
 LONGEST_CHECK = 60  # seconds of processor time of a part of a check on this side
 CHECKING_SECONDS = 120  # the same, of all checks of a notebook; one second is usual
@@ -134,6 +135,7 @@ def _examine(
         raise _Stopped(text) from None
     finally:
         cage.end()
+    _judge_usage(notebook, sheet, outcome)
     outcome.verdicts.sort(key=lambda verdict: sheet.order[verdict.grade_id])
     outcome.notebook = json.dumps(notebook, ensure_ascii=False)
     outcome.status = GRADED
@@ -169,6 +171,7 @@ class _Sheet:
     imports: list[str]  # the statements that bring the checks in
     order: dict[str, int]  # of the graded cells
     blank: dict[str, str]  # what was handed out for an answer, by grade_id
+    demands: dict[str, usage.Demand]  # of checks that forbid something
 
 
 _sheets: dict[str, _Sheet] = {}  # by chapter
@@ -206,7 +209,9 @@ def _read(paper: Paper) -> _Sheet:
     for cell in release.cells:
         if cell.metadata.get("nbgrader", {}).get("solution"):
             blank[cell.metadata.nbgrader.grade_id] = cell.source
-    return _Sheet(paper, release, checks, frozenset(given), imports, order, blank)
+    demands = usage.demands({n: c.cell.source for n, c in checks.items()}, imports)
+    graded = checks, frozenset(given), imports, order, blank, demands
+    return _Sheet(paper, release, *graded)
 
 
 def _check_of(cell: NotebookNode) -> _Check:
@@ -469,6 +474,31 @@ class _Patient(Kernel):
             raise
         finally:
             self.calls_left -= before - self.seconds_left
+
+
+def _judge_usage(notebook: NotebookNode, sheet: _Sheet, outcome: Outcome) -> None:
+    """Take the points of answers that use what is forbidden; flag what may use it."""
+    code = [
+        usage.Cell(number, cell.source, _grade_id(cell), cell.source in sheet.given)
+        for number, cell in enumerate(notebook.cells, start=1)
+        if cell.cell_type == "code"
+    ]
+    try:
+        with alarms.own_time(READING_SECONDS):
+            findings = usage.read(code, sheet.demands)
+    except alarms.TookTooLong:
+        findings = usage.unread(sheet.demands)
+    outcome.flags = [each.flag() for each in findings if not each.is_certain]
+    certain = {each.grade_id: each for each in reversed(findings) if each.is_certain}
+    cells = {_grade_id(cell): cell for cell in notebook.cells}
+    for verdict in outcome.verdicts:
+        found = certain.get(verdict.grade_id)
+        if found is not None and verdict.score:
+            failure = found.failure(sheet.demands[verdict.grade_id])
+            verdict.failure = _facts(failure, verdict.grade_id)
+            verdict.score, verdict.part = 0.0, "visible"
+            text = verdict.failure["text"]
+            cells[verdict.grade_id].outputs = [_error("CheckFailure", text)]
 
 
 # --- words ----------------------------------------------------------------------------

@@ -33,10 +33,11 @@ from sqlalchemy.orm import Session, undefer
 
 from autograder.grading.course import Course
 from autograder.grading.deadlines import after_penalty
-from autograder.grading.job import Outcome
+from autograder.grading.job import Outcome, flag_text
 from autograder.grading.paper import exercise_of
 
 NO_RESPONSE = "No response."  # nbgrader's words for an answer as it was handed out
+TO_READ = "To be read by a person:"
 PATIENCE = 2  # seconds before a write that the database refused is tried once more
 
 
@@ -197,7 +198,7 @@ class Book:
         """Enter a graded submission, in place of what an earlier grading entered."""
         scores = {each.grade_id: each.score for each in outcome.verdicts}
         scores |= {each["grade_id"]: None for each in outcome.by_hand}
-        comments = _comments(outcome.notebook)
+        comments = _comments(outcome.notebook) | _flagged(outcome.flags)
 
         def work(session: Session) -> None:
             chapter = self._chapter(session, outcome.chapter)
@@ -374,6 +375,17 @@ def _comments(notebook: str) -> dict[str, str | None]:
             untouched = grading.get("checksum") == compute_checksum(cell)
             found[grading.grade_id] = NO_RESPONSE if untouched else None
     return found
+
+
+def _flagged(flags: list[dict]) -> dict[str, str]:
+    """Say by exercise which lines a person should read.
+
+    It accuses nobody: stock nbgrader shows the comment to the student.
+    """
+    found: dict[str, list[str]] = {}
+    for each in flags:
+        found.setdefault(each["exercise"], [TO_READ]).append(flag_text(each))
+    return {exercise: "\n".join(lines) for exercise, lines in found.items()}
 
 
 def _naive(when: datetime | None) -> datetime | None:

@@ -95,6 +95,8 @@ class Outcome:
         reason: why it was not graded.
         repairs: what was put right before it ran.
         limited: what was stopped or cut while it ran.
+        flags: lines for a person to read, since it cannot be told whether they use
+            what an exercise forbids: exercise, cell, line, text and why.
         verdicts: one for each check cell, in the paper's order.
         by_hand: written answers that wait for a person: exercise, grade_id, points and
             answer.
@@ -115,6 +117,7 @@ class Outcome:
     reason: str = ""
     repairs: list[str] = field(default_factory=list)
     limited: list[str] = field(default_factory=list)
+    flags: list[dict] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     by_hand: list[dict] = field(default_factory=list)
     notebook: str = ""
@@ -148,3 +151,15 @@ class Outcome:
         given = {key: value for key, value in values.items() if key in known}
         given["verdicts"] = [Verdict(**each) for each in values.get("verdicts", [])]
         return cls(**given)
+
+
+def flag_text(flag: dict) -> str:
+    """Say which line a person should read, and why.
+
+    >>> line = {"exercise": "softmax", "cell": 5, "line": 2, "text": "f()", "why": "…"}
+    >>> flag_text(line)
+    'softmax: cell 5, line 2: f() (…)'
+    """
+    where = f"cell {flag['cell']}, line {flag['line']}" if flag["line"] else "the code"
+    text = f": {flag['text']}" if flag["text"] else ""
+    return f"{flag['exercise']}: {where}{text} ({flag['why']})"

@@ -5,7 +5,7 @@ import io
 import json
 
 from autograder.grading.gradebook import Row
-from autograder.grading.job import GRADED
+from autograder.grading.job import GRADED, flag_text
 
 COLUMNS = (  # nbgrader's own, then ours
     "assignment",
@@ -21,6 +21,7 @@ COLUMNS = (  # nbgrader's own, then ours
     "max_score",
     "status",
     "reason",
+    "flags",
 )
 AUDIT = (  # of a journal's entry
     "student",
@@ -30,6 +31,7 @@ AUDIT = (  # of a journal's entry
     "repairs",
     "limited",
     "tried",
+    "flags",
     "notes",
     "unsafe",
     "attempt",
@@ -54,7 +56,9 @@ def grade(entry: dict, row: Row | None, facts: dict[str, str]) -> dict[str, str]
     """
     missing = {"assignment": entry["chapter"], "student_id": entry["student"]}
     columns = row.columns if row else missing | facts
-    return columns | {"status": entry["status"], "reason": reason(entry, row)}
+    flags = "; ".join(map(flag_text, entry["flags"]))
+    said = {"reason": reason(entry, row), "flags": flags}
+    return columns | {"status": entry["status"]} | said
 
 
 def reason(entry: dict, row: Row | None) -> str:
