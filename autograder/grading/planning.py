@@ -11,7 +11,6 @@ from autograder.grading import deadlines, submission
 from autograder.grading.classfile import Class
 from autograder.grading.deadlines import Attempt
 from autograder.grading.dry_run import GRADE, KEEP, PASS_OVER, REFUSE, Planned
-from autograder.grading.guard import Fault
 from autograder.grading.job import Job, Outcome
 from autograder.grading.limits import Limits
 from autograder.grading.paper import Paper
@@ -150,7 +149,7 @@ class Work:
                 unsafe=terms.unsafe,
             )
             if refused:
-                self.outcomes[number] = ungraded(job, content)
+                self.outcomes[number] = job.ungraded(str(content))
             else:
                 yield (self, number), job
 
@@ -164,17 +163,9 @@ class Work:
         return None not in self.outcomes
 
 
-def ungraded(job: Job, why: Refused) -> Outcome:
-    """Return the outcome of what cannot be graded; a fault of ours may be mended."""
-    outcome = job.ungraded(str(why))
-    if isinstance(why, Fault):
-        outcome.again, outcome.log = True, why.log
-    return outcome
-
-
 def is_kept(entry: dict | None, work: Work, terms: Terms) -> bool:
     """Tell whether a journal's entry is of the same files, graded by the same terms."""
-    if entry is None or terms.regrade or entry.get("again"):
+    if entry is None or terms.regrade or entry.get("again") or entry.get("log"):
         return False
     return entry.get("fingerprint") == work.fingerprint
 
