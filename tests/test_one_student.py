@@ -486,17 +486,17 @@ def test_what_may_not_be_read_is_one_students(
     hand_in(students / "ben")
     place = str(students / "ben" / denied)
 
-    def refusing(function: Callable) -> Callable:
+    def refusing(function: Callable, inside: str) -> Callable:
         def refuses(path, *more, **options):
-            if isinstance(path, (str, Path)) and str(path).startswith(place):
+            if isinstance(path, (str, Path)) and str(path).startswith(place + inside):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
             return function(path, *more, **options)
 
         return refuses
 
     with monkeypatch.context() as patch:
-        for name in ("scandir", "open", *(["stat"] if not denied else [])):
-            patch.setattr(os, name, refusing(getattr(os, name)))
+        for name, inside in (("scandir", ""), ("open", ""), ("stat", "/")):
+            patch.setattr(os, name, refusing(getattr(os, name), inside))
         assert grade(students, tmp_path / "out", fresh, "--chapter", CHAPTER) == 0
     assert others(tmp_path / "out") == honest
     assert "Permission denied" in rows(tmp_path / "out")["ben"]["reason"]
@@ -537,7 +537,7 @@ def litter(folder: Path, generator: random.Random, depth: int = 0) -> None:
             )
 
 
-def test_two_hundred_random_folders(students, honest, fresh, tmp_path, capsys) -> None:
+def test_two_hundred_random_folders(students, honest, fresh, tmp_path) -> None:
     generator = random.Random(17)
     for number in range(200):
         folder = students / f"{generator.choice(NAMES)[:100]}{number}"
@@ -554,5 +554,3 @@ def test_two_hundred_random_folders(students, honest, fresh, tmp_path, capsys) -
     assert others(out) == honest
     statuses = [row["status"] for row in rows(out).values()]
     assert len(statuses) == 202 and set(statuses) == {"graded", "ungraded"}
-    assert grade(students, out, fresh, "--chapter", CHAPTER) == 0
-    assert "kept" in capsys.readouterr().out

@@ -70,7 +70,7 @@ def notebooks() -> Iterator[tuple[str, bytes]]:
         cells(b'{"cell_type":"code","x":{' + keys(VALUES // 2 - 99) + b'"":0}}'),
     )
     yield "cells", cells(b'{"cell_type":"code"},' * (VALUES // 3 - 99), b"{}")
-    pictures = b'"attachments":{' + keys(VALUES // 4).replace(
+    pictures = b'"attachments":{' + keys(VALUES // 5).replace(
         b"0,", b'{"image/png":""},'
     )
     yield "pictures", cells(b'{"cell_type":"markdown",' + pictures + b'"":0}}')
@@ -84,7 +84,7 @@ def notebooks() -> Iterator[tuple[str, bytes]]:
             b'{"ab":0.5},' * (VALUES // 3 - 99) + b"{}]}",
         ),
     )
-    yield "old cells", old(b'{"cell_type":"raw","source":""},' * (VALUES // 6))
+    yield "old cells", old(b'{"cell_type":"raw","source":""},' * (VALUES // 6), b"{}")
     yield (
         "old values",
         old(
