@@ -262,7 +262,7 @@ class Record:
             self.fail(key, fault)
             guarded(self._report, key, about)  # as ungraded; else it is without it
         if key in self._faults:
-            told = self._told(key, None, own)
+            told = report.of_a_fault(self._entry_of(key), own)
         tables.rows.append(told[0])
         tables.lines.append(told[1])
         tables.faults += bool(self._entry_of(key)["log"])

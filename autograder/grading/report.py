@@ -88,6 +88,17 @@ def audit(entry: dict, row: Row | None) -> str:
     return json_line(facts)
 
 
+def of_a_fault(entry: dict, own: dict[str, str]) -> tuple[dict[str, str], str]:
+    """Return the row and the line of a submission over which the grader failed.
+
+    It may have failed in ``grade`` or ``audit``, so these are not asked again.
+    """
+    row = {"assignment": entry["chapter"], "student_id": entry["student"]} | own
+    facts = {name: entry[name] for name in AUDIT} | {"scores": {}}
+    said = {"status": entry["status"], "reason": entry["reason"]}
+    return row | said, json_line(facts)
+
+
 def audit_of_the_report(fault: Fault) -> str:
     """Write a line of audit.jsonl: why there is no report on the class."""
     nobody = dict.fromkeys(AUDIT) | {"seconds": 0.0, "status": "no report"}
