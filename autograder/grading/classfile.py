@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from autograder.grading.deadlines import BEST, LAST, LateRule, parse_rule
+from autograder.grading.deadlines import BEST, LAST, YEARS, LateRule, parse_rule
 
 NAME = "class.yml"
 
@@ -195,6 +195,8 @@ class _Reader:
                 clock = datetime.strptime(match[2], "%H:%M").time()
         except ValueError:
             raise ValueError(f"{text!r}: there is no such day or time") from None
+        if day.year not in YEARS:
+            raise ValueError(f"{text!r}: the year is not in {YEARS[0]} to {YEARS[-1]}")
         # fold: the night that has an hour twice gives its second one
         local = datetime.combine(day, clock, self.zone).replace(fold=1)
         if local.astimezone(UTC).astimezone(self.zone).time() != clock:

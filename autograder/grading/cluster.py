@@ -10,6 +10,8 @@ import contextlib
 import queue
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import CancelledError
+from dataclasses import replace
 from typing import Any
 
 import dask
@@ -18,6 +20,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 from autograder.grading import doors, sandbox
 from autograder.grading.grader import Grader
+from autograder.grading.guard import Fault
 from autograder.grading.job import Job, Outcome
 from autograder.grading.limits import Limits
 from autograder.grading.version import code_version
@@ -271,6 +274,15 @@ def _outcome(future: Future, job: Job) -> Outcome:
     try:
         return future.result()
     except Exception as error:  # such as workers that were killed one after another
+        if not _is_from_outside(error):
+            fault = Fault(error)
+            return replace(job.ungraded(str(fault)), log=fault.log)
         lost = job.ungraded(f"the worker was lost ({type(error).__name__}: {error})")
         lost.again = True
         return lost
+
+
+def _is_from_outside(error: Exception) -> bool:
+    """Tell an error of the cluster or the machine from one of our own code."""
+    of_dask = type(error).__module__.partition(".")[0] in ("dask", "distributed")
+    return of_dask or isinstance(error, (OSError, EOFError, CancelledError))

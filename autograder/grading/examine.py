@@ -34,12 +34,13 @@ from nbformat import NotebookNode
 from autograder.checks import results
 from autograder.expect import CheckFailure, failure_of
 from autograder.grading import alarms, shown, usage
+from autograder.grading.clean import plain
 from autograder.grading.job import GRADED, NOT_RUN, Job, Outcome, Verdict
 from autograder.grading.kernel import Kernel, KernelGone
 from autograder.grading.limits import WALL, Limits
 from autograder.grading.needless import needless
 from autograder.grading.paper import Paper, exercise_of
-from autograder.grading.reading import Refused, clean, parse
+from autograder.grading.reading import Refused, parse
 from autograder.grading.remote import Names, imports_of
 from autograder.grading.repair import repair
 from autograder.grading.sandbox import Cage, Sandbox, SandboxError
@@ -100,9 +101,9 @@ def examine(job: Job, sandbox: Sandbox, tell: Tell = lambda where: None) -> Outc
         outcome.reason = str(error)
         outcome.again |= isinstance(error, SandboxError)
     except Exception as error:  # whatever it is, it must cost nobody else anything
-        outcome.reason = clean(f"{type(error).__name__} in the grader: {error}", 500)
+        outcome.reason = plain(f"{type(error).__name__} in the grader: {error}", 500)
         outcome.again = isinstance(error, OSError) and error.errno in LACKS
-        outcome.log = clean(traceback.format_exc(), 20_000)
+        outcome.log = plain(traceback.format_exc(), 20_000)
     finally:
         results.forget()
         gc.collect()
@@ -297,7 +298,7 @@ def _beside(models: dict, limited: list[str]) -> Iterator[None]:
                 (place / name).write_bytes(content)
             except OSError as error:
                 why = error.strerror or "no valid name"
-                limited.append(clean(f"{model}/{name} was not used: {why}", 200))
+                limited.append(plain(f"{model}/{name} was not used: {why}", 200))
         with contextlib.chdir(folder):
             yield
 
@@ -396,7 +397,7 @@ class _Sitting:
                 break
         else:
             verdict.score = points
-            text = clean(printed.getvalue(), FACT)
+            text = plain(printed.getvalue(), FACT)
             cell.outputs = [{"output_type": "stream", "name": "stdout", "text": text}]
         self.outcome.verdicts.append(verdict)
 
@@ -420,7 +421,7 @@ class _Sitting:
             self.outcome.limited.append(f"check {name}: stopped, too slow")
             return _facts(CheckFailure("takes too long", why=TOO_SLOW), name)
         except Exception as error:  # no value may be odd enough to stop the grader
-            said = clean(f"{type(error).__name__}: {error}", 300)
+            said = plain(f"{type(error).__name__}: {error}", 300)
             self.outcome.limited.append(f"check {name} could not be run: {said}")
             return _facts(CheckFailure("cannot be checked", why=ODD), name)
         return None
@@ -428,7 +429,7 @@ class _Sitting:
     def _note_stopped(self, name: str) -> None:
         """Write down what a part of a check asked in vain, or did not ask for again."""
         notes, self.kernel.stopped = self.kernel.stopped, []
-        self.outcome.limited += [f"check {name}: {clean(each, 200)}" for each in notes]
+        self.outcome.limited += [f"check {name}: {plain(each, 200)}" for each in notes]
 
     def _longest(self) -> float:
         """Return the seconds that a part of a check may take now."""
@@ -439,7 +440,7 @@ class _Sitting:
         name = _grade_id(cell)
         points = self.sheet.paper.points[name]
         if cell.source != self.sheet.blank[name]:
-            answer = clean(cell.source, ANSWER)
+            answer = plain(cell.source, ANSWER)
             entry = {"exercise": exercise_of(name), "grade_id": name}
             self.outcome.by_hand.append(entry | {"points": points, "answer": answer})
         else:
@@ -509,7 +510,7 @@ def _facts(failure: CheckFailure, name: str) -> dict[str, str | None]:
     failure.check = failure.check or exercise_of(name)
     for fact in FACTS:
         if getattr(failure, fact):
-            setattr(failure, fact, clean(str(getattr(failure, fact)), FACT))
+            setattr(failure, fact, plain(str(getattr(failure, fact)), FACT))
     facts = {fact: getattr(failure, fact) for fact in FACTS}
     return facts | {"text": str(failure)}
 

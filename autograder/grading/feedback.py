@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from autograder.generator.source import BEGIN_SOLUTION, END_SOLUTION
 from autograder.grading import markdown
+from autograder.grading.clean import plain
 from autograder.grading.job import GRADED, NOT_RUN, Outcome, Verdict
 from autograder.grading.paper import Paper, exercise_of
 
@@ -27,10 +28,6 @@ HINT = re.compile(
 TITLE = re.compile(r"^## Exercise (.+)$", re.MULTILINE)
 STUB = re.compile(r"^\s*\*\*Your [^*\n]{1,40}\*\*")  # the first line of the cell
 READ = re.compile(r"chapter (\d+): ([\w-]+\.html)(?:#([\w-]+))?")
-CONTROL = re.compile(
-    "\x1b\\[[0-9;]*[A-Za-z]"  # colours of a terminal
-    "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 
 NOTHING = Markup("")
 PASSED, FAILED, UNTOUCHED = "passed", "failed", "untouched"
@@ -290,7 +287,7 @@ def _overrule(part: _Part, given: HandGrade | None) -> None:
     """Enter what a person gave, whatever a check said."""
     if given is None:
         return
-    part.comment = markdown.render(plain(given.comment))
+    part.comment = markdown.render(_plain(given.comment))
     if given.score is not None:
         part.score = given.score
         part.state = PASSED if given.score >= part.points else PARTLY
@@ -302,7 +299,7 @@ def _written(answer: dict, paper: Paper, given: HandGrade | None) -> _Part:
     """Describe a written answer; the rubric is shown once there are points."""
     part = _Part("Your answer", float(answer["points"]), 0.0, WAITING)
     text = STUB.sub("", str(answer["answer"])).strip()
-    part.answer = plain(text, most=20_000)
+    part.answer = plain(text, 20_000)
     if given is not None and given.score is not None:
         part.rubric = _rubrics(paper.source).get(answer["grade_id"], Markup(""))
     return part
@@ -315,7 +312,7 @@ def _checked(verdict: Verdict, site: str) -> _Part:
     part = _Part(title, verdict.points, verdict.score, state)
     if state == PASSED or verdict.failure is None:
         return part
-    failure = {key: plain(value or "") for key, value in verdict.failure.items()}
+    failure = {key: _plain(value or "") for key, value in verdict.failure.items()}
     if verdict.part == NOT_RUN or failure["what"].endswith("not written yet"):
         part.state = UNTOUCHED
     part.hidden = verdict.part == "hidden"
@@ -365,10 +362,9 @@ def _reading(read: str, site: str) -> tuple[str, str]:
 # --- text -----------------------------------------------------------------------------
 
 
-def plain(text: object, most: int = LONGEST) -> str:
+def _plain(text: object) -> str:
     """Return a text without what a browser should not meet, and not endlessly long."""
-    text = CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text))
-    return text if len(text) <= most else f"{text[:most]} … ({len(text)} characters)"
+    return plain(text, LONGEST)
 
 
 def number(value: float) -> str:
@@ -400,9 +396,9 @@ def template(name: str) -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "inline": lambda text: markdown.inline(plain(text)),
+        "inline": lambda text: markdown.inline(_plain(text)),
         "number": number,
-        "plain": plain,
+        "plain": _plain,
     }
     environment.globals |= {"count": count}
     return environment.get_template(name)

@@ -31,17 +31,21 @@ from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import compute_checksum, is_solution
 from sqlalchemy.orm import Session, undefer
 
+from autograder.grading.clean import sql
 from autograder.grading.course import Course
 from autograder.grading.deadlines import after_penalty
+from autograder.grading.guard import ConcernsAll, Fault, guarded
 from autograder.grading.job import Outcome, flag_text
 from autograder.grading.paper import exercise_of
 
 NO_RESPONSE = "No response."  # nbgrader's words for an answer as it was handed out
 TO_READ = "To be read by a person:"
+# what a database says of a value, and not of itself
+OF_ONE = (sqlalchemy.exc.DataError, sqlalchemy.exc.IntegrityError)
 PATIENCE = 2  # seconds before a write that the database refused is tried once more
 
 
-class GradebookError(Exception):
+class GradebookError(ConcernsAll):
     """The gradebook's database cannot be used; says which and why."""
 
 
@@ -104,19 +108,25 @@ class Book:
         self.close()
 
     @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Tell in one line what the database's driver tells in many."""
+    def _errors(self, of_one: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+        """Tell in one line what the database's driver tells in many; but for some."""
         try:
             yield
+        except of_one:
+            raise
         except (sqlalchemy.exc.SQLAlchemyError, ModuleNotFoundError) as error:
             cause = " ".join(str(getattr(error, "orig", error)).split())
             text = f"{self._where}: the gradebook cannot be used ({cause})"
             raise GradebookError(text) from None
 
-    def _transaction(self, work: Callable[[Session], None]) -> None:
+    def _transaction(
+        self,
+        work: Callable[[Session], None],
+        of_one: tuple[type[Exception], ...] = (),
+    ) -> None:
         """Do all of some work or nothing; once more if the connection was lost."""
         session = self._gradebook.db
-        with self._errors():
+        with self._errors(of_one):
             try:
                 work(session)
                 session.commit()
@@ -145,7 +155,7 @@ class Book:
                 student = there.get(name) or Student(id=name)
                 for key, value in facts.items():
                     if value:
-                        setattr(student, key, value)
+                        setattr(student, key, sql(value))
                 session.add(student)
 
         self._transaction(work)
@@ -214,7 +224,7 @@ class Book:
                     comment.auto_comment = comments[name]
             self._enter_lateness(session, submitted, late)
 
-        self._transaction(work)
+        self._transaction(work, OF_ONE)
 
     def write_lateness(self, student: str, chapter: str, late: Lateness) -> None:
         """Enter another date or penalty for a submission; its grades stay."""
@@ -224,7 +234,7 @@ class Book:
             submitted = self._submission(session, ids, student)
             self._enter_lateness(session, submitted, late)
 
-        self._transaction(work)
+        self._transaction(work, OF_ONE)
 
     def _chapter(self, session: Session, name: str) -> _Chapter:
         if name not in self._chapters:
@@ -298,7 +308,7 @@ class Book:
 
     # --- reading
 
-    def rows(self, chapter: str) -> dict[str, Row]:
+    def rows(self, chapter: str) -> dict[str, Row | Fault]:
         """Return what is entered for a chapter, by student."""
         with self._errors():
             session = self._gradebook.db
@@ -308,7 +318,7 @@ class Book:
                 session.rollback()
                 session.expunge_all()
 
-    def _rows(self, session: Session, chapter: str) -> dict[str, Row]:
+    def _rows(self, session: Session, chapter: str) -> dict[str, Row | Fault]:
         ids = self._chapter(session, chapter)
         assignment = session.get(Assignment, ids.assignment)
         submissions = (
@@ -320,17 +330,19 @@ class Book:
             .filter_by(assignment_id=ids.assignment)
         )
         students = {student.id: student for student in session.query(Student)}
-        rows = {
-            each.student_id: Row(_columns(each, students[each.student_id], assignment))
-            for each in submissions
-        }
-        for student, grade, most in self._grades(session, ids):
-            _add_grade(rows[student], ids.graded[grade.cell_id], grade, most)
-        for student, comment in self._comments(session, ids):
-            name = ids.commented[comment.cell_id]
-            score, _ = rows[student].hand.get(name, (None, ""))
-            rows[student].hand[name] = score, comment.manual_comment
-        return rows
+        grades = _by_student(self._grades(session, ids))
+        comments = _by_student(self._comments(session, ids))
+
+        def row(submitted: SubmittedAssignment) -> Row:
+            name = submitted.student_id
+            found = Row(_columns(submitted, students[name], assignment))
+            for grade, most in grades.get(name, ()):
+                _add_grade(found, ids.graded[grade.cell_id], grade, most)
+            for (comment,) in comments.get(name, ()):
+                _add_comment(found, ids.commented[comment.cell_id], comment)
+            return found
+
+        return {each.student_id: guarded(row, each) for each in submissions}
 
     def _grades(self, session: Session, ids: _Chapter) -> Iterator[tuple]:
         most = {
@@ -418,6 +430,18 @@ def _columns(
         "max_score": assignment.max_score,
     }
     return {key: "" if value is None else str(value) for key, value in row.items()}
+
+
+def _by_student(items: Iterator[tuple]) -> dict[str, list[tuple]]:
+    found: dict[str, list[tuple]] = {}
+    for student, *rest in items:
+        found.setdefault(student, []).append(tuple(rest))
+    return found
+
+
+def _add_comment(row: Row, name: str, comment: Comment) -> None:
+    score, _ = row.hand.get(name, (None, ""))
+    row.hand[name] = score, comment.manual_comment
 
 
 def _add_grade(row: Row, name: str, grade: Grade, most: float) -> None:

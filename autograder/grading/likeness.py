@@ -87,12 +87,12 @@ class Class:
 
     def add(self, student: str, answers: Mapping[str, str]) -> None:
         """Add a student's answers, by exercise."""
+        found = {name: fingerprints(answers.get(name, "")) for name in self._exercises}
         number = len(self._students)
         self._students.append(student)
         for name, exercise in self._exercises.items():
-            found = fingerprints(answers.get(name, "")) - exercise.starter
-            if found:
-                exercise.prints[number] = tuple(sorted(found))
+            if own := found[name] - exercise.starter:
+                exercise.prints[number] = tuple(sorted(own))
 
     def pairs(self) -> list[Pair]:
         """Return the pairs that look alike, the most surprising first."""

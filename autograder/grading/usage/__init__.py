@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from autograder import forbidden
 from autograder.expect import ADVICE, CheckFailure
+from autograder.grading.clean import plain
 from autograder.grading.paper import exercise_of
-from autograder.grading.reading import clean
 from autograder.grading.usage import cells
 from autograder.grading.usage.interpreter import Interpreter
 from autograder.grading.usage.state import TooMuch
@@ -95,13 +95,13 @@ class Finding:
             "exercise": exercise_of(self.grade_id),
             "cell": self.cell,
             "line": self.line,
-            "text": clean(self.text, LONGEST_LINE),
-            "why": clean(self.what, LONGEST_LINE),
+            "text": plain(self.text, LONGEST_LINE),
+            "why": plain(self.what, LONGEST_LINE),
         }
 
     def failure(self, demand: Demand) -> CheckFailure:
         """Return what the check says, in the form of a refusal while it runs."""
-        text = clean(self.text, LONGEST_LINE)
+        text = plain(self.text, LONGEST_LINE)
         what = forbidden.message(self.name)
         found = CheckFailure(
             what,
