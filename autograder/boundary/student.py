@@ -31,6 +31,7 @@ from autograder.boundary.data import (
     BoundaryError,
     Named,
 )
+from autograder.boundary.moments import Moment
 from autograder.boundary.outputs import Outputs
 from autograder.interface import (
     LocalFunction,
@@ -153,6 +154,7 @@ class _Student:
     def __init__(self, channel: Channel, shell: _Shell) -> None:
         self.channel, self.shell = channel, shell
         self.objects: dict[int, LocalFunction | LocalModule] = {}
+        self.moments: list[Moment] = []
         self.made = 0
         self.forbidden: tuple[str, ...] = ()
         self.holding = contextlib.ExitStack()
@@ -239,6 +241,17 @@ class _Student:
             "error": words[: ERROR_SIZES[1]],
             "cut": outputs.cut,
         }
+
+    def _remember(self, request: dict) -> int:
+        """Keep what the notebook's names stand for now; return the moment's number."""
+        del request
+        self.moments.append(Moment(self.shell.user_ns))
+        return len(self.moments) - 1
+
+    def _go_back(self, request: dict) -> None:
+        """Let the names stand for what they stood for at a moment."""
+        self._forbid(())
+        self.moments[request["moment"]].bring_back(self.shell.user_ns)
 
     def _look(self, request: dict) -> dict:
         """Say what a name stands for; keep the object if it can be called."""

@@ -6,7 +6,7 @@ import fcntl
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from autograder.grading.journal import Journal
 from autograder.grading.limits import Limits
 from autograder.grading.paper import Paper
 from autograder.grading.planning import Terms, Work
+from autograder.grading.seeds import SecretError, secret_of
 
 if TYPE_CHECKING:
     from autograder.grading.record import Record
@@ -57,6 +58,7 @@ ERRORS = (
     CourseError,
     GradebookError,
     Missing,
+    SecretError,
     SourceError,
 )
 
@@ -154,10 +156,10 @@ def run(arguments: argparse.Namespace) -> int:
         request = _inspect(arguments)
         out = request.out
         if arguments.dry_run:
-            print(_dry_run(request, arguments.workers))
+            print(_dry_run(request.with_secret(make=False), arguments.workers))
             return 0
         with _locked(out):
-            rows = _grade(request, arguments)
+            rows = _grade(request.with_secret(make=True), arguments)
     except (*ERRORS, ClusterError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -203,6 +205,11 @@ class Request:
         """Give what each student handed in, unread."""
         terms = self.terms
         return planning.find_work(self.students, sorted(terms.papers), terms.of_class)
+
+    def with_secret(self, *, make: bool) -> "Request":
+        """Return the same, with the secret of the class; make one if there is none."""
+        secret = secret_of(self.course.root, make=make)
+        return replace(self, terms=replace(self.terms, secret=secret))
 
 
 def _inspect(arguments: argparse.Namespace) -> Request:

@@ -43,7 +43,9 @@ from autograder.grading.reading import Refused, clean, parse
 from autograder.grading.remote import Names, imports_of
 from autograder.grading.repair import repair
 from autograder.grading.sandbox import Cage, Sandbox, SandboxError
+from autograder.grading.seeds import drawing, with_drawn_seeds
 from autograder.grading.submission import MODEL_FILES
+from autograder.grading.telling import told
 from autograder.grading.version import versions
 from autograder.interface import Data, StudentError
 
@@ -56,6 +58,7 @@ UNEXPLAINED = ("killed (SIGKILL)", "it ended itself")
 MOST_LIMITED = 50  # notes; a loop over thousands of cells can cause as many
 FACT = 2_000  # characters of a part of a message; the checks' own are far shorter
 ANSWER = 50_000  # characters of a written answer
+FOR_STUDENTS = "for_students"  # metadata of a failed check's cell: what feedback says
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 TOO_SLOW = (
     f"All its calls together took more than {CALLS_SECONDS} seconds; a right answer "
@@ -65,7 +68,9 @@ ODD = (
     "The check could not deal with what the answer returned. Does it return what the "
     "docstring says? If it does, show this message to your instructor."
 )
-FACTS = ("what", "mistake", "on", "got", "expected", "why", "read", "first")
+FACTS = ("check", "what", "mistake", "on", "got", "expected", "why", "read", "first")
+VISIBLE, HIDDEN = "visible", "hidden"  # parts of a check
+HIDDEN_TESTS = "the hidden tests"  # a reason does not say which: an answer can choose
 
 Tell = Callable[[str], None]  # is told what is being run
 
@@ -121,11 +126,15 @@ def _examine(job: Job, sandbox: Sandbox, outcome: Outcome, tell: Tell) -> None:
             sitting.run(notebook, cage)
     except KernelGone as gone:
         outcome.again = gone.reason in UNEXPLAINED
-        text = f"the kernel died while running {sitting.where} ({gone.reason})"
-        raise _Stopped(text) from None
+        text = f"the kernel died while running {sitting.where}"
+        if sitting.where == HIDDEN_TESTS:
+            sitting.notes.append(f"{sitting.part}: {gone.reason}")
+            raise _Stopped(text) from None
+        raise _Stopped(f"{text} ({gone.reason})") from None
     finally:
         cage.end()
     outcome.limited = outcome.limited[:MOST_LIMITED]
+    outcome.unseen = outcome.unseen[:MOST_LIMITED]
     outcome.verdicts.sort(key=lambda verdict: sheet.order[verdict.grade_id])
     outcome.notebook = json.dumps(notebook, ensure_ascii=False)
     outcome.status = GRADED
@@ -140,7 +149,7 @@ class _Check:
 
     cell: NotebookNode
     title: str
-    parts: dict[str, CodeType]  # "visible" and "hidden"
+    parts: dict[str, CodeType]  # visible and hidden
 
 
 @dataclass(frozen=True)
@@ -198,9 +207,10 @@ def _check_of(cell: NotebookNode) -> _Check:
     name = cell.metadata.nbgrader.grade_id
     visible, hidden = _split(cell.source)
     title = ast.get_docstring(ast.parse(visible)) or name
+    drawn = with_drawn_seeds(hidden, name)
     parts = {
-        "visible": compile(visible, f"<{name}>", "exec"),
-        "hidden": compile(hidden, f"<{name}, hidden tests>", "exec"),
+        VISIBLE: compile(visible, f"<{name}>", "exec"),
+        HIDDEN: compile(drawn, f"<{name}, hidden tests>", "exec"),
     }
     return _Check(cell, title, parts)
 
@@ -284,6 +294,18 @@ def _beside(models: dict, limited: list[str]) -> Iterator[None]:
 # --- running --------------------------------------------------------------------------
 
 
+@dataclass
+class _Judgement:
+    """A check while it judges an answer."""
+
+    cell: NotebookNode
+    check: _Check
+    verdict: Verdict
+    names: Names
+    printed: io.StringIO
+    moment: int | None = None  # when the visible part had passed
+
+
 class _Sitting:
     """One submission while it runs."""
 
@@ -291,9 +313,15 @@ class _Sitting:
         self.limits, self.sheet, self.outcome = job.limits, sheet, outcome
         self.where, self.tell = "the first cell", tell
         self.end = time.process_time() + CHECKING_SECONDS
+        self.keys, self.notes = job.keys, outcome.limited
+        self.passed: list[_Judgement] = []  # the visible part
+        self.part = ""  # of the check that runs
 
     def run(self, notebook: NotebookNode, cage: Cage) -> None:
-        """Run all cells in order, and judge the answers where their checks stand."""
+        """Run all cells in order, and judge the answers where their checks stand.
+
+        Hidden tests come last: no cell can show then what they have asked.
+        """
         self.kernel = _Patient(cage, self.limits)
         left_out = self._left_out(notebook)
         for number, cell in enumerate(notebook.cells, start=1):
@@ -304,6 +332,7 @@ class _Sitting:
                 self._cell(cell, number)
             elif cell.metadata.get("nbgrader", {}).get("grade"):
                 self._written(cell)
+        self._hidden_tests()
 
     def _left_out(self, notebook: NotebookNode) -> set[int]:
         """Return the numbers of given cells that show something, and do no more."""
@@ -358,22 +387,43 @@ class _Sitting:
     # --- judging ----------------------------------------------------------------------
 
     def _check(self, cell: NotebookNode, check: _Check) -> None:
-        """Judge an answer by the instructor's cell; keep what it says in the cell."""
+        """Judge an answer by what students see of a check."""
         name = _grade_id(cell)
         points = self.sheet.paper.points[name]
         verdict = Verdict(exercise_of(name), name, points, 0.0, title=check.title)
-        printed, names = io.StringIO(), Names(self.kernel, self.sheet.imports)
-        for part, code in check.parts.items():
-            verdict.failure = self._failure(name, code, names, printed)
-            if verdict.failure is not None:
-                verdict.part = part
-                cell.outputs = [_error("CheckFailure", verdict.failure["text"])]
-                break
-        else:
-            verdict.score = points
+        names = Names(self.kernel, self.sheet.imports)
+        judgement = _Judgement(cell, check, verdict, names, io.StringIO())
+        self.outcome.verdicts.append(verdict)
+        if self._passes(judgement, VISIBLE):
+            judgement.moment = self.kernel.remember()
+            self.passed.append(judgement)
+
+    def _hidden_tests(self) -> None:
+        """Judge by the rest of each check, as if it stood where the check stands."""
+        self.where, self.notes = HIDDEN_TESTS, self.outcome.unseen
+        for judgement in self.passed:
+            self.tell(self.where)
+            self.kernel.go_back(judgement.moment)
+            judgement.names.update(drawing(self.keys))
+            if self._passes(judgement, HIDDEN):
+                judgement.verdict.score = judgement.verdict.points
+            self._time_left()
+
+    def _passes(self, judgement: _Judgement, part: str) -> bool:
+        """Run a part of a check; keep what it says in its cell."""
+        cell, verdict, printed = judgement.cell, judgement.verdict, judgement.printed
+        self.part = f"{verdict.grade_id}, {part} part"
+        code = judgement.check.parts[part]
+        failure = self._failure(verdict.grade_id, code, judgement.names, printed)
+        if failure is None:
             text = clean(printed.getvalue(), FACT)
             cell.outputs = [{"output_type": "stream", "name": "stdout", "text": text}]
-        self.outcome.verdicts.append(verdict)
+            return True
+        verdict.part, verdict.failure = part, failure
+        cell.outputs = [_error("CheckFailure", failure["text"])]
+        safe = told(failure) if part == HIDDEN else failure
+        cell.metadata[FOR_STUDENTS] = safe["text"]
+        return False
 
     def _failure(
         self, name: str, code: CodeType, names: Names, printed: io.StringIO
@@ -392,12 +442,12 @@ class _Sitting:
         except _TookTooLong:
             if self.kernel.broken_off:  # an answer may be on its way
                 raise _Stopped(f"{self.where} could not be interrupted") from None
-            self.outcome.limited.append(f"check {name}: stopped, too slow")
-            return _facts(CheckFailure("takes too long", why=TOO_SLOW), name)
+            self.notes.append(f"check {name}: stopped, too slow")
+            return _facts(_no_answer("takes too long", TOO_SLOW), name)
         except Exception as error:  # no value may be odd enough to stop the grader
             said = clean(f"{type(error).__name__}: {error}", 300)
-            self.outcome.limited.append(f"check {name} could not be run: {said}")
-            return _facts(CheckFailure("cannot be checked", why=ODD), name)
+            self.notes.append(f"check {name} could not be run: {said}")
+            return _facts(_no_answer("cannot be checked", ODD), name)
         return None
 
     def _longest(self) -> float:
@@ -447,14 +497,20 @@ class _Patient(Kernel):
 # --- words ----------------------------------------------------------------------------
 
 
-def _facts(failure: CheckFailure, name: str) -> dict[str, str | None]:
+def _facts(failure: CheckFailure, name: str) -> dict[str, str | bool | None]:
     """Return what a failed check says, part by part; what came from outside, cut."""
     failure.check = failure.check or exercise_of(name)
     for fact in FACTS:
         if getattr(failure, fact):
             setattr(failure, fact, clean(str(getattr(failure, fact)), FACT))
     facts = {fact: getattr(failure, fact) for fact in FACTS}
-    return facts | {"text": str(failure)}
+    return facts | {"raised": failure.raised, "text": str(failure)}
+
+
+def _no_answer(what: str, why: str) -> CheckFailure:
+    failure = CheckFailure(what, why=why)
+    failure.raised = True
+    return failure
 
 
 def _error(name: str, text: str) -> dict:

@@ -5,7 +5,6 @@ paper. Whatever comes from the student, or from code of the student's, is shown 
 Of a hidden test the page says what it checks, never on what.
 """
 
-import builtins
 import functools
 import json
 import re
@@ -19,6 +18,7 @@ from autograder.generator.source import BEGIN_SOLUTION, END_SOLUTION
 from autograder.grading import markdown
 from autograder.grading.job import GRADED, NOT_RUN, Outcome, Verdict
 from autograder.grading.paper import Paper, exercise_of
+from autograder.grading.telling import told
 
 LONGEST = 3000  # characters of anything that a student's code wrote
 HINT = re.compile(
@@ -315,37 +315,23 @@ def _checked(verdict: Verdict, site: str) -> _Part:
     part = _Part(title, verdict.points, verdict.score, state)
     if state == PASSED or verdict.failure is None:
         return part
-    failure = {key: plain(value or "") for key, value in verdict.failure.items()}
+    part.hidden = verdict.part == "hidden"
+    facts = told(verdict.failure) if part.hidden else verdict.failure
+    failure = {key: plain(value or "") for key, value in facts.items()}
     if verdict.part == NOT_RUN or failure["what"].endswith("not written yet"):
         part.state = UNTOUCHED
-    part.hidden = verdict.part == "hidden"
     part.where, part.link = _reading(failure.get("read", ""), site)
-    if part.hidden:
-        part.headline = failure.get("mistake", "") or _stopped(failure["what"])
-    else:
-        part.headline = failure.get("mistake", "") or failure["what"]
-        if failure["what"] != part.headline:
-            part.facts.append(("what", failure["what"]))
-        part.facts += [
-            (label, failure[key])
-            for key, label in (
-                ("on", "input"),
-                ("got", "got"),
-                ("expected", "expected"),
-            )
-            if failure.get(key)
-        ]
+    part.headline = failure.get("mistake", "") or failure["what"]
+    if failure["what"] != part.headline:
+        part.facts.append(("what", failure["what"]))
+    part.facts += [
+        (label, failure[key])
+        for key, label in (("on", "input"), ("got", "got"), ("expected", "expected"))
+        if failure.get(key)
+    ]
     part.first = failure.get("first", "")
     part.why = [line for line in failure.get("why", "").split("\n") if line]
     return part
-
-
-def _stopped(what: str) -> str:
-    """Say how an answer fails a hidden test: a class name may be made to say more."""
-    kind = what.removeprefix("stopped with ")
-    if kind != what and hasattr(builtins, kind):
-        return what
-    return "fails on inputs that the visible check does not try"
 
 
 def _reading(read: str, site: str) -> tuple[str, str]:

@@ -174,6 +174,34 @@ class Kernel:
             _say_why(result)
         return result
 
+    def remember(self) -> int | None:
+        """Let the process keep what its names stand for now.
+
+        Returns:
+            The moment's number; None if the process could not keep it.
+
+        Raises:
+            KernelGone: it died, or could not be interrupted.
+        """
+        seconds = self._limits.call_seconds + TRANSFER
+        with contextlib.suppress(StudentError):
+            moment, _ = self._request({"do": "remember"}, seconds)
+            with self._checked():
+                _handle(moment)
+            return moment
+        return None
+
+    def go_back(self, moment: int | None) -> None:
+        """Let the names stand for what they stood for at a moment, if it was kept.
+
+        Raises:
+            KernelGone: the process died, or could not be interrupted.
+        """
+        seconds = self._limits.call_seconds + TRANSFER
+        if moment is not None:
+            with contextlib.suppress(StudentError):
+                self._request({"do": "go_back", "moment": moment}, seconds)
+
     def look(self, name: str) -> Found:
         """Ask what a name stands for.
 

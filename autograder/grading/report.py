@@ -29,6 +29,9 @@ AUDIT = (  # of a journal's entry
     "reason",
     "repairs",
     "limited",
+    "unseen",
+    "stopped",
+    "packages",
     "notes",
     "unsafe",
     "attempt",
@@ -37,6 +40,7 @@ AUDIT = (  # of a journal's entry
     "penalty",
     "sha256",
     "paper",
+    "seeds",
     "seconds",
     "versions",
 )
@@ -67,7 +71,7 @@ def reason(entry: dict, row: Row | None) -> str:
     if entry["status"] == GRADED:
         for what, found in (
             ("repaired", entry["repairs"]),
-            ("limited", entry["limited"]),
+            ("limited", entry["limited"] + entry["unseen"]),
         ):
             if found:
                 parts.append(f"{what}: {'; '.join(found)}")

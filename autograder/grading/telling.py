@@ -1,0 +1,32 @@
+"""What a student is told of a hidden test that failed: nothing of what it asked.
+
+A name that the checks give a mistake is the course's own, and so is its reason. All
+else may carry inputs: values, shapes, the choice of an exception, its text, the name
+of a function. It stays with the instructor.
+"""
+
+from collections.abc import Mapping
+
+from autograder.expect import CheckFailure
+
+RAISED = "raised an error, or did not return, on an input that the hidden tests use"
+WRONG = "fails on inputs that the visible check does not try"
+TRY = (
+    "The visible check passes. Try inputs of other sizes, a single row, large, equal and "
+    "negative values, and whatever else the exercise says may come."
+)
+
+
+def told(failure: Mapping) -> dict[str, str]:
+    """Return what a student may read of a failure: its facts, and all of it as text.
+
+    Args:
+        failure: the facts of a hidden test's failure, as a ``Verdict`` has them.
+    """
+    mistake = None if failure.get("raised") else failure.get("mistake")
+    what = mistake or (RAISED if failure.get("raised") else WRONG)
+    why = failure.get("why", "") if mistake else TRY
+    safe = CheckFailure(what, why=why, mistake=mistake)
+    safe.check, safe.read = failure.get("check", ""), failure.get("read", "")
+    facts = {"what": what, "mistake": mistake, "why": why, "read": safe.read}
+    return facts | {"text": str(safe)}
