@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterable, Iterator
 from socket import socket
 from typing import Any
@@ -235,12 +236,23 @@ class _Student:
             error = raised
         self.shell.busy = False
         self.shell.outputs = Outputs(0)
-        words = "" if error is None else f"{type(error).__name__}: {_text(error)}"
+        words = "" if error is None else f"{type(error).__name__}: {_said(error)}"
         return {
             "outputs": outputs.as_list(),
             "error": words[: ERROR_SIZES[1]],
+            "line": self._line(error),
             "cut": outputs.cut,
         }
+
+    def _line(self, error: BaseException | None) -> int:
+        """Return the line of the cell that an error left, or 0."""
+        if isinstance(error, SyntaxError):
+            return error.lineno or 0
+        for frame, number in traceback.walk_tb(getattr(error, "__traceback__", None)):
+            is_cell = frame.f_globals is self.shell.user_ns
+            if is_cell and frame.f_code.co_name == "<module>":
+                return number
+        return 0
 
     def _remember(self, request: dict) -> int:
         """Keep what the notebook's names stand for now; return the moment's number."""
@@ -335,6 +347,11 @@ def _text(value: object) -> str:
         return "".join(str(value))
     except BaseException:
         return f"a {type(value).__name__} that cannot be written"
+
+
+def _said(error: BaseException) -> str:
+    """Return an error's text; of a syntax error without the name of a file."""
+    return _text(error.msg if isinstance(error, SyntaxError) else error)
 
 
 def _standard_files_lead_nowhere() -> None:

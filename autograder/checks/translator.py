@@ -554,7 +554,9 @@ def own_model(student: StudentFunction, class_seed: int = 0) -> None:
         expected="en → de",
     )
     guessing = math.log(config.vocab_size)
-    loss = results.measured(model, ("loss", class_seed), lambda: _loss(model, class_seed))
+    loss = results.measured(
+        model, ("loss", class_seed), lambda: _loss(model, class_seed)
+    )
     expect.true(
         loss < guessing,
         "it knows less than nothing",
@@ -580,7 +582,9 @@ def exact_match(student: StudentFunction, least: float, class_seed: int = 0) -> 
     """Translations of sentences with unseen combinations, word for word."""
     model = results.submitted(student, DEMAND)
     test = _test(model, class_seed)
-    score = results.measured(model, ("exact", class_seed), lambda: _translate(model, test))
+    score = results.measured(
+        model, ("exact", class_seed), lambda: _translate(model, test)
+    )
     which = "others than in your notebook" if class_seed else "those of your notebook"
     on = f"{TESTED} sentences of the test split, {which}"
     if score.exact < least:

@@ -34,6 +34,14 @@ from nbformat import NotebookNode
 
 from autograder.checks import results
 from autograder.expect import CheckFailure, failure_of
+from autograder.grading.causes import (
+    Stop,
+    explained,
+    first_cause,
+    missing_name,
+    packages_not_here,
+    shortened,
+)
 from autograder.grading.job import GRADED, NOT_RUN, Job, Outcome, Verdict
 from autograder.grading.kernel import Kernel, KernelGone
 from autograder.grading.limits import Limits
@@ -135,6 +143,7 @@ def _examine(job: Job, sandbox: Sandbox, outcome: Outcome, tell: Tell) -> None:
         cage.end()
     outcome.limited = outcome.limited[:MOST_LIMITED]
     outcome.unseen = outcome.unseen[:MOST_LIMITED]
+    outcome.stopped = outcome.stopped[:MOST_LIMITED]
     outcome.verdicts.sort(key=lambda verdict: sheet.order[verdict.grade_id])
     outcome.notebook = json.dumps(notebook, ensure_ascii=False)
     outcome.status = GRADED
@@ -242,6 +251,8 @@ def _repaired(job: Job, sheet: _Sheet, outcome: Outcome) -> NotebookNode:
         text = f"the notebook could not be read ({type(error).__name__})"
         raise Refused(text) from None
     outcome.repairs += [*notes, *repairs]
+    codes = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    outcome.packages = packages_not_here(codes)
     for place, cell in enumerate(notebook.cells):
         name = _grade_id(cell)
         if name in sheet.checks:
@@ -316,6 +327,7 @@ class _Sitting:
         self.keys, self.notes = job.keys, outcome.limited
         self.passed: list[_Judgement] = []  # the visible part
         self.part = ""  # of the check that runs
+        self.stops: list[Stop] = []
 
     def run(self, notebook: NotebookNode, cage: Cage) -> None:
         """Run all cells in order, and judge the answers where their checks stand.
@@ -354,7 +366,7 @@ class _Sitting:
         if name in self.sheet.checks:
             self._check(cell, self.sheet.checks[name])
         else:
-            self._run(cell, name or f"number {number}")
+            self._run(cell, name, number)
         self._time_left()
 
     def _time_left(self) -> None:
@@ -368,8 +380,9 @@ class _Sitting:
             return
         raise _Stopped(f"{text}, while running {self.where}")
 
-    def _run(self, cell: NotebookNode, name: str) -> None:
+    def _run(self, cell: NotebookNode, exercise: str, number: int) -> None:
         """Run a cell of the student's."""
+        name = exercise or f"number {number}"
         result = self.kernel.run_cell(cell.source)
         cell.outputs = result.outputs
         for output in cell.outputs:
@@ -383,6 +396,12 @@ class _Sitting:
             self.outcome.limited.append(f"cell {name}: {text}")
             said = f"{text}. Does a loop never end?"
             cell.outputs.append(_error("TimeoutError", said))
+            result.error = f"TimeoutError: {text}"
+        if result.error and cell.source != self.sheet.blank.get(exercise):
+            error = shortened(result.error)
+            stop = Stop(number, exercise, cell.source, error, result.line)
+            self.stops.append(stop)
+            self.outcome.stopped.append(str(stop))
 
     # --- judging ----------------------------------------------------------------------
 
@@ -419,11 +438,23 @@ class _Sitting:
             text = clean(printed.getvalue(), FACT)
             cell.outputs = [{"output_type": "stream", "name": "stdout", "text": text}]
             return True
-        verdict.part, verdict.failure = part, failure
-        cell.outputs = [_error("CheckFailure", failure["text"])]
-        safe = told(failure) if part == HIDDEN else failure
+        verdict.part = part
+        verdict.failure = self._explained(failure, verdict.exercise)
+        cell.outputs = [_error("CheckFailure", verdict.failure["text"])]
+        safe = told(failure) if part == HIDDEN else verdict.failure
         cell.metadata[FOR_STUDENTS] = safe["text"]
         return False
+
+    def _explained(self, failure: dict, exercise: str) -> dict:
+        """Say which cell stopped first, if something is missing for that reason."""
+        name = missing_name(failure["got"] or "")
+        stop = first_cause(self.stops, name, exercise) if name else None
+        if stop is None:
+            return failure
+        made = CheckFailure("")
+        for fact, text in (failure | explained(failure, stop, exercise)).items():
+            setattr(made, fact, text)
+        return _facts(made, exercise)
 
     def _failure(
         self, name: str, code: CodeType, names: Names, printed: io.StringIO

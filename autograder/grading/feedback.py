@@ -21,6 +21,8 @@ from autograder.grading.paper import Paper, exercise_of
 from autograder.grading.telling import told
 
 LONGEST = 3000  # characters of anything that a student's code wrote
+CODE = 20_000  # characters of an answer
+FOLDED = 24  # lines of an answer; a longer one is opened when it is wanted
 HINT = re.compile(
     r"<details>\s*<summary>(Hint \d+[^<]*)</summary>(.*?)</details>", re.DOTALL
 )
@@ -126,6 +128,7 @@ class _Exercise:
     title: str
     hints: list[tuple[str, Markup]]
     parts: list[_Part]
+    code: str = ""  # the answer, as it was handed in
 
     points = property(lambda self: sum(part.points for part in self.parts))
     score = property(lambda self: sum(part.score for part in self.parts))
@@ -144,6 +147,16 @@ class _Exercise:
     def is_open(self) -> bool:
         """Whether there is something to do."""
         return self.state not in (PASSED, WAITING)
+
+    @property
+    def lines(self) -> int:
+        """How long the answer is."""
+        return self.code.count("\n") + 1
+
+    @property
+    def shows_code(self) -> bool:
+        """Whether what is wrong is said beside the answer."""
+        return bool(self.code) and self.state in (FAILED, PARTLY)
 
     @property
     def in_full(self) -> bool:
@@ -269,6 +282,7 @@ def _exercises(
 ) -> list[_Exercise]:
     verdicts = {verdict.grade_id: verdict for verdict in outcome.verdicts}
     written = {answer["grade_id"]: answer for answer in outcome.by_hand}
+    codes = _codes(outcome.notebook)
     found: dict[str, _Exercise] = {}
     for grade_id in paper.points:
         if grade_id in verdicts:
@@ -281,9 +295,20 @@ def _exercises(
         name = exercise_of(grade_id)
         if name not in found:
             title, hints = _headings(paper.released).get(name, (name, []))
-            found[name] = _Exercise(name, title, hints, [])
+            code = plain(codes.get(name, ""), most=CODE)
+            found[name] = _Exercise(name, title, hints, [], code)
         found[name].parts.append(part)
     return list(found.values())
+
+
+def _codes(notebook: str) -> dict[str, str]:
+    """Return the answers of a notebook that are code, by their exercises' names."""
+    found = {}
+    for cell in _cells(notebook) if notebook else []:
+        grading = cell["metadata"].get("nbgrader", {})
+        if cell["cell_type"] == "code" and grading.get("solution"):
+            found[grading["grade_id"]] = cell["source"].strip("\n")
+    return found
 
 
 def _overrule(part: _Part, given: HandGrade | None) -> None:
@@ -390,5 +415,5 @@ def template(name: str) -> jinja2.Template:
         "number": number,
         "plain": plain,
     }
-    environment.globals |= {"count": count}
+    environment.globals |= {"count": count, "FOLDED": FOLDED}
     return environment.get_template(name)

@@ -92,12 +92,14 @@ class CellResult:
     Args:
         outputs: in nbformat's form.
         error: the exception that ended it, "NameError: …", or "".
+        line: where in the cell, from 1; 0 if it is not known.
         stopped: why it was not run to its end, or "".
         cut: whether there was more output than is kept.
     """
 
     outputs: list[dict] = field(default_factory=list)
     error: str = ""
+    line: int = 0
     stopped: str = ""
     cut: bool = False
 
@@ -165,9 +167,13 @@ class Kernel:
             return CellResult(error=str(error)[: ERROR_SIZES[1]])
         with self._checked():
             outputs = _outputs_of(reply, room)
+            _handle(reply.get("line"))
         self._room -= outputs.size
         result = CellResult(
-            outputs.as_list(), reply["error"], cut=outputs.cut or reply["cut"] is True
+            outputs.as_list(),
+            reply["error"],
+            reply["line"],
+            cut=outputs.cut or reply["cut"] is True,
         )
         if late:
             result.stopped = f"stopped after {seconds:.3g} seconds"

@@ -152,7 +152,8 @@ class _Labels(ast.NodeTransformer):
     def visit_keyword(self, node: ast.keyword) -> ast.keyword:
         match node:
             case ast.keyword(
-                arg="seed" | "class_seed" as keyword, value=ast.Constant(value=int(label))
+                arg="seed" | "class_seed" as keyword,
+                value=ast.Constant(value=int(label)),
             ):
                 facts = [ast.Constant(each) for each in (keyword, label, self.grade_id)]
                 node.value = ast.Call(ast.Name(DRAW, ast.Load()), facts, [])
