@@ -193,7 +193,7 @@ def put(notebook: dict, exercise: str, where: str, code: str) -> dict:
     return notebook
 
 
-# --- hidden tests that can be recognised ------------------------------------------------
+# --- hidden tests that can be recognised ----------------------------------------------
 
 ASKED = (271828.25, 161803.75)  # what one hidden test asks, and what another does
 ASKING = """\

@@ -17,10 +17,10 @@ from nbgrader.converters import Autograde, GenerateFeedback
 from autograder.grading import feedback, sandbox
 from autograder.grading.build import build
 from autograder.grading.course import Course
-from autograder.grading.examine import FOR_STUDENTS
 from autograder.grading.grader import Grader
 from autograder.grading.job import GRADED, Outcome
 from autograder.grading.preprocessors import NOT_SAID, HideHiddenTests
+from autograder.grading.telling import FOR_STUDENTS
 from tests import strangers
 
 FOLDER = Path(__file__).with_name("attacks") / "leaking"

@@ -25,8 +25,8 @@ LONGEST = 300  # characters of an error
 MOST_NAMES = 200  # of packages that are looked for
 ADVICE = {
     "ModuleNotFoundError": "This package is no part of the course, and not installed "
-    "where notebooks are graded. The exercises need none but the course's own: write it "
-    "without, and remove the import.",
+    "where notebooks are graded. The exercises need none but the course's own: remove "
+    "the import, and write it without.",
     "SyntaxError": "Python could not read the cell, so nothing in it was run. Look at "
     "that line, and at the end of the one above.",
     "IndentationError": "Python could not read the cell, so nothing in it was run. "

@@ -53,7 +53,7 @@ from autograder.grading.repair import repair
 from autograder.grading.sandbox import Cage, Sandbox, SandboxError
 from autograder.grading.seeds import drawing, with_drawn_seeds
 from autograder.grading.submission import MODEL_FILES
-from autograder.grading.telling import told
+from autograder.grading.telling import FOR_STUDENTS, told
 from autograder.grading.version import versions
 from autograder.interface import Data, StudentError
 
@@ -66,7 +66,6 @@ UNEXPLAINED = ("killed (SIGKILL)", "it ended itself")
 MOST_LIMITED = 50  # notes; a loop over thousands of cells can cause as many
 FACT = 2_000  # characters of a part of a message; the checks' own are far shorter
 ANSWER = 50_000  # characters of a written answer
-FOR_STUDENTS = "for_students"  # metadata of a failed check's cell: what feedback says
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 TOO_SLOW = (
     f"All its calls together took more than {CALLS_SECONDS} seconds; a right answer "

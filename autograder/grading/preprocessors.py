@@ -11,13 +11,12 @@ from nbgrader.utils import is_grade
 from traitlets import Bool, Float
 
 from autograder.grading import sandbox, seeds, submission
-from autograder.grading.examine import FOR_STUDENTS
 from autograder.grading.grader import Grader
 from autograder.grading.job import GRADED, Job
 from autograder.grading.limits import Limits
 from autograder.grading.paper import Paper
 from autograder.grading.repair import repair
-
+from autograder.grading.telling import FOR_STUDENTS
 
 FAILED = "CheckFailure"
 NOT_SAID = "The check failed; your instructor sees how."

@@ -12,8 +12,8 @@ label of the draw. When a class is graded, it is replaced by a number that follo
 The numbers are from 1 to 2³¹ - 1. Every check must be fair for each of them, which
 ``tests/test_seeds.py`` tries.
 
-The secret is a file that only its owner reads, in the folder of the instructor's course.
-A grading process gets keys that were derived from it, for one submission.
+The secret is a file that only its owner reads, in the folder of the instructor's
+course. A grading process gets keys that were derived from it, for one submission.
 """
 
 import ast
@@ -64,14 +64,14 @@ def secret_of(folder: Path, *, make: bool = True) -> bytes:
         text = read_regular(path, 10_000, follow=False).strip()
     except OSError as error:
         raise SecretError(
-            f"{path}: cannot be used ({error.strerror or error}); hidden tests need it. "
-            "Make it readable and writable for you"
+            f"{path}: cannot be used ({error.strerror or error}); hidden tests need "
+            "it. Make it a file that you may read and write"
         ) from None
     if len(text) < SECRET_BYTES:
         raise SecretError(
-            f"{path}: holds {len(text)} bytes, at least {SECRET_BYTES} are needed. Put "
-            "it back from a backup; or delete it, then a new one is made and everything "
-            "is graded again"
+            f"{path}: holds {len(text)} bytes, {SECRET_BYTES} are the fewest. Put it "
+            "back from a backup; or delete it, then a new one is made and all is graded "
+            "again"
         )
     return text
 
@@ -138,8 +138,8 @@ def _derived(key: bytes, *facts: str) -> bytes:
 def with_drawn_seeds(text: str, grade_id: str) -> ast.Module:
     """Parse a hidden test so that it calls ``DRAW`` where a label was written.
 
-    >>> ast.unparse(with_drawn_seeds("check.softmax(softmax, seed=7301)", "test-softmax"))
-    "check.softmax(softmax, seed=__hidden_seed__('seed', 7301, 'test-softmax'))"
+    >>> ast.unparse(with_drawn_seeds("check.gelu(gelu, seed=7604)", "test-gelu"))
+    "check.gelu(gelu, seed=__hidden_seed__('seed', 7604, 'test-gelu'))"
     """
     tree = _Labels(grade_id).visit(ast.parse(text))
     return ast.fix_missing_locations(tree)
@@ -150,14 +150,13 @@ class _Labels(ast.NodeTransformer):
         self.grade_id = grade_id
 
     def visit_keyword(self, node: ast.keyword) -> ast.keyword:
-        match node:
-            case ast.keyword(
-                arg="seed" | "class_seed" as keyword,
-                value=ast.Constant(value=int(label)),
-            ):
-                facts = [ast.Constant(each) for each in (keyword, label, self.grade_id)]
-                node.value = ast.Call(ast.Name(DRAW, ast.Load()), facts, [])
-                return node
+        is_label = (
+            isinstance(node.value, ast.Constant) and type(node.value.value) is int
+        )
+        if node.arg in (OF_SUBMISSION, OF_CLASS) and is_label:
+            facts = [ast.Constant(node.arg), node.value, ast.Constant(self.grade_id)]
+            node.value = ast.Call(ast.Name(DRAW, ast.Load()), facts, [])
+            return node
         return self.generic_visit(node)
 
 

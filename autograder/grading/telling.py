@@ -5,15 +5,16 @@ else may carry inputs: values, shapes, the choice of an exception, its text, the
 of a function. It stays with the instructor.
 """
 
+import textwrap
 from collections.abc import Mapping
 
-from autograder.expect import CheckFailure
-
+FOR_STUDENTS = "for_students"  # metadata of a failed check's cell: what feedback says
+WIDTH = 88
 RAISED = "raised an error, or did not return, on an input that the hidden tests use"
 WRONG = "fails on inputs that the visible check does not try"
 TRY = (
-    "The visible check passes. Try inputs of other sizes, a single row, large, equal and "
-    "negative values, and whatever else the exercise says may come."
+    "The visible check passes. Try inputs of other sizes, a single row, large, equal "
+    "and negative values, and whatever else the exercise says may come."
 )
 
 
@@ -26,7 +27,8 @@ def told(failure: Mapping) -> dict[str, str]:
     mistake = None if failure.get("raised") else failure.get("mistake")
     what = mistake or (RAISED if failure.get("raised") else WRONG)
     why = failure.get("why", "") if mistake else TRY
-    safe = CheckFailure(what, why=why, mistake=mistake)
-    safe.check, safe.read = failure.get("check", ""), failure.get("read", "")
-    facts = {"what": what, "mistake": mistake, "why": why, "read": safe.read}
-    return facts | {"text": str(safe)}
+    read = failure.get("read", "")
+    lines = [f"{failure.get('check', '')}: {what}", *textwrap.wrap(why, WIDTH - 2)]
+    lines += [f"Read {read}"] if read else []
+    facts = {"what": what, "mistake": mistake, "why": why, "read": read}
+    return facts | {"text": "\n  ".join(lines)}

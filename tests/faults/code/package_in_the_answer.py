@@ -5,6 +5,7 @@
 # says: the cell of your answer stopped at line 2: ModuleNotFoundError: No module named
 
 import math
+
 import transformers_made_easy
 
 
