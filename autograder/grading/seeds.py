@@ -70,8 +70,7 @@ def secret_of(folder: Path, *, make: bool = True) -> bytes:
     if len(text) < SECRET_BYTES:
         raise SecretError(
             f"{path}: holds {len(text)} bytes, {SECRET_BYTES} are the fewest. Put it "
-            "back from a backup; or delete it, then a new one is made and all is graded "
-            "again"
+            "back from a backup; or delete it: a new one is made, all is graded again"
         )
     return text
 
@@ -150,9 +149,7 @@ class _Labels(ast.NodeTransformer):
         self.grade_id = grade_id
 
     def visit_keyword(self, node: ast.keyword) -> ast.keyword:
-        is_label = (
-            isinstance(node.value, ast.Constant) and type(node.value.value) is int
-        )
+        is_label = type(getattr(node.value, "value", None)) is int
         if node.arg in (OF_SUBMISSION, OF_CLASS) and is_label:
             facts = [ast.Constant(node.arg), node.value, ast.Constant(self.grade_id)]
             node.value = ast.Call(ast.Name(DRAW, ast.Load()), facts, [])

@@ -2,7 +2,7 @@
 # exercise: softmax
 # where: answer
 # lost: softmax
-# says: the cell of your answer stopped at line 4: ZeroDivisionError
+# says: the cell of your answer stopped at line 5: ZeroDivisionError
 
 
 def softmax(scores):

@@ -2,7 +2,7 @@
 # exercise: softmax
 # where: answer
 # lost: softmax
-# says: the cell of your answer stopped at line 2: ModuleNotFoundError: No module named
+# says: the cell of your answer stopped at line 3: ModuleNotFoundError: No module named
 
 import math
 
