@@ -211,6 +211,13 @@ def test_an_unnamed_failure_of_a_hidden_test_gives_no_input_away(
     assert what not in found and "17" not in found
 
 
+def test_a_reason_after_a_hidden_test_holds_no_computed_number(outcome, paper):
+    why = "A row sums to 0.9812 in place of 1; the loss was 12345, along axis 2."
+    fail(outcome, "softmax", part="hidden", why=why)
+    found = section(feedback.page(outcome, paper), "softmax")
+    assert "A row sums to … in place of 1; the loss was …, along axis 2." in found
+
+
 def with_answer(outcome: Outcome, paper: Paper, code: str) -> None:
     notebook = json.loads(paper.released)
     for cell in notebook["cells"]:
