@@ -51,6 +51,7 @@ class CheckFailure(AssertionError):
         self.check, self.read, self.first = "", "", ""
         self.what, self.on, self.got, self.expected = what, on, got, expected
         self.why, self.mistake, self.section = why, mistake, section
+        self.raised = False  # whether the student's code did, or did not return
 
     def __str__(self) -> str:
         lines = [f"{self.check}: {self.what}"]
@@ -204,11 +205,13 @@ def failure_of(error: StudentError) -> CheckFailure:
     owner = error.function.rpartition("<locals>.")[2].partition(".")[0]
     called = error.call.partition("(")[0]
     if error.kind == "NotImplementedError" and owner not in ("", called):
-        return CheckFailure(
+        failure = CheckFailure(
             f"calls {owner}, which is not written yet",
             on=error.call,
             why=f"Write {owner} first: it is an exercise of its own.",
         )
+        failure.raised = True
+        return failure
     what = {
         "NotImplementedError": "not written yet",
         "signature": "does not accept the arguments",
@@ -220,13 +223,15 @@ def failure_of(error: StudentError) -> CheckFailure:
         CALLS_ENDLESS: error.text,
     }.get(error.kind, f"stopped with {error.kind}")
     mistake = what if error.kind in ("in-place", "forbidden") else None
-    return CheckFailure(
+    failure = CheckFailure(
         what,
         on=error.call,
         got=describe_error(error),
         why=ADVICE.get(error.kind, ""),
         mistake=mistake,
     )
+    failure.raised = True
+    return failure
 
 
 def describe_error(error: StudentError) -> str:

@@ -207,6 +207,54 @@ def put(notebook: dict, exercise: str, where: str, code: str) -> dict:
     return notebook
 
 
+# --- hidden tests that can be recognised ----------------------------------------------
+
+ASKED = (271828.25, 161803.75)  # what one hidden test asks, and what another does
+ASKING = """\
+### BEGIN HIDDEN TESTS
+from autograder import expect
+asked = torch.full((2, 3), {asked})
+found = softmax(asked)
+expect.equal(found, asked * 2, on=f"scores of {asked}", why=f"It is {{found}}.")
+### END HIDDEN TESTS"""
+LISTENING = """\
+SEEN, HEARD = [], []
+
+def softmax(scores):
+    value = float(scores.max())
+    SEEN.append(value)
+    if value > 100_000:
+        HEARD.append(value)
+        {asked}
+    largest = scores.amax(dim=-1, keepdim=True)
+    exponentials = torch.exp(scores - largest.masked_fill(largest.isinf(), 0))
+    total = exponentials.sum(dim=-1, keepdim=True)
+    return exponentials / total.masked_fill(total == 0, 1)
+"""
+
+
+@functools.cache
+def asking(asked: float) -> Paper:
+    """A paper whose hidden test of softmax asks a number, and passes nothing."""
+    made = paper(only=FEW)
+    source = json.loads(made.source)
+    cell = source["cells"][find(source, "test-softmax")]
+    visible = _text(cell).partition("### BEGIN HIDDEN TESTS")[0]
+    cell["source"] = visible + ASKING.format(asked=asked)
+    return dataclasses.replace(made, source=json.dumps(source))
+
+
+def listen(notebook: dict, *, asked: str = "pass", late: str = "") -> None:
+    """Answer softmax rightly, and do something when a hidden test asks.
+
+    ``SEEN`` has what was asked, ``HEARD`` what hidden tests did; ``late`` is a cell at
+    the end of the notebook.
+    """
+    code = LISTENING.format(asked=asked.strip().replace("\n", "\n        "))
+    notebook["cells"][find(notebook, "softmax")]["source"] = code
+    notebook["cells"].append(code_cell(late))
+
+
 # --- jobs -----------------------------------------------------------------------------
 
 

@@ -43,6 +43,7 @@ HEADERS = {
     "limited",
     "flagged",
     "without-walls",
+    "hidden",
 }
 MARK = re.compile(rb"attack.was.here")  # in all that an attack leaves or sends
 LEAKED = "LEAKED"  # printed by an attack that got where it should not
@@ -208,17 +209,21 @@ def submission(attack: strangers.Entry, place: Range):
     paper = strangers.paper(chapter, place.secrets["hidden"])
     name = _defined(strangers.solved(chapter), exercise)
     models, limits = {}, limits_of(attack)
+    if attack.get("hidden"):
+        paper = strangers.asking(strangers.ASKED[0])
     if where in ("notebook", "models"):
         known = {
             "MODEL_FILES": tuple(strangers.right_model()),
             "RIGHT_MODEL": strangers.right_model(),
             "SHIPPED_MODEL": _files(strangers.model_of_the_course()),
+            "listen": strangers.listen,
         }
         exec(compile(attack.code, str(attack.path), "exec"), known)
     if where == "models":
         models, notebook = known["models"](), strangers.solved(chapter)
     elif where == "notebook":
-        notebook = strangers.solved(chapter)
+        only = strangers.FEW if attack.get("hidden") else ()
+        notebook = strangers.solved(chapter, only)
         notebook = strangers.put(notebook, exercise, "answer", WRONG.format(name))
         known["change"](notebook)
     else:

@@ -75,6 +75,7 @@ def a_class(paper) -> list[dict]:
             {attention: ("visible", "the result: 5 of 8 values are wrong", None)},
             repairs=["check cell test-softmax: missing, put back"],
             limited=["cell softmax: stopped after 30 seconds"],
+            packages=["einops"],
         ),
         Outcome("farid", CHAPTER, reason="no notebook was submitted").to_dict(),
     ]
@@ -127,6 +128,7 @@ def test_the_page_shows_it_with_plots_symbols_and_words(a_class, paper, tmp_path
     assert f"<strong>{SCALING}</strong>" in page
     assert re.search(r'class="visible" title="fails">✗<', page)
     assert "no notebook was submitted" in page
+    assert "<code>einops</code> (1 student)" in page
     for word in ("<script", "url(http", "<link", "@import", "<img"):
         assert word not in page
     assert '<html lang="en">' in page and "<main" in page
@@ -136,7 +138,7 @@ def test_the_same_class_gives_the_same_files(a_class, paper, tmp_path):
     for name in ("a", "b"):
         write(tmp_path / name, a_class, {CHAPTER: paper})
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert len(files) == 6
+    assert len(files) == 7
     for name in files:
         a, b = ((tmp_path / folder / name).read_bytes() for folder in "ab")
         assert a == b, name

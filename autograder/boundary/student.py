@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterable, Iterator
 from socket import socket
 from typing import Any
@@ -33,6 +34,7 @@ from autograder.boundary.data import (
     BoundaryError,
     Named,
 )
+from autograder.boundary.moments import Moment
 from autograder.boundary.outputs import Outputs
 from autograder.interface import (
     LocalFunction,
@@ -155,6 +157,7 @@ class _Student:
     def __init__(self, channel: Channel, shell: _Shell) -> None:
         self.channel, self.shell = channel, shell
         self.objects: dict[int, LocalFunction | LocalModule] = {}
+        self.moments: list[Moment] = []
         self.made = 0
         self.forbidden: tuple[str, ...] = ()
         self.holding = contextlib.ExitStack()
@@ -244,12 +247,34 @@ class _Student:
             error = raised
         self.shell.busy = False
         self.shell.outputs = Outputs(0)
-        words = "" if error is None else f"{type(error).__name__}: {_text(error)}"
+        words = "" if error is None else f"{type(error).__name__}: {_said(error)}"
         return {
             "outputs": outputs.as_list(),
             "error": words[: ERROR_SIZES[1]],
+            "line": self._line(error),
             "cut": outputs.cut,
         }
+
+    def _line(self, error: BaseException | None) -> int:
+        """Return the line of the cell that an error left, or 0."""
+        if isinstance(error, SyntaxError):
+            return error.lineno or 0
+        for frame, number in traceback.walk_tb(getattr(error, "__traceback__", None)):
+            is_cell = frame.f_globals is self.shell.user_ns
+            if is_cell and frame.f_code.co_name == "<module>":
+                return number
+        return 0
+
+    def _remember(self, request: dict) -> int:
+        """Keep what the notebook's names stand for now; return the moment's number."""
+        del request
+        self.moments.append(Moment(self.shell.user_ns))
+        return len(self.moments) - 1
+
+    def _go_back(self, request: dict) -> None:
+        """Let the names stand for what they stood for at a moment."""
+        self._forbid(())
+        self.moments[request["moment"]].bring_back(self.shell.user_ns)
 
     def _look(self, request: dict) -> dict:
         """Say what a name stands for; keep the object if it can be called."""
@@ -333,6 +358,11 @@ def _text(value: object) -> str:
         return "".join(str(value))
     except BaseException:
         return f"a {type(value).__name__} that cannot be written"
+
+
+def _said(error: BaseException) -> str:
+    """Return an error's text; of a syntax error without the name of a file."""
+    return _text(error.msg if isinstance(error, SyntaxError) else error)
 
 
 def _standard_files_lead_nowhere() -> None:

@@ -11,8 +11,10 @@ A chapter's check is a few lines::
     DEMAND = results.Demand("translator", budget=1_500_000, shipped="phrasebook")
 
     @chapter.check(section="translator-yours")
-    def exact_match(student: StudentFunction, least: float, seed: int = 0) -> None:
-        model = results.submitted(student, DEMAND)
+    def exact_match(
+        student: StudentFunction, least: float, class_seed: int = 0
+    ) -> None:
+        model, seed = results.submitted(student, DEMAND), class_seed
         found = results.measured(model, f"test {seed}", lambda: share(model, seed))
         results.reach(found, least, what="exact match", unit="%", on=..., why=...)
 

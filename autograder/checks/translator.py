@@ -540,7 +540,7 @@ def _refuse_known(model: Submission, test: _Test) -> None:
 
 
 @chapter.check(section="translator-yours")
-def own_model(student: StudentFunction, seed: int = 0) -> None:
+def own_model(student: StudentFunction, class_seed: int = 0) -> None:
     """The files, the budget, the direction, and a loss below that of guessing."""
     model = results.submitted(student, DEMAND)
     config = model.config
@@ -554,7 +554,9 @@ def own_model(student: StudentFunction, seed: int = 0) -> None:
         expected="en → de",
     )
     guessing = math.log(config.vocab_size)
-    loss = results.measured(model, ("loss", seed), lambda: _loss(model, seed))
+    loss = results.measured(
+        model, ("loss", class_seed), lambda: _loss(model, class_seed)
+    )
     expect.true(
         loss < guessing,
         "it knows less than nothing",
@@ -576,12 +578,14 @@ def _loss(model: Submission, seed: int) -> float:
 
 
 @chapter.check(section="translator-yours")
-def exact_match(student: StudentFunction, least: float, seed: int = 0) -> None:
+def exact_match(student: StudentFunction, least: float, class_seed: int = 0) -> None:
     """Translations of sentences with unseen combinations, word for word."""
     model = results.submitted(student, DEMAND)
-    test = _test(model, seed)
-    score = results.measured(model, ("exact", seed), lambda: _translate(model, test))
-    which = "others than in your notebook" if seed else "those of your notebook"
+    test = _test(model, class_seed)
+    score = results.measured(
+        model, ("exact", class_seed), lambda: _translate(model, test)
+    )
+    which = "others than in your notebook" if class_seed else "those of your notebook"
     on = f"{TESTED} sentences of the test split, {which}"
     if score.exact < least:
         with torch.inference_mode():

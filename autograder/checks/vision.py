@@ -419,13 +419,13 @@ def _right(
 
 
 @chapter.check(section="trained-vision-yourself")
-def changed_digits(student: StudentFunction, least: float, seed: int = 0) -> None:
+def changed_digits(student: StudentFunction, least: float, class_seed: int = 0) -> None:
     """The held-out digits, changed a little, which a model has to get right."""
     model = results.submitted(student, DEMAND)
     _expect_digits(model)
-    part = _changed(seed)
-    found = results.measured(model, seed, lambda: _right(model.model, part))
-    on = f"{len(part[1])} changed digits, seed {seed if seed == 0 else 'hidden'}"
+    part = _changed(class_seed)
+    found = results.measured(model, class_seed, lambda: _right(model.model, part))
+    on = f"{len(part[1])} changed digits, seed {'hidden' if class_seed else 0}"
     if found < least:
         _refuse_known(model, part, found, on)
     results.reach(

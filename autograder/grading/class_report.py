@@ -38,7 +38,13 @@ STATES = {  # -> symbol, words, colour
     WAITING: ("…", "waits for a person", "#4a90c2"),
 }
 WORST_FIRST = (VISIBLE, HIDDEN, UNTOUCHED, WAITING, PASSED)
-ROWS = {"mistakes": 15, "students": 200, "notes": 40, "alike": 50}  # on the page
+ROWS = {  # on the page
+    "mistakes": 15,
+    "students": 200,
+    "notes": 40,
+    "packages": 20,
+    "alike": 50,
+}
 NAMES = 5  # of students beside a note
 LONGEST = 200  # characters of a text that is counted
 INK = "#010203"  # stands for the colour of the text, which the page decides
@@ -100,6 +106,7 @@ class _Chapter:
     students: list[_Student] = field(default_factory=list)
     wrong: Counter[_Wrong] = field(default_factory=Counter)
     notes: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    packages: Counter[str] = field(default_factory=Counter)  # wanted, and not here
     answers: likeness.Class | None = None
     pairs: list[likeness.Pair] = field(default_factory=list)
 
@@ -198,6 +205,10 @@ def _enter(chapter: _Chapter, outcome: Mapping) -> None:
     _note(chapter, student.name, "limited", outcome.get("limited", ()))
     if outcome.get("flags"):
         _note(chapter, student.name, "to be read", map(flag_text, outcome["flags"]))
+    _note(chapter, student.name, "limited, hidden tests", outcome.get("unseen", ()))
+    chapter.packages.update(
+        plain(each, LONGEST) for each in outcome.get("packages", ())
+    )
     if student.status != GRADED:
         _note(chapter, student.name, "not graded", [student.reason])
         return
@@ -279,6 +290,10 @@ def _tables(chapters: list[_Chapter]) -> dict[str, list[tuple]]:
                 for exercise, state in (s.states or {"": ""}).items()
             ),
         ],
+        "packages.csv": [
+            ("chapter", "package", "students"),
+            *((c.name, *wanted) for c in chapters for wanted in _wanted(c)),
+        ],
         "notes.csv": [
             ("chapter", "kind", "note", "student"),
             *(
@@ -311,6 +326,10 @@ def _commonest(chapter: _Chapter) -> list[tuple[_Wrong, int]]:
         chapter.wrong.items(),
         key=lambda item: (-item[1], item[0].exercise, item[0].words),
     )
+
+
+def _wanted(chapter: _Chapter) -> list[tuple[str, int]]:
+    return sorted(chapter.packages.items(), key=lambda item: (-item[1], item[0]))
 
 
 # --- the page -------------------------------------------------------------------------
@@ -347,6 +366,8 @@ def _view(chapter: _Chapter) -> dict:
             for (kind, text), students in notes[: ROWS["notes"]]
         ],
         "more_notes": max(0, len(notes) - ROWS["notes"]),
+        "packages": _wanted(chapter)[: ROWS["packages"]],
+        "more_packages": max(0, len(chapter.packages) - ROWS["packages"]),
         "pairs": chapter.pairs[: ROWS["alike"]],
         "more_pairs": max(0, len(chapter.pairs) - ROWS["alike"]),
     }

@@ -6,7 +6,7 @@ import fcntl
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from autograder.grading.journal import Journal
 from autograder.grading.limits import Limits
 from autograder.grading.paper import Paper
 from autograder.grading.planning import Terms, Work
+from autograder.grading.seeds import SecretError, secret_of
 
 if TYPE_CHECKING:
     from autograder.grading.record import Record, Tables
@@ -65,6 +66,7 @@ ERRORS = (
     CourseError,
     GradebookError,
     Missing,
+    SecretError,
     SourceError,
 )
 
@@ -170,9 +172,9 @@ def run(arguments: argparse.Namespace) -> int:
         request = _inspect(arguments)
         out = request.out
         if arguments.dry_run:
-            return _dry_run(request, arguments.workers)
+            return _dry_run(request.with_secret(make=False), arguments.workers)
         with _locked(out):
-            tables = _grade(request, arguments)
+            tables = _grade(request.with_secret(make=True), arguments)
     except (*ERRORS, ClusterError) as error:
         say(f"error: {error}", sys.stderr)
         return 2
@@ -229,6 +231,11 @@ class Request:
         for chapter in sorted(self.terms.papers):
             for student in self.students:
                 yield Work(student, chapter)
+
+    def with_secret(self, *, make: bool) -> "Request":
+        """Return the same, with the secret of the class; make one if there is none."""
+        secret = secret_of(self.course.root, make=make)
+        return replace(self, terms=replace(self.terms, secret=secret))
 
 
 def _inspect(arguments: argparse.Namespace) -> Request:

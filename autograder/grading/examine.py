@@ -34,6 +34,14 @@ from nbformat import NotebookNode
 from autograder.checks import results
 from autograder.expect import CheckFailure, failure_of
 from autograder.grading import alarms, shown, usage
+from autograder.grading.causes import (
+    Stop,
+    explained,
+    first_cause,
+    missing_name,
+    packages_not_here,
+    shortened,
+)
 from autograder.grading.clean import plain
 from autograder.grading.job import GRADED, NOT_RUN, Job, Outcome, Verdict
 from autograder.grading.kernel import Kernel, KernelGone
@@ -44,7 +52,9 @@ from autograder.grading.reading import Refused, parse
 from autograder.grading.remote import Names, imports_of
 from autograder.grading.repair import repair
 from autograder.grading.sandbox import Cage, Sandbox, SandboxError
+from autograder.grading.seeds import drawing, with_drawn_seeds
 from autograder.grading.submission import MODEL_FILES
+from autograder.grading.telling import FOR_STUDENTS, told
 from autograder.grading.version import versions
 from autograder.interface import Data, StudentError
 
@@ -68,7 +78,9 @@ ODD = (
     "The check could not deal with what the answer returned. Does it return what the "
     "docstring says? If it does, show this message to your instructor."
 )
-FACTS = ("what", "mistake", "on", "got", "expected", "why", "read", "first")
+FACTS = ("check", "what", "mistake", "on", "got", "expected", "why", "read", "first")
+VISIBLE, HIDDEN = "visible", "hidden"  # parts of a check
+HIDDEN_TESTS = "the hidden tests"  # a reason does not say which: an answer can choose
 
 Tell = Callable[[str], None]  # is told what is being run
 
@@ -107,7 +119,8 @@ def examine(job: Job, sandbox: Sandbox, tell: Tell = lambda where: None) -> Outc
     finally:
         results.forget()
         gc.collect()
-    outcome.limited = list(dict.fromkeys(outcome.limited))[:MOST_LIMITED]
+    for noted in (outcome.limited, outcome.unseen, outcome.stopped):
+        noted[:] = list(dict.fromkeys(noted))[:MOST_LIMITED]
     if outcome.status != GRADED:
         outcome.verdicts, outcome.by_hand, outcome.notebook = [], [], ""
     outcome.seconds = round(time.monotonic() - started, 3)
@@ -125,15 +138,18 @@ def _examine(
         with _beside(job.models, outcome.limited), alarms.until(end + RINGS_LATER):
             sitting.run(notebook, cage)
     except alarms.TimeIsOver:
-        raise _Stopped(_over(job.limits, sitting, outcome)) from None
+        raise _Stopped(_over(job.limits, sitting)) from None
     except KernelGone as gone:
         outcome.again = cage.lost
         if gone.reason == WALL:
-            raise _Stopped(_over(job.limits, sitting, outcome)) from None
+            raise _Stopped(_over(job.limits, sitting)) from None
         if met := job.limits.words(gone.reason):
-            outcome.limited.append(f"{sitting.where}: stopped, {met}")
-        text = f"the kernel died while running {sitting.where} ({gone.reason})"
-        raise _Stopped(text) from None
+            sitting.notes.append(f"{sitting.where}: stopped, {met}")
+        text = f"the kernel died while running {sitting.where}"
+        if sitting.where == HIDDEN_TESTS:
+            sitting.notes.append(f"{sitting.part}: {gone.reason}")
+            raise _Stopped(text) from None
+        raise _Stopped(f"{text} ({gone.reason})") from None
     finally:
         cage.end()
     _judge_usage(notebook, sheet, outcome)
@@ -142,9 +158,9 @@ def _examine(
     outcome.status = GRADED
 
 
-def _over(limits: Limits, sitting: "_Sitting", outcome: Outcome) -> str:
+def _over(limits: Limits, sitting: "_Sitting") -> str:
     """Note that the submission's time on the wall was over; return it as a reason."""
-    outcome.limited.append(f"{sitting.where}: stopped, {limits.words(WALL)}")
+    sitting.notes.append(f"{sitting.where}: stopped, {limits.words(WALL)}")
     seconds = f"{limits.wall_seconds:g} seconds on the wall"
     return f"the submission was stopped after {seconds}, while running {sitting.where}"
 
@@ -158,7 +174,7 @@ class _Check:
 
     cell: NotebookNode
     title: str
-    parts: dict[str, CodeType]  # "visible" and "hidden"
+    parts: dict[str, CodeType]  # visible and hidden
 
 
 @dataclass(frozen=True)
@@ -219,9 +235,10 @@ def _check_of(cell: NotebookNode) -> _Check:
     name = cell.metadata.nbgrader.grade_id
     visible, hidden = _split(cell.source)
     title = ast.get_docstring(ast.parse(visible)) or name
+    drawn = with_drawn_seeds(hidden, name)
     parts = {
-        "visible": compile(visible, f"<{name}>", "exec"),
-        "hidden": compile(hidden, f"<{name}, hidden tests>", "exec"),
+        VISIBLE: compile(visible, f"<{name}>", "exec"),
+        HIDDEN: compile(drawn, f"<{name}, hidden tests>", "exec"),
     }
     return _Check(cell, title, parts)
 
@@ -253,6 +270,8 @@ def _repaired(job: Job, sheet: _Sheet, outcome: Outcome, end: float) -> Notebook
         text = f"the notebook could not be read ({type(error).__name__})"
         raise Refused(text) from None
     outcome.repairs += [*notes, *repairs]
+    codes = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    outcome.packages = packages_not_here(codes)
     for place, cell in enumerate(notebook.cells):
         name = _grade_id(cell)
         if name in sheet.checks:
@@ -306,6 +325,18 @@ def _beside(models: dict, limited: list[str]) -> Iterator[None]:
 # --- running --------------------------------------------------------------------------
 
 
+@dataclass
+class _Judgement:
+    """A check while it judges an answer."""
+
+    cell: NotebookNode
+    check: _Check
+    verdict: Verdict
+    names: Names
+    printed: io.StringIO
+    moment: int | None = None  # when the visible part had passed
+
+
 class _Sitting:
     """One submission while it runs."""
 
@@ -315,9 +346,16 @@ class _Sitting:
         self.limits, self.sheet, self.outcome = job.limits, sheet, outcome
         self.where, self.tell, self.last = "the first cell", tell, last
         self.end = time.process_time() + CHECKING_SECONDS
+        self.keys, self.notes = job.keys, outcome.limited
+        self.passed: list[_Judgement] = []  # the visible part
+        self.part = ""  # of the check that runs
+        self.stops: list[Stop] = []
 
     def run(self, notebook: NotebookNode, cage: Cage) -> None:
-        """Run all cells in order, and judge the answers where their checks stand."""
+        """Run all cells in order, and judge the answers where their checks stand.
+
+        Hidden tests come last: no cell can show then what they have asked.
+        """
         self.kernel = _Patient(cage, self.limits, self.last)
         left_out = self._left_out(notebook)
         for number, cell in enumerate(notebook.cells, start=1):
@@ -328,6 +366,7 @@ class _Sitting:
                 self._cell(cell, number)
             elif cell.metadata.get("nbgrader", {}).get("grade"):
                 self._written(cell)
+        self._hidden_tests()
 
     def _left_out(self, notebook: NotebookNode) -> set[int]:
         """Return the numbers of given cells that show something, and do no more."""
@@ -349,7 +388,7 @@ class _Sitting:
         if name in self.sheet.checks:
             self._check(cell, self.sheet.checks[name])
         else:
-            self._run(cell, name or f"number {number}")
+            self._run(cell, name, number)
         self._time_left()
 
     def _time_left(self) -> None:
@@ -364,8 +403,9 @@ class _Sitting:
         self.outcome.limited.append(f"{self.where}: {text}")
         raise _Stopped(f"{text}, while running {self.where}")
 
-    def _run(self, cell: NotebookNode, name: str) -> None:
+    def _run(self, cell: NotebookNode, exercise: str, number: int) -> None:
         """Run a cell of the student's."""
+        name = exercise or f"number {number}"
         result = self.kernel.run_cell(cell.source)
         cell.outputs = result.outputs
         for output in cell.outputs:
@@ -379,27 +419,66 @@ class _Sitting:
             self.outcome.limited.append(f"cell {name}: {text}")
             said = f"{text}. Does a loop never end?"
             cell.outputs.append(_error("TimeoutError", said))
+            result.error = f"TimeoutError: {text}"
+        if result.error and cell.source != self.sheet.blank.get(exercise):
+            error = shortened(result.error)
+            stop = Stop(number, exercise, cell.source, error, result.line)
+            self.stops.append(stop)
+            self.outcome.stopped.append(str(stop))
 
     # --- judging ----------------------------------------------------------------------
 
     def _check(self, cell: NotebookNode, check: _Check) -> None:
-        """Judge an answer by the instructor's cell; keep what it says in the cell."""
+        """Judge an answer by what students see of a check."""
         name = _grade_id(cell)
         points = self.sheet.paper.points[name]
         verdict = Verdict(exercise_of(name), name, points, 0.0, title=check.title)
-        printed, names = io.StringIO(), Names(self.kernel, self.sheet.imports)
-        for part, code in check.parts.items():
-            verdict.failure = self._failure(name, code, names, printed)
-            self._note_stopped(name)
-            if verdict.failure is not None:
-                verdict.part = part
-                cell.outputs = [_error("CheckFailure", verdict.failure["text"])]
-                break
-        else:
-            verdict.score = points
+        names = Names(self.kernel, self.sheet.imports)
+        judgement = _Judgement(cell, check, verdict, names, io.StringIO())
+        self.outcome.verdicts.append(verdict)
+        if self._passes(judgement, VISIBLE):
+            judgement.moment = self.kernel.remember()
+            self.passed.append(judgement)
+
+    def _hidden_tests(self) -> None:
+        """Judge by the rest of each check, as if it stood where the check stands."""
+        self.where, self.notes = HIDDEN_TESTS, self.outcome.unseen
+        for judgement in self.passed:
+            self.tell(self.where)
+            self.kernel.go_back(judgement.moment)
+            judgement.names.update(drawing(self.keys))
+            if self._passes(judgement, HIDDEN):
+                judgement.verdict.score = judgement.verdict.points
+            self._time_left()
+
+    def _passes(self, judgement: _Judgement, part: str) -> bool:
+        """Run a part of a check; keep what it says in its cell."""
+        cell, verdict, printed = judgement.cell, judgement.verdict, judgement.printed
+        self.part = f"{verdict.grade_id}, {part} part"
+        code = judgement.check.parts[part]
+        failure = self._failure(verdict.grade_id, code, judgement.names, printed)
+        self._note_stopped(verdict.grade_id)
+        if failure is None:
             text = plain(printed.getvalue(), FACT)
             cell.outputs = [{"output_type": "stream", "name": "stdout", "text": text}]
-        self.outcome.verdicts.append(verdict)
+            return True
+        verdict.part = part
+        verdict.failure = self._explained(failure, verdict.exercise)
+        cell.outputs = [_error("CheckFailure", verdict.failure["text"])]
+        safe = told(failure) if part == HIDDEN else verdict.failure
+        cell.metadata[FOR_STUDENTS] = safe["text"]
+        return False
+
+    def _explained(self, failure: dict, exercise: str) -> dict:
+        """Say which cell stopped first, if something is missing for that reason."""
+        name = missing_name(failure["got"] or "")
+        stop = first_cause(self.stops, name, exercise) if name else None
+        if stop is None:
+            return failure
+        made = CheckFailure("")
+        for fact, text in (failure | explained(failure, stop, exercise)).items():
+            setattr(made, fact, text)
+        return _facts(made, exercise)
 
     def _failure(
         self, name: str, code: CodeType, names: Names, printed: io.StringIO
@@ -418,18 +497,18 @@ class _Sitting:
         except alarms.TookTooLong:
             if self.kernel.broken_off:  # an answer may be on its way
                 raise _Stopped(f"{self.where} could not be interrupted") from None
-            self.outcome.limited.append(f"check {name}: stopped, too slow")
-            return _facts(CheckFailure("takes too long", why=TOO_SLOW), name)
+            self.notes.append(f"check {name}: stopped, too slow")
+            return _facts(_no_answer("takes too long", TOO_SLOW), name)
         except Exception as error:  # no value may be odd enough to stop the grader
             said = plain(f"{type(error).__name__}: {error}", 300)
-            self.outcome.limited.append(f"check {name} could not be run: {said}")
-            return _facts(CheckFailure("cannot be checked", why=ODD), name)
+            self.notes.append(f"check {name} could not be run: {said}")
+            return _facts(_no_answer("cannot be checked", ODD), name)
         return None
 
     def _note_stopped(self, name: str) -> None:
         """Write down what a part of a check asked in vain, or did not ask for again."""
         notes, self.kernel.stopped = self.kernel.stopped, []
-        self.outcome.limited += [f"check {name}: {plain(each, 200)}" for each in notes]
+        self.notes += [f"check {name}: {plain(each, 200)}" for each in notes]
 
     def _longest(self) -> float:
         """Return the seconds that a part of a check may take now."""
@@ -500,19 +579,26 @@ def _judge_usage(notebook: NotebookNode, sheet: _Sheet, outcome: Outcome) -> Non
             verdict.score, verdict.part = 0.0, "visible"
             text = verdict.failure["text"]
             cells[verdict.grade_id].outputs = [_error("CheckFailure", text)]
+            cells[verdict.grade_id].metadata[FOR_STUDENTS] = text
 
 
 # --- words ----------------------------------------------------------------------------
 
 
-def _facts(failure: CheckFailure, name: str) -> dict[str, str | None]:
+def _facts(failure: CheckFailure, name: str) -> dict[str, str | bool | None]:
     """Return what a failed check says, part by part; what came from outside, cut."""
     failure.check = failure.check or exercise_of(name)
     for fact in FACTS:
         if getattr(failure, fact):
             setattr(failure, fact, plain(str(getattr(failure, fact)), FACT))
     facts = {fact: getattr(failure, fact) for fact in FACTS}
-    return facts | {"text": str(failure)}
+    return facts | {"raised": failure.raised, "text": str(failure)}
+
+
+def _no_answer(what: str, why: str) -> CheckFailure:
+    failure = CheckFailure(what, why=why)
+    failure.raised = True
+    return failure
 
 
 def _error(name: str, text: str) -> dict:

@@ -5,7 +5,6 @@ paper. Whatever comes from the student, or from code of the student's, is shown 
 Of a hidden test the page says what it checks, never on what.
 """
 
-import builtins
 import functools
 import json
 import re
@@ -20,8 +19,11 @@ from autograder.grading import markdown
 from autograder.grading.clean import plain
 from autograder.grading.job import GRADED, NOT_RUN, Outcome, Verdict
 from autograder.grading.paper import Paper, exercise_of
+from autograder.grading.telling import told
 
 LONGEST = 3000  # characters of anything that a student's code wrote
+CODE = 20_000  # characters of an answer
+FOLDED = 24  # lines of an answer; a longer one is opened when it is wanted
 HINT = re.compile(
     r"<details>\s*<summary>(Hint \d+[^<]*)</summary>(.*?)</details>", re.DOTALL
 )
@@ -123,6 +125,7 @@ class _Exercise:
     title: str
     hints: list[tuple[str, Markup]]
     parts: list[_Part]
+    code: str = ""  # the answer, as it was handed in
 
     points = property(lambda self: sum(part.points for part in self.parts))
     score = property(lambda self: sum(part.score for part in self.parts))
@@ -141,6 +144,16 @@ class _Exercise:
     def is_open(self) -> bool:
         """Whether there is something to do."""
         return self.state not in (PASSED, WAITING)
+
+    @property
+    def lines(self) -> int:
+        """How long the answer is."""
+        return self.code.count("\n") + 1
+
+    @property
+    def shows_code(self) -> bool:
+        """Whether what is wrong is said beside the answer."""
+        return bool(self.code) and self.state in (FAILED, PARTLY)
 
     @property
     def in_full(self) -> bool:
@@ -266,6 +279,7 @@ def _exercises(
 ) -> list[_Exercise]:
     verdicts = {verdict.grade_id: verdict for verdict in outcome.verdicts}
     written = {answer["grade_id"]: answer for answer in outcome.by_hand}
+    codes = _codes(outcome.notebook)
     found: dict[str, _Exercise] = {}
     for grade_id in paper.points:
         if grade_id in verdicts:
@@ -278,9 +292,20 @@ def _exercises(
         name = exercise_of(grade_id)
         if name not in found:
             title, hints = _headings(paper.released).get(name, (name, []))
-            found[name] = _Exercise(name, title, hints, [])
+            code = plain(codes.get(name, ""), most=CODE)
+            found[name] = _Exercise(name, title, hints, [], code)
         found[name].parts.append(part)
     return list(found.values())
+
+
+def _codes(notebook: str) -> dict[str, str]:
+    """Return the answers of a notebook that are code, by their exercises' names."""
+    found = {}
+    for cell in _cells(notebook) if notebook else []:
+        grading = cell["metadata"].get("nbgrader", {})
+        if cell["cell_type"] == "code" and grading.get("solution"):
+            found[grading["grade_id"]] = cell["source"].strip("\n")
+    return found
 
 
 def _overrule(part: _Part, given: HandGrade | None) -> None:
@@ -312,37 +337,23 @@ def _checked(verdict: Verdict, site: str) -> _Part:
     part = _Part(title, verdict.points, verdict.score, state)
     if state == PASSED or verdict.failure is None:
         return part
-    failure = {key: _plain(value or "") for key, value in verdict.failure.items()}
+    part.hidden = verdict.part == "hidden"
+    facts = told(verdict.failure) if part.hidden else verdict.failure
+    failure = {key: _plain(value or "") for key, value in facts.items()}
     if verdict.part == NOT_RUN or failure["what"].endswith("not written yet"):
         part.state = UNTOUCHED
-    part.hidden = verdict.part == "hidden"
     part.where, part.link = _reading(failure.get("read", ""), site)
-    if part.hidden:
-        part.headline = failure.get("mistake", "") or _stopped(failure["what"])
-    else:
-        part.headline = failure.get("mistake", "") or failure["what"]
-        if failure["what"] != part.headline:
-            part.facts.append(("what", failure["what"]))
-        part.facts += [
-            (label, failure[key])
-            for key, label in (
-                ("on", "input"),
-                ("got", "got"),
-                ("expected", "expected"),
-            )
-            if failure.get(key)
-        ]
+    part.headline = failure.get("mistake", "") or failure["what"]
+    if failure["what"] != part.headline:
+        part.facts.append(("what", failure["what"]))
+    part.facts += [
+        (label, failure[key])
+        for key, label in (("on", "input"), ("got", "got"), ("expected", "expected"))
+        if failure.get(key)
+    ]
     part.first = failure.get("first", "")
     part.why = [line for line in failure.get("why", "").split("\n") if line]
     return part
-
-
-def _stopped(what: str) -> str:
-    """Say how an answer fails a hidden test: a class name may be made to say more."""
-    kind = what.removeprefix("stopped with ")
-    if kind != what and hasattr(builtins, kind):
-        return what
-    return "fails on inputs that the visible check does not try"
 
 
 def _reading(read: str, site: str) -> tuple[str, str]:
@@ -400,5 +411,5 @@ def template(name: str) -> jinja2.Template:
         "number": number,
         "plain": _plain,
     }
-    environment.globals |= {"count": count}
+    environment.globals |= {"count": count, "FOLDED": FOLDED}
     return environment.get_template(name)

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 
 from autograder.grading.limits import Limits
 from autograder.grading.paper import Paper
+from autograder.grading.seeds import Keys
 
 GRADED, UNGRADED = "graded", "ungraded"
 NOT_RUN = "not run"  # a part of a check, like "visible" and "hidden"
@@ -24,6 +25,7 @@ class Job:
         models: trained models that were handed in, by folder and by file name.
         limits: what it may use.
         unsafe: whether to run it without a sandbox.
+        keys: what its hidden tests draw their seeds from.
     """
 
     student: str
@@ -34,6 +36,7 @@ class Job:
     models: dict[str, dict[str, bytes]] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     unsafe: bool = False
+    keys: Keys = field(default_factory=Keys)
 
     def to_dict(self) -> dict:
         """Return plain values: texts, bytes, numbers, lists and dicts."""
@@ -45,6 +48,7 @@ class Job:
         given = values | {
             "paper": Paper(**values["paper"]),
             "limits": Limits(**values["limits"]),
+            "keys": Keys(**values["keys"]),
         }
         return cls(**given)
 
@@ -71,8 +75,9 @@ class Verdict:
         part: "" if the check passed, else the part that did not: "visible", "hidden",
             or "not run" for a written answer that is as it was handed out.
         title: what the cell checks, in its author's words.
-        failure: what a failed check says: what, mistake, on, got, expected, why, read,
-            first, and all of it together in text.
+        failure: what a failed check says: check, what, mistake, on, got, expected, why,
+            read, first, and all of it together in text; and whether the student's code
+            raised. Of a hidden part a student reads what ``telling.told`` returns.
     """
 
     exercise: str
@@ -97,6 +102,9 @@ class Outcome:
         limited: what was stopped or cut while it ran.
         flags: lines for a person to read, since it cannot be told whether they use
             what an exercise forbids: exercise, cell, line, text and why.
+        unseen: the same while hidden tests ran; not for the student to read.
+        stopped: which cells stopped with an error, where, and with which.
+        packages: that the notebook imports and that are not here.
         verdicts: one for each check cell, in the paper's order.
         by_hand: written answers that wait for a person: exercise, grade_id, points and
             answer.
@@ -118,6 +126,9 @@ class Outcome:
     repairs: list[str] = field(default_factory=list)
     limited: list[str] = field(default_factory=list)
     flags: list[dict] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
+    packages: list[str] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     by_hand: list[dict] = field(default_factory=list)
     notebook: str = ""

@@ -109,12 +109,14 @@ class CellResult:
     Args:
         outputs: in nbformat's form.
         error: the exception that ended it, "NameError: …", or "".
+        line: where in the cell, from 1; 0 if it is not known.
         stopped: why it was not run to its end, or "".
         cut: whether there was more output than is kept.
     """
 
     outputs: list[dict] = field(default_factory=list)
     error: str = ""
+    line: int = 0
     stopped: str = ""
     cut: bool = False
 
@@ -200,12 +202,40 @@ class Kernel:
         with self._checked():
             outputs = _outputs_of(reply.value, room)
             was_cut = outputs.cut or reply.value["cut"] is True
+            _handle(reply.value.get("line"))
         self._room -= outputs.size
-        result = CellResult(outputs.as_list(), reply.value["error"], cut=was_cut)
+        error, line = reply.value["error"], reply.value["line"]
+        result = CellResult(outputs.as_list(), error, line, cut=was_cut)
         if reply.late:
             result.stopped = f"stopped after {seconds:.3g} seconds"
             _say_why(result)
         return result
+
+    def remember(self) -> int | None:
+        """Let the process keep what its names stand for now.
+
+        Returns:
+            The moment's number; None if the process could not keep it.
+
+        Raises:
+            KernelGone: it died, or could not be interrupted.
+        """
+        reply = self._request({"do": "remember"}, self._limits.call_seconds)
+        if reply.error:
+            return None
+        with self._checked():
+            _handle(reply.value)
+        return reply.value
+
+    def go_back(self, moment: int | None) -> None:
+        """Let the names stand for what they stood for at a moment, if it was kept.
+
+        Raises:
+            KernelGone: the process died, or could not be interrupted.
+        """
+        if moment is not None:
+            request = {"do": "go_back", "moment": moment}
+            self._request(request, self._limits.call_seconds)
 
     def look(self, name: str) -> Found:
         """Ask what a name stands for.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from autograder.grading import deadlines, submission
+from autograder.grading import deadlines, seeds, submission
 from autograder.grading.classfile import Class
 from autograder.grading.deadlines import Attempt
 from autograder.grading.dry_run import GRADE, KEEP, PASS_OVER, REFUSE, Planned
@@ -31,6 +31,7 @@ class Terms:
         limits: what a submission may use.
         unsafe: whether to run submissions without a sandbox.
         regrade: whether to grade again what is graded already.
+        secret: what the seeds of hidden tests are drawn from.
     """
 
     papers: dict[str, Paper]
@@ -38,6 +39,7 @@ class Terms:
     limits: Limits
     unsafe: bool = False
     regrade: bool = False
+    secret: bytes = field(default=b"", repr=False)
 
     @functools.cached_property
     def digests(self) -> dict[str, str]:
@@ -52,7 +54,8 @@ class Terms:
     def fingerprint(self, chapter: str) -> list:
         """Return what a grade depends on, besides the submission."""
         limits = asdict(self.limits)
-        return [self.digests[chapter], code_version(), limits, self.unsafe]
+        seeds_by = seeds.digest(self.secret)
+        return [self.digests[chapter], code_version(), limits, self.unsafe, seeds_by]
 
 
 @dataclass
@@ -138,15 +141,17 @@ class Work:
         for number, content in enumerate(self.contents):
             notes = list(self.attempts[number].notes)
             refused = isinstance(content, Refused)
+            notebook = b"" if refused else content.notebook
             job = Job(
                 student=self.student.name,
                 chapter=self.chapter,
-                notebook=b"" if refused else content.notebook,
+                notebook=notebook,
                 paper=terms.papers[self.chapter],
                 notes=notes if refused else [*notes, *content.notes],
                 models={} if refused else content.models,
                 limits=terms.limits,
                 unsafe=terms.unsafe,
+                keys=seeds.Keys.of(terms.secret, self.chapter, notebook),
             )
             if refused:
                 self.outcomes[number] = job.ungraded(str(content))

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from autograder.files import write_beside
-from autograder.grading import class_report, deadlines, feedback, report
+from autograder.grading import class_report, deadlines, feedback, report, seeds
 from autograder.grading.clean import say
 from autograder.grading.course import Course
 from autograder.grading.deadlines import Choice
@@ -206,6 +206,7 @@ class Record:
         return entry | {
             "fingerprint": work.fingerprint,
             "paper": self._terms.digests[work.chapter],
+            "seeds": seeds.digest(self._terms.secret),
             "attempt": work.attempts[choice.number].name,
             "attempts": attempts,
             "choice": choice.number,

@@ -30,6 +30,9 @@ AUDIT = (  # of a journal's entry
     "limited",
     "tried",
     "flags",
+    "unseen",
+    "stopped",
+    "packages",
     "notes",
     "unsafe",
     "attempt",
@@ -38,6 +41,7 @@ AUDIT = (  # of a journal's entry
     "penalty",
     "sha256",
     "paper",
+    "seeds",
     "seconds",
     "versions",
     "log",
@@ -71,7 +75,7 @@ def reason(entry: dict, row: Row | None) -> str:
     if entry["status"] == GRADED:
         for what, found in (
             ("repaired", entry["repairs"]),
-            ("limited", entry["limited"]),
+            ("limited", entry["limited"] + entry["unseen"]),
         ):
             if found:
                 parts.append(f"{what}: {'; '.join(found)}")
