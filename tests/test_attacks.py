@@ -41,6 +41,7 @@ HEADERS = {
     "status",
     "reason",
     "limited",
+    "flagged",
     "without-walls",
 }
 MARK = re.compile(rb"attack.was.here")  # in all that an attack leaves or sends
@@ -211,7 +212,8 @@ def submission(attack: strangers.Entry, place: Range):
         known = {
             "MODEL_FILES": tuple(strangers.right_model()),
             "RIGHT_MODEL": strangers.right_model(),
-            "SHIPPED_MODEL": _files(strangers.model_of_the_course()),
+            "SHIPPED_MODEL": strangers.shipped_model(),
+            "SHIPPED_DIGITS": strangers.shipped_model("digits"),
         }
         exec(compile(attack.code, str(attack.path), "exec"), known)
     if where == "models":
@@ -237,10 +239,6 @@ def limits_of(attack: strangers.Entry):
 def _defined(notebook: dict, exercise: str) -> str:
     text = notebook["cells"][strangers.find(notebook, exercise)]["source"]
     return re.search(r"^(?:def|class) (\w+)", text, re.MULTILINE)[1]
-
-
-def _files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def came_back(outcome: Outcome) -> str:
@@ -351,7 +349,11 @@ def test_an_attack_gains_nothing(attack, place) -> None:
     assert attack.get("limited") in noted
     assert "could not be run" not in noted
 
-    assert strangers.scores(outcome).get(attack.get("exercise"), 0) == 0
+    flagged = [f["why"] for f in outcome.flags if attack.get("flagged") in f["why"]]
+    if attack.get("flagged"):
+        assert flagged, outcome.flags
+    else:
+        assert strangers.scores(outcome).get(attack.get("exercise"), 0) == 0
     if attack.get("where") in ("answer", "before", "after"):
         assert outcome.score == 0
 

@@ -374,6 +374,10 @@ class _Sitting:
             text = clean(printed.getvalue(), FACT)
             cell.outputs = [{"output_type": "stream", "name": "stdout", "text": text}]
         self.outcome.verdicts.append(verdict)
+        for why in results.flags:
+            flag = {"exercise": exercise_of(name), "line": "", "why": clean(why, FACT)}
+            self.outcome.flags.append(flag)
+        results.flags.clear()
 
     def _failure(
         self, name: str, code: CodeType, names: Names, printed: io.StringIO

@@ -95,6 +95,7 @@ class Outcome:
         reason: why it was not graded.
         repairs: what was put right before it ran.
         limited: what was stopped or cut while it ran.
+        flags: what a person has to look at: exercise, line and why.
         verdicts: one for each check cell, in the paper's order.
         by_hand: written answers that wait for a person: exercise, grade_id, points and
             answer.
@@ -114,6 +115,7 @@ class Outcome:
     reason: str = ""
     repairs: list[str] = field(default_factory=list)
     limited: list[str] = field(default_factory=list)
+    flags: list[dict] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     by_hand: list[dict] = field(default_factory=list)
     notebook: str = ""
