@@ -10,8 +10,8 @@ one coordinator keeps busy, with SQLite and with PostgreSQL.
 import argparse
 import contextlib
 import dataclasses
+import itertools
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -119,6 +119,7 @@ class StandIn:
         ]
 
     def __call__(self, *arguments: object) -> "StandIn":
+        """Be made, with whatever a cluster is made of."""
         return self
 
     def __enter__(self) -> "StandIn":
@@ -127,20 +128,31 @@ class StandIn:
     def __exit__(self, *error: object) -> None:
         self.note(None)
 
-    def grade(self, jobs: Iterable[tuple[Any, Job]]) -> Iterator[tuple[Any, Outcome]]:
-        """Give each job the outcome that one like it had."""
-        for done, (label, job) in enumerate(jobs):
-            if done % self._every == 0:
+    def grade_in_groups(
+        self, jobs: Iterable[tuple[Any, Job]]
+    ) -> Iterator[list[tuple[Any, Outcome]]]:
+        """Give each job the outcome that one like it had, as if all were done."""
+        done, waiting = 0, iter(jobs)
+        self.note(done)
+        while group := list(itertools.islice(waiting, cluster.TOGETHER)):
+            yield [(label, self._outcome(job)) for label, job in group]
+            before, done = done, done + len(group)
+            if done // self._every > before // self._every:
                 self.note(done)
-            number = int(job.student.partition("-")[2])
-            like = self._outcomes[number % len(self._outcomes)]
-            notebook = _marked(like.notebook, number)
-            yield label, dataclasses.replace(like, student=job.student, notebook=notebook)
-        self.note(done + 1)
+        if done % self._every:
+            self.note(done)
+
+    def _outcome(self, job: Job) -> Outcome:
+        number = int(job.student.partition("-")[2])
+        like = self._outcomes[number % len(self._outcomes)]
+        text = _marked(like.notebook, number)
+        return dataclasses.replace(like, student=job.student, notebook=text)
 
     def note(self, done: int | None) -> None:
         """Keep the time, and the memory of this process."""
-        self.notes.append((done, time.perf_counter(), psutil.Process().memory_info().rss))
+        self.notes.append(
+            (done, time.perf_counter(), psutil.Process().memory_info().rss)
+        )
 
 
 def coordinate(words: list[str]) -> None:
@@ -179,7 +191,7 @@ def figures(notes: list[tuple[int | None, float, int]]) -> dict[str, Any]:
     *parts, end = notes
     tenths = [
         1000 * (after[1] - before[1]) / (after[0] - before[0])
-        for before, after in zip(parts, parts[1:], strict=False)
+        for before, after in itertools.pairwise(parts)
     ]
     count = parts[-1][0]
     return {

@@ -341,10 +341,14 @@ def _grade(request: Request, arguments: argparse.Namespace) -> list[dict[str, st
             works = list(request.work())
             with tqdm(total=len(works), unit="notebook", desc="grading") as progress:
                 jobs = _jobs(works, record, request.terms, progress)
-                for (work, number), outcome in cluster.grade(jobs):
-                    work.outcomes[number] = outcome
-                    if work.is_done:
-                        record.add(work)
+                for group in cluster.grade_in_groups(jobs):
+                    done = []
+                    for (work, number), outcome in group:
+                        work.outcomes[number] = outcome
+                        if work.is_done:
+                            done.append(work)
+                    record.add(done)
+                    for work in done:
                         work.forget()
                         progress.update()
                 progress.leave = progress.total > 0
@@ -370,5 +374,5 @@ def _jobs(
         jobs = list(work.jobs(terms))
         yield from jobs
         if not jobs:  # there was nothing to grade
-            record.add(work)
+            record.add([work])
             progress.update()

@@ -139,7 +139,7 @@ class Outcome:
 
     def to_dict(self) -> dict:
         """Return plain values that JSON can hold."""
-        return asdict(self)
+        return vars(self) | {"verdicts": [dict(vars(each)) for each in self.verdicts]}
 
     @classmethod
     def from_dict(cls, values: dict) -> Outcome:

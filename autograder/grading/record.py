@@ -6,7 +6,7 @@ again. The tables are made of both at the end, as often as one likes.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -94,8 +94,20 @@ class Record:
             self._journal.add(entry | facts)
         return True
 
-    def add(self, work: Work) -> None:
-        """Write down a submission whose attempts all have an outcome."""
+    def add(self, works: Sequence[Work]) -> None:
+        """Write down submissions whose attempts all have an outcome.
+
+        Those of a group share a transaction of the gradebook and a wait for the disk:
+        before the journal has their lines, none of them counts as graded.
+        """
+        done = [self._write_files(work) for work in works]
+        graded = [each for _, each in done if each]
+        self._book.write_all(graded)
+        self._entered |= {(outcome.student, outcome.chapter) for outcome, _ in graded}
+        self._journal.add(*(entry for entry, _ in done))
+
+    def _write_files(self, work: Work) -> tuple[dict, tuple[Outcome, Lateness] | None]:
+        """Write notebooks and feedback; return what journal and gradebook get."""
         scores = [o.score if o.status == GRADED else None for o in work.outcomes]
         choice = self._choose(work, scores)
         outcome, content = work.outcomes[choice.number], work.contents[choice.number]
@@ -103,13 +115,12 @@ class Record:
             outcome.sha256 = content.sha256()
         outcome.versions = outcome.versions or versions()
         entry = self._entry(work, choice, scores)
-        if outcome.status == GRADED:
-            self._write_notebooks(work, choice)
+        if outcome.status != GRADED:
+            self._write_page(entry)
+            return entry, None
+        self._write_notebooks(work, choice)
         self._write_page(entry)
-        if outcome.status == GRADED:
-            self._book.write(outcome, self._lateness(work, choice))
-            self._entered.add(work.key)
-        self._journal.add(entry)
+        return entry, (outcome, self._lateness(work, choice))
 
     def _page(self, key: tuple[str, str]) -> Path:
         student, chapter = key
