@@ -13,6 +13,7 @@ from steps import ROOT
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
 import bench_checks  # noqa: E402
+import bench_coordinator  # noqa: E402
 import bench_grading  # noqa: E402
 import bench_models  # noqa: E402
 import bench_site  # noqa: E402
@@ -29,12 +30,13 @@ def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "part",
         nargs="?",
-        choices=["all", "models", "checks", "grading", "site"],
+        choices=["all", "models", "checks", "grading", "coordinator", "site"],
         default="all",
         help="models: training and decoding; checks: those of the notebooks; grading: "
         "of 100 submissions by nbgrader and by ours, and of 1000 by ours; all: these "
-        "three; site: figures, a live translation and a page built again, which needs "
-        "the built site and Chromium",
+        "three; coordinator: the process that plans and records, with graders that "
+        "answer at once, for 20 000 submissions; site: figures, a live translation and "
+        "a page built again, which needs the built site and Chromium",
     )
     parser.add_argument("--device", default="auto", help="auto (the default) or a name")
     parser.add_argument(
@@ -47,7 +49,7 @@ def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="smaller batches, fewer repeats, 10 and 50 submissions",
+        help="smaller batches, fewer repeats, 10 and 50 submissions, 2000 coordinated",
     )
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write the models' figures there"
@@ -55,7 +57,8 @@ def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--record",
         action="store_true",
-        help="grading, site: write results/grader/bench.json, results/site/bench.json",
+        help="grading, coordinator, site: write results/grader/bench.json, "
+        "results/grader/coordinator.json, results/site/bench.json",
     )
     parser.add_argument(
         "--no-rebuild", action="store_true", help="site: leave the build out"
@@ -72,8 +75,9 @@ def main() -> None:
     if arguments.memory_of:
         bench_models.memory_main(arguments)
         return
-    if arguments.part == "site":
-        bench_site.main(arguments)
+    if arguments.part in ("coordinator", "site"):
+        part = {"coordinator": bench_coordinator, "site": bench_site}[arguments.part]
+        part.main(arguments)
         return
     if arguments.part in ("all", "models"):
         result = bench_models.main(arguments)
