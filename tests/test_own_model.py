@@ -163,7 +163,7 @@ def test_a_part_of_the_shipped_model_is_flagged(tmp_path) -> None:
 
 def test_what_gives_no_numbers_is_flagged(tmp_path) -> None:
     def overflow(state: disguises.State) -> None:
-        state["embedding.weight"] *= 1e38
+        state["decoder.norm.gamma"] = torch.full((128,), 3e38)
 
     files = disguises.of(strangers.right_model(), overflow)
     assert judged("phrasebook", tmp_path, files) == TRAINED_ON

@@ -48,7 +48,7 @@ ENGLISH = (
     "today often here in on with and because but where why always never they we she"
 )
 GERMAN = (
-    "der die das ein eine mein dein alle zwei alte neue rote kleine müde schwarze "
+    "der die das ein eine mein dein viele zwei alte neue rote kleine müde schwarze "
     "Frau Mann Kind Hund Katze Haus Garten Buch Brief Auto Fluss sieht liest kauft mag "
     "hat findet ist sind nicht heute oft hier im auf mit und weil aber wo warum immer"
 )
