@@ -38,7 +38,7 @@ EXERCISES = {  # those that are kept of a chapter
     "07_decoder": ("sample-next", "attend-cached", "bleu"),
     "08_vision_transformer": ("patchify",),
     "09_translator": ("average-states", "own-translator"),
-    "10_vision": ("standardise", "confusion"),
+    "10_vision": ("standardise", "confusion", "own-vit"),
 }
 FEW = ("worked-context", "softmax", "causal-mask")  # where it has to be quick
 CHAPTER = "04_attention"
@@ -287,12 +287,16 @@ def lasting(outcome: Outcome) -> dict:
 
 
 @functools.cache
-def right_model() -> dict[str, bytes]:
-    """The files of a trained translator."""
-    folder = handed_in.PLACE / handed_in.right("translator")
+def right_model(name: str = "translator") -> dict[str, bytes]:
+    """The files of a trained model."""
+    return files_of(handed_in.PLACE / handed_in.right(name))
+
+
+def shipped_model(name: str = "phrasebook") -> dict[str, bytes]:
+    """The files of a model that the course ships."""
+    return files_of(results.model_folder(name))
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """The files of a folder by name."""
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
-def model_of_the_course() -> Path:
-    """The folder of the translator that the course ships."""
-    return results.model_folder("phrasebook")

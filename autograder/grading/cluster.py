@@ -29,6 +29,7 @@ SCHEDULER_TIMEOUT = 20  # seconds to find it
 PATIENCE = 30  # seconds without any worker, or without the scheduler
 ATTEMPTS = 3  # at a submission whose grading was ended from outside
 AHEAD = 2  # jobs a thread of a worker, so that none waits for the next one
+TOGETHER = 64  # outcomes that are given at a time, at most
 NAME = "autograder"
 # Dask keeps the last 1000 messages for its developers; ours carry notebooks.
 FEW_MESSAGES = {"distributed.admin.low-level-log-length": 10}
@@ -182,6 +183,16 @@ class Cluster:
     def grade(self, jobs: Iterable[tuple[Any, Job]]) -> Iterator[tuple[Any, Outcome]]:
         """Grade submissions; give each outcome as soon as it is there.
 
+        See ``grade_in_groups``.
+        """
+        for group in self.grade_in_groups(jobs):
+            yield from group
+
+    def grade_in_groups(
+        self, jobs: Iterable[tuple[Any, Job]]
+    ) -> Iterator[list[tuple[Any, Outcome]]]:
+        """Grade submissions; give what is done together, and wait only for the first.
+
         Args:
             jobs: with a label each. They are asked for as they are needed: a few more
                 than there are workers are in memory at any one time.
@@ -198,9 +209,9 @@ class Cluster:
                     run.submit(label, job)
                 if not run.pending:
                     return
-                done = run.next()
-                if done:
-                    yield done
+                group = run.next_group()
+                if group:
+                    yield group
         finally:
             run.cancel()
 
@@ -247,6 +258,13 @@ class _Run:
             return None
         outcome.tried = tried
         return label, outcome
+
+    def next_group(self) -> list[tuple[Any, Outcome]]:
+        """Wait for a job to end; give it with those that have ended meanwhile."""
+        found = [self.next()]
+        while len(found) < TOGETHER and self.pending and not self._done.empty():
+            found.append(self.next())
+        return [each for each in found if each is not None]
 
     def _wait(self) -> Future:
         alive = time.monotonic()

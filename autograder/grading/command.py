@@ -406,10 +406,14 @@ def _grade(request: Request, arguments: argparse.Namespace) -> "Tables":
             works = list(request.work())
             with tqdm(total=len(works), unit="notebook", desc="grading") as progress:
                 jobs = _jobs(works, record, request.terms, progress)
-                for (work, number), outcome in cluster.grade(jobs):
-                    work.outcomes[number] = outcome
-                    if work.is_done:
-                        record.add(work)
+                for group in cluster.grade_in_groups(jobs):
+                    done = []
+                    for (work, number), outcome in group:
+                        work.outcomes[number] = outcome
+                        if work.is_done:
+                            done.append(work)
+                    record.add(done)
+                    for work in done:
                         work.forget()
                         progress.update()
                 progress.leave = progress.total > 0
@@ -434,7 +438,7 @@ def _jobs(
             work.forget()
             progress.update()
         elif not jobs:  # there was nothing to grade
-            record.add(work)
+            record.add([work])
             work.forget()
             progress.update()
         else:

@@ -458,6 +458,7 @@ class _Sitting:
         code = judgement.check.parts[part]
         failure = self._failure(verdict.grade_id, code, judgement.names, printed)
         self._note_stopped(verdict.grade_id)
+        self._note_flags(verdict.exercise)
         if failure is None:
             text = plain(printed.getvalue(), FACT)
             cell.outputs = [{"output_type": "stream", "name": "stdout", "text": text}]
@@ -509,6 +510,15 @@ class _Sitting:
         """Write down what a part of a check asked in vain, or did not ask for again."""
         notes, self.kernel.stopped = self.kernel.stopped, []
         self.notes += [f"check {name}: {plain(each, 200)}" for each in notes]
+
+    def _note_flags(self, exercise: str) -> None:
+        """Pass on what a check leaves to a person."""
+        for why in results.flags:
+            where = {"exercise": exercise, "cell": 0, "line": 0, "text": ""}
+            flag = where | {"why": plain(why, FACT)}
+            if flag not in self.outcome.flags:  # both parts of a check may see it
+                self.outcome.flags.append(flag)
+        results.flags.clear()
 
     def _longest(self) -> float:
         """Return the seconds that a part of a check may take now."""
@@ -568,7 +578,7 @@ def _judge_usage(notebook: NotebookNode, sheet: _Sheet, outcome: Outcome) -> Non
             findings = usage.read(code, sheet.demands)
     except alarms.TookTooLong:
         findings = usage.unread(sheet.demands)
-    outcome.flags = [each.flag() for each in findings if not each.is_certain]
+    outcome.flags += [each.flag() for each in findings if not each.is_certain]
     certain = {each.grade_id: each for each in reversed(findings) if each.is_certain}
     cells = {_grade_id(cell): cell for cell in notebook.cells}
     for verdict in outcome.verdicts:

@@ -153,7 +153,7 @@ class Outcome:
 
     def to_dict(self) -> dict:
         """Return plain values that JSON can hold."""
-        return asdict(self)
+        return vars(self) | {"verdicts": [dict(vars(each)) for each in self.verdicts]}
 
     @classmethod
     def from_dict(cls, values: dict) -> Outcome:
@@ -171,6 +171,8 @@ def flag_text(flag: dict) -> str:
     >>> flag_text(line)
     'softmax: cell 5, line 2: f() (…)'
     """
-    where = f"cell {flag['cell']}, line {flag['line']}" if flag["line"] else "the code"
+    where = (
+        f"cell {flag['cell']}, line {flag['line']}" if flag["line"] else "the answer"
+    )
     text = f": {flag['text']}" if flag["text"] else ""
     return f"{flag['exercise']}: {where}{text} ({flag['why']})"

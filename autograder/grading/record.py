@@ -9,6 +9,7 @@ its reason, in this run: it has no line, so that the next run grades it again.
 """
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -115,11 +116,25 @@ class Record:
             self._journal.add(entry | facts)
         return True
 
-    def add(self, work: Work) -> None:
-        """Write down a submission whose attempts all have an outcome."""
-        fault = guarded(self._add, work)
-        if isinstance(fault, Fault):
-            self.fail(work.key, fault)
+    def add(self, works: Sequence[Work]) -> None:
+        """Write down submissions whose attempts all have an outcome.
+
+        Those of a group share a transaction of the gradebook and a wait for the disk:
+        before the journal has their lines, none of them counts as graded. If the group
+        cannot be entered, each is by itself: the fault is one submission's.
+        """
+        written = []
+        for work in works:
+            done = guarded(self._write_files, work)
+            if isinstance(done, Fault):
+                self.fail(work.key, done)
+            else:
+                written.append((work.key, *done))
+        if isinstance(guarded(self._enter, written), Fault):
+            for each in written:
+                fault = guarded(self._enter, [each])
+                if isinstance(fault, Fault):
+                    self.fail(each[0], fault)
 
     def fail(self, key: Key, fault: Fault) -> None:
         """Let a submission be ungraded because the grader failed over it."""
@@ -127,7 +142,16 @@ class Record:
         if isinstance(guarded(self._write_page, self._entry_of(key)), Fault):
             self._page(key).unlink(missing_ok=True)  # what it said holds no more
 
-    def _add(self, work: Work) -> None:
+    def _enter(
+        self, written: Sequence[tuple[Key, dict, tuple[Outcome, Lateness] | None]]
+    ) -> None:
+        """Enter what was written to files into the gradebook, then the journal."""
+        self._book.write_all([graded for _, _, graded in written if graded])
+        self._entered |= {key for key, _, graded in written if graded}
+        self._journal.add(*(entry for _, entry, _ in written))
+
+    def _write_files(self, work: Work) -> tuple[dict, tuple[Outcome, Lateness] | None]:
+        """Write notebooks and feedback; return what journal and gradebook get."""
         scores = [o.score if o.status == GRADED else None for o in work.outcomes]
         choice = self._choose(work, scores)
         outcome, content = work.outcomes[choice.number], work.contents[choice.number]
@@ -135,13 +159,12 @@ class Record:
             outcome.sha256 = content.sha256()
         outcome.versions = outcome.versions or versions()
         entry = self._entry(work, choice, scores)
-        if outcome.status == GRADED:
-            self._write_notebooks(work, choice)
+        if outcome.status != GRADED:
+            self._write_page(entry)
+            return entry, None
+        self._write_notebooks(work, choice)
         self._write_page(entry)
-        if outcome.status == GRADED:
-            self._book.write(outcome, self._lateness(work, choice))
-            self._entered.add(work.key)
-        self._journal.add(entry)
+        return entry, (outcome, self._lateness(work, choice))
 
     def _page(self, key: tuple[str, str]) -> Path:
         student, chapter = key

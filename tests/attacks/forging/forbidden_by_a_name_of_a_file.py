@@ -3,7 +3,6 @@
 # where: answer
 # flagged: put together while it runs
 
-import torch
 import torch._refs as r
 
 with open("name", "w") as file:

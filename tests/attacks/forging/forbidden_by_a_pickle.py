@@ -5,8 +5,6 @@
 
 import pickle
 
-import torch
-
 go = pickle.loads(b"ctorch._refs\nsoftmax\n.")
 
 

@@ -3,7 +3,6 @@
 # where: answer
 # flagged: all names of a module
 
-import torch
 import torch._refs as r
 
 go = [f for n, f in vars(r).items() if n[:5] == "softm"][0]

@@ -4,8 +4,6 @@
 
 import codecs
 
-import torch
-
 exec(codecs.decode("tb = gbepu._ersf.fbsgznk", "rot13"))
 
 

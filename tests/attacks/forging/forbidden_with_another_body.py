@@ -3,7 +3,6 @@
 # where: answer
 # flagged: it sets __code__
 
-import torch
 import torch._refs as r
 
 

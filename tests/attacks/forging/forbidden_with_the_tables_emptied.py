@@ -3,6 +3,7 @@
 # where: answer
 
 import torch
+
 import autograder.forbidden as off
 
 off._COMPILED.clear()
