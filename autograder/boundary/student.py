@@ -23,6 +23,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from autograder import forbidden, interface
+from autograder.boundary import given
 from autograder.boundary.channel import Channel, ChannelError
 from autograder.boundary.data import (
     ERROR_SIZES,
@@ -48,6 +49,7 @@ METHODS = (
     "train",
 )
 NAMING = ("state_dict", "parameter_names", "buffer_names")  # what a module consists of
+ALARMS = (signal.SIGINT, signal.SIGALRM)  # which would tear a message in two
 _MISSING = object()
 
 # --- cells ----------------------------------------------------------------------------
@@ -154,6 +156,7 @@ class _Student:
         self.channel, self.shell = channel, shell
         self.objects: dict[int, LocalFunction | LocalModule] = {}
         self.made = 0
+        self.number = ""  # of the request that is being carried out
         self.forbidden: tuple[str, ...] = ()
         self.holding = contextlib.ExitStack()
         self.interrupted = False
@@ -164,7 +167,9 @@ class _Student:
         signal.signal(signal.SIGINT, self._on_interrupt)
         with contextlib.suppress(ChannelError):
             while True:
-                self._reply(self.channel.receive())
+                request = self.channel.receive()
+                if "do" in request:  # else an answer that came too late
+                    self._reply(request)
 
     def _on_interrupt(self, number, frame) -> None:
         if self.shell.busy:
@@ -185,7 +190,7 @@ class _Student:
             self.shell.busy = False
 
     def _reply(self, request: dict) -> None:
-        process = os.getpid()
+        process, self.number = os.getpid(), request["number"]
         try:
             with self._students_turn():
                 reply = {"value": getattr(self, f"_{request['do']}")(request)}
@@ -213,6 +218,20 @@ class _Student:
 
     def _begin(self, request: dict) -> None:
         interface.SECONDS_PER_CALL = request["call_seconds"]
+
+    def _give(self, request: dict) -> None:
+        """Put stand-ins for right answers in the place of the student's."""
+        stand_ins = given.stand_ins(request["given"], self._question)
+        self.shell.user_ns.update(stand_ins)
+
+    def _question(self, question: dict) -> dict:
+        """Ask the other side, which waits for the reply to its own request."""
+        apart = signal.pthread_sigmask(signal.SIG_BLOCK, ALARMS)
+        try:
+            self.channel.send({"question": question, "number": self.number})
+            return self.channel.receive()["answer"]
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, apart)
 
     def _forbid(self, names: tuple[str, ...]) -> None:
         """Forbid names until others are; the next question often forbids the same."""

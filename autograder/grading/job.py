@@ -24,6 +24,8 @@ class Job:
         models: trained models that were handed in, by folder and by file name.
         limits: what it may use.
         unsafe: whether to run it without a sandbox.
+        carried_forward: the share of its points that an answer gets which is right
+            once the wrong ones that it uses are replaced by right ones.
     """
 
     student: str
@@ -34,6 +36,7 @@ class Job:
     models: dict[str, dict[str, bytes]] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     unsafe: bool = False
+    carried_forward: float = 1.0
 
     def to_dict(self) -> dict:
         """Return plain values: texts, bytes, numbers, lists and dicts."""
@@ -73,6 +76,8 @@ class Verdict:
         title: what the cell checks, in its author's words.
         failure: what a failed check says: what, mistake, on, got, expected, why, read,
             first, and all of it together in text.
+        given: the names that were wrong and of which right ones were given, if it
+            passed with these only.
     """
 
     exercise: str
@@ -82,6 +87,7 @@ class Verdict:
     part: str = ""
     title: str = ""
     failure: dict | None = None
+    given: list[str] = field(default_factory=list)
 
 
 @dataclass
