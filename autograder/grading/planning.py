@@ -50,7 +50,8 @@ class Terms:
     def fingerprint(self, chapter: str) -> list:
         """Return what a grade depends on, besides the submission."""
         limits = asdict(self.limits)
-        return [self.digests[chapter], code_version(), limits, self.unsafe]
+        carried = self.of_class.carried_forward
+        return [self.digests[chapter], code_version(), limits, self.unsafe, carried]
 
 
 @dataclass
@@ -110,6 +111,7 @@ class Work:
                 models={} if refused else content.models,
                 limits=terms.limits,
                 unsafe=terms.unsafe,
+                carried_forward=terms.of_class.carried_forward,
             )
             if refused:
                 self.outcomes[number] = job.ungraded(str(content))

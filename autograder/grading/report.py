@@ -90,6 +90,11 @@ def audit(entry: dict, row: Row | None) -> str:
     """Write a line of audit.jsonl: what was done to a submission, and by what."""
     line = {name: entry[name] for name in AUDIT}
     line |= {"reason": reason(entry, row), "scores": row.scores if row else {}}
+    line["given"] = {
+        verdict["exercise"]: verdict["given"]
+        for verdict in entry["verdicts"]
+        if verdict.get("given")
+    }
     return json.dumps(line, ensure_ascii=False) + "\n"
 
 
