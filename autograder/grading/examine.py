@@ -469,7 +469,10 @@ def _judge_again(
         finally:
             cage.end()
             second.enter(notebook, job.carried_forward)
-    except (KernelGone, _Stopped, SandboxError, given.NoReferenceError) as error:
+    except (
+        *(KernelGone, _Stopped, SandboxError),
+        *(StudentError, given.NoReferenceError),
+    ) as error:
         said = clean(f"not everything was judged once more: {error}", 300)
         outcome.limited.append(said)
     except Exception as error:  # our own fault costs nobody the first sitting's points
