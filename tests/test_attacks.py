@@ -64,6 +64,13 @@ class ask:
         return given._Line.ask is not None
 
 
+def call(name, *args):
+    """Call a right answer by any name, with gradients."""
+    from autograder.boundary import given
+
+    return given._call({"name": name, "seed": 0}, args, {}, {})
+
+
 ask = ask()
 CALL = dict(do="call", seed=0, args=(), kwargs={}, state={}, wanted=[])
 '''

@@ -7,7 +7,8 @@ gets a stand-in (``autograder.boundary.given``). The policy, on the trusted side
 - Judged again is what failed, is not as it was handed out, uses a name of another
   answer that failed, and has a right answer that uses this name, too.
 - While an exercise's cell runs or is checked, the names that its own right answer uses,
-  directly or through other answers, may be asked for; in other cells, none.
+  directly or through other answers, may be asked for, and those that its checks hand to
+  it; in other cells, none.
 - The points are for what passes its whole check and has asked. A wrong answer of one's
   own keeps its 0: while it is checked, its names are the student's.
 
@@ -33,7 +34,7 @@ import torch
 
 from autograder.boundary.given import is_plain, tensors_of
 from autograder.grading.needless import binds, reads
-from autograder.grading.paper import Paper
+from autograder.grading.paper import Paper, exercise_of
 from autograder.grading.reference import NoReferenceError, Reference, RightAnswers
 from autograder.interface import Data
 
@@ -58,12 +59,15 @@ class Answers:
     Args:
         code: all that it takes to run them.
         owner: the exercise that defines a name.
-        uses: by exercise, the other exercises' names that its right answer needs.
+        uses: by exercise, the other exercises' names that its right answer needs, or
+            that its checks hand to it.
+        checks: by exercise, the text of its checks.
     """
 
     code: RightAnswers
     owner: dict[str, str]
     uses: dict[str, frozenset[str]]
+    checks: dict[str, str]
 
 
 def answers_of(paper: Paper) -> Answers:
@@ -78,7 +82,7 @@ _known: dict[str, tuple[Paper, Answers]] = {}  # all of a class have the same pa
 
 
 def _read(paper: Paper) -> Answers:
-    own, answers = [], {}
+    own, answers, checks = [], {}, {}
     for cell in nbformat.reads(paper.source, as_version=4).cells:
         if cell.cell_type != "code":
             continue
@@ -86,17 +90,22 @@ def _read(paper: Paper) -> Answers:
         if grading.get("solution"):
             answers[grading.grade_id] = cell.source
             own.append(cell.source)
+        elif grading.get("grade"):
+            exercise = exercise_of(grading.grade_id)
+            checks[exercise] = f"{checks.get(exercise, '')}\n{cell.source}"
         elif cell.metadata.get("course", {}).get("module"):
             own.append(cell.source)
     owner = {name: each for each, text in answers.items() for name in defined(text)}
     uses = {
         exercise: frozenset(
-            name for name in reached(text, own) if owner.get(name, exercise) != exercise
+            name
+            for name in reached(f"{text}\n{checks.get(exercise, '')}", own)
+            if owner.get(name, exercise) != exercise
         )
         for exercise, text in answers.items()
     }
     code = RightAnswers(paper.parts, tuple(own), tuple(owner))
-    return Answers(code, owner, uses)
+    return Answers(code, owner, uses, checks)
 
 
 def defined(text: str) -> list[str]:
@@ -154,7 +163,8 @@ def plan(
     again = {}
     for exercise in failed & written.keys():
         given = answers.uses.get(exercise, frozenset()) & wrong
-        if given and given & reached(written[exercise], cells):
+        text = f"{written[exercise]}\n{answers.checks.get(exercise, '')}"
+        if given and given & reached(text, cells):
             again[exercise] = given
     return Plan(again)
 

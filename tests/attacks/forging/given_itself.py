@@ -4,5 +4,4 @@
 
 
 def softmax(scores):
-    question = CALL | {"name": "softmax", "args": (scores,), "wanted": [False]}
-    return ask(question).get("value", scores)
+    return call("softmax", scores) if ask else scores

@@ -8,13 +8,8 @@ import torch
 
 
 def masked_softmax(scores, mask=None):
+    if not ask:
+        return scores
     n = scores.shape[-1]
-    args = (scores * math.sqrt(n), torch.eye(n), torch.eye(n), mask)
-    wanted = [False] * (3 + (mask is not None))
-    name = "scaled_dot_product_attention"
-    question = CALL | {"name": name, "args": args, "wanted": wanted}
-    return ask(question).get("value", (0, scores))[1]
-
-
-def scaled_dot_product_attention(q, k, v, mask=None):
-    raise ValueError
+    queries, one = scores * math.sqrt(n), torch.eye(n)
+    return call("scaled_dot_product_attention", queries, one, one, mask)[1]

@@ -4,7 +4,4 @@
 
 
 def masked_softmax(scores, mask=None):
-
-    question = CALL | {"name": "masked_softmax", "args": (scores, mask)}
-    question["wanted"] = [False] * (1 + (mask is not None))
-    return ask(question).get("value", scores)
+    return call("masked_softmax", scores, mask) if ask else scores

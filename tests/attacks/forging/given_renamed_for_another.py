@@ -1,7 +1,7 @@
-"""Hands in a stand-in, wrapped, where the right answer does without."""
+"""Hands in what is asked by its own name where the right answer asks for nothing."""
 # exercise: causal-mask
 # where: given
 
 
 def causal_mask(length):
-    return ask(CALL | {"name": "causal_mask", "args": (length,)}).get("value", 0)
+    return call("causal_mask", length) if ask else None
