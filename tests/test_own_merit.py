@@ -456,7 +456,7 @@ def test_a_process_that_dies_is_replaced_and_its_question_refused(reference) -> 
         def ask(self, question):
             raise NoReferenceError("closed")
 
-    gate = Given(Dies(), gate.plan)
+    gate = Given(Dies(), Plan({"masked-softmax": frozenset({"softmax"})}))
     gate.turn("masked-softmax")
     assert gate.answer(question) == {"refused": "it took too much"}
     assert gate.answer(question) == {"refused": "too many questions"}

@@ -27,7 +27,7 @@ right answer does without.
 import ast
 import atexit
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import nbformat
 import torch
@@ -172,26 +172,28 @@ def plan(
 # --- what they may be asked -----------------------------------------------------------
 
 
-@dataclass
 class Given:
     """Answers what a submission's process asks of right answers, or refuses.
+
+    ``asked`` holds the names that the exercise whose turn it is has asked for, in its
+    cell and in its checks.
 
     Args:
         reference: knows the right answers.
         plan: who may ask for what.
     """
 
-    reference: Reference
-    plan: Plan
-    asked: set[str] = field(default_factory=set)  # since ``turn``
-    _permitted: frozenset[str] = frozenset()
-    _questions: int = QUESTIONS
-    _seconds: float = SECONDS
+    def __init__(self, reference: Reference, plan: Plan) -> None:
+        self._reference, self._plan = reference, plan
+        self._permitted: frozenset[str] = frozenset()
+        self._asked: dict[str, set[str]] = {}
+        self._questions, self._seconds = QUESTIONS, float(SECONDS)
+        self.turn("")
 
     def turn(self, exercise: str) -> None:
         """Say whose cell or check is run now; "" is nobody's."""
-        self._permitted = self.plan.again.get(exercise, frozenset())
-        self.asked = set()
+        self._permitted = self._plan.again.get(exercise, frozenset())
+        self.asked = self._asked.setdefault(exercise, set())
 
     def describe(self, names: Iterable[str]) -> dict[str, Data]:
         """Describe those of the names that can be given.
@@ -199,7 +201,7 @@ class Given:
         Raises:
             NoReferenceError: nobody knows them.
         """
-        known = self.reference.describe()
+        known = self._reference.describe()
         return {name: known[name] for name in names if name in known}
 
     def answer(self, question: Data) -> dict:
@@ -209,7 +211,7 @@ class Given:
             _check(question)
             if question["name"] not in self._permitted:
                 raise _Refused("it is not given here")
-            found = self.reference.ask(question)
+            found = self._reference.ask(question)
         except _Refused as error:
             return {"refused": str(error)}
         except NoReferenceError:
