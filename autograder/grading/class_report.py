@@ -28,16 +28,17 @@ from autograder.grading.feedback import template
 from autograder.grading.job import GRADED, NOT_RUN, flag_text
 from autograder.grading.paper import Paper, exercise_of
 
-PASSED, VISIBLE, HIDDEN = "passed", "visible", "hidden"
+PASSED, GIVEN, VISIBLE, HIDDEN = "passed", "given", "visible", "hidden"
 UNTOUCHED, WAITING = "untouched", "waiting"
 STATES = {  # -> symbol, words, colour
     PASSED: ("✓", "passed", "#2f8f57"),
+    GIVEN: ("◇", "passes, given right earlier answers", "#8ab94d"),
     HIDDEN: ("◐", "fails hidden inputs only", "#d9a227"),
     VISIBLE: ("✗", "fails", "#c8552b"),
     UNTOUCHED: ("○", "not written", "#9aa5b1"),
     WAITING: ("…", "waits for a person", "#4a90c2"),
 }
-WORST_FIRST = (VISIBLE, HIDDEN, UNTOUCHED, WAITING, PASSED)
+WORST_FIRST = (VISIBLE, HIDDEN, UNTOUCHED, WAITING, GIVEN, PASSED)
 ROWS = {  # on the page
     "mistakes": 15,
     "students": 200,
@@ -232,7 +233,7 @@ def _join(chapter: _Chapter, apart: _Chapter) -> None:
 def _enter_verdict(chapter: _Chapter, student: _Student, verdict: Mapping) -> None:
     failure = verdict["failure"] or {}
     what = plain(failure.get("what", ""), LONGEST)
-    state = verdict["part"] or PASSED
+    state = verdict["part"] or (GIVEN if verdict.get("given") else PASSED)
     if state == NOT_RUN or what.endswith("not written yet"):
         state = UNTOUCHED
     student.score += verdict["score"]

@@ -23,7 +23,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from types import CodeType
 
@@ -33,7 +33,7 @@ from nbformat import NotebookNode
 
 from autograder.checks import results
 from autograder.expect import CheckFailure, failure_of
-from autograder.grading import alarms, shown, usage
+from autograder.grading import alarms, given, shown, usage
 from autograder.grading.causes import (
     Stop,
     explained,
@@ -46,7 +46,7 @@ from autograder.grading.clean import plain
 from autograder.grading.job import GRADED, NOT_RUN, Job, Outcome, Verdict
 from autograder.grading.kernel import Kernel, KernelGone
 from autograder.grading.limits import WALL, Limits
-from autograder.grading.needless import needless
+from autograder.grading.needless import binds, needless
 from autograder.grading.paper import Paper, exercise_of
 from autograder.grading.reading import Refused, parse
 from autograder.grading.remote import Names, imports_of
@@ -152,6 +152,7 @@ def _examine(
         raise _Stopped(f"{text} ({gone.reason})") from None
     finally:
         cage.end()
+    _judge_again(job, sandbox, sitting, notebook)
     _judge_usage(notebook, sheet, outcome)
     outcome.verdicts.sort(key=lambda verdict: sheet.order[verdict.grade_id])
     outcome.notebook = json.dumps(notebook, ensure_ascii=False)
@@ -340,6 +341,8 @@ class _Judgement:
 class _Sitting:
     """One submission while it runs."""
 
+    answer: Callable[[Data], Data] | None = None  # to what its process asks
+
     def __init__(
         self, job: Job, sheet: _Sheet, outcome: Outcome, tell: Tell, last: float
     ) -> None:
@@ -356,7 +359,7 @@ class _Sitting:
 
         Hidden tests come last: no cell can show then what they have asked.
         """
-        self.kernel = _Patient(cage, self.limits, self.last)
+        self.kernel = _Patient(cage, self.limits, self.last, self.answer)
         left_out = self._left_out(notebook)
         for number, cell in enumerate(notebook.cells, start=1):
             if cell.cell_type == "code" and number in left_out:
@@ -542,9 +545,11 @@ class _Sitting:
 class _Patient(Kernel):
     """A kernel that a check may ask until its calls have taken too long together."""
 
-    def __init__(self, cage: Cage, limits: Limits, end: float) -> None:
+    def __init__(
+        self, cage: Cage, limits: Limits, end: float, answer: Callable | None
+    ) -> None:
         self.calls_left, self.broken_off = 0.0, False
-        super().__init__(cage, limits, end)
+        super().__init__(cage, limits, end, answer)
 
     def begin_check(self) -> None:
         """Give the next part of a check its time."""
@@ -564,6 +569,134 @@ class _Patient(Kernel):
             raise
         finally:
             self.calls_left -= before - self.seconds_left
+
+
+# --- once more, with right answers given ----------------------------------------------
+
+
+def _judge_again(
+    job: Job, sandbox: Sandbox, first: _Sitting, notebook: NotebookNode
+) -> None:
+    """Judge once more what fails and uses what is wrong; whatever fails, all stays."""
+    outcome = first.outcome
+    try:
+        plan = _plan(first, notebook) if job.carried_forward > 0 else given.Plan({})
+        left = replace(job.limits, notebook_seconds=first.kernel.seconds_left)
+        if not plan.again or left.notebook_seconds <= 0:
+            return
+        second = _SecondSitting(job, left, first, plan)
+        ran, cage = copy.deepcopy(notebook), sandbox.open(_files(job))
+        try:
+            rings = first.last + RINGS_LATER
+            with _beside(job.models, []), alarms.until(rings):
+                second.run(ran, cage)
+        finally:
+            cage.end()
+            second.enter(notebook, job.carried_forward)
+    except alarms.TimeIsOver:
+        words = job.limits.words(WALL)
+        outcome.limited.append(f"not everything was judged once more: {words}")
+    except (
+        *(KernelGone, _Stopped, SandboxError),
+        *(StudentError, given.NoReferenceError),
+    ) as error:
+        said = plain(f"not everything was judged once more: {error}", 300)
+        outcome.limited.append(said)
+    except Exception as error:  # our own fault costs nobody the first sitting's points
+        said = plain(f"{type(error).__name__} in the grader: {error}", 300)
+        outcome.limited.append(f"not everything was judged once more: {said}")
+        outcome.log = plain(traceback.format_exc(), 20_000)
+
+
+def _plan(first: _Sitting, notebook: NotebookNode) -> given.Plan:
+    """Say what to judge again after a sitting."""
+    failed = [each.exercise for each in first.outcome.verdicts if each.failure]
+    if not failed:
+        return given.Plan({})
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    blank = first.sheet.blank
+    written = {
+        _grade_id(cell): cell.source
+        for cell in cells
+        if _grade_id(cell) in blank and cell.source != blank[_grade_id(cell)]
+    }
+    code = [cell.source for cell in cells]
+    return given.plan(given.answers_of(first.sheet.paper), failed, written, code)
+
+
+class _SecondSitting(_Sitting):
+    """The same notebook in a fresh process, with right answers for wrong ones.
+
+    Its answers are those of autograder.grading.given; what it shows is not kept.
+    """
+
+    def __init__(
+        self, job: Job, limits: Limits, first: _Sitting, plan: given.Plan
+    ) -> None:
+        super().__init__(job, first.sheet, job.ungraded(""), first.tell, first.last)
+        self.limits, self.end, self.plan = limits, first.end, plan
+        self.failed = {v.grade_id: v for v in first.outcome.verdicts if v.failure}
+        self.answers = given.answers_of(self.sheet.paper)
+        self.given = given.Given(given.reference_for(self.answers), plan)
+        self.known = self.given.describe(plan.names)
+        self.answer = self.given.answer
+        self.solved: dict[str, list[str]] = {}  # by check, the names that it asked
+        self.in_place: dict[str, Data] = {}
+        self.checked: set[str] = set()
+
+    def _cell(self, cell: NotebookNode, number: int) -> None:
+        name = _grade_id(cell)
+        self.given.turn(exercise_of(name) if name else "")
+        super()._cell(cell, number)
+        if name in self.sheet.checks:
+            self.checked.add(name)
+            self._replace(exercise_of(name))
+        elif self.in_place.keys() & binds(cell.source):
+            self.kernel.give(self.in_place)
+
+    def _check(self, cell: NotebookNode, check: _Check) -> None:
+        name = _grade_id(cell)
+        if name not in self.failed or exercise_of(name) not in self.plan.again:
+            return
+        names, printed = Names(self.kernel, self.sheet.imports), io.StringIO()
+        names.update(drawing(self.keys))
+        parts = check.parts.values()
+        right = all(self._failure(name, code, names, printed) is None for code in parts)
+        if right and self.given.asked:
+            self.solved[name] = sorted(self.given.asked)
+
+    def _replace(self, exercise: str) -> None:
+        """Put stand-ins in the place of a wrong answer, once nothing checks it."""
+        checks = {each for each in self.sheet.checks if exercise_of(each) == exercise}
+        wrong = checks & self.failed.keys() - self.solved.keys()
+        names = {n for n in self.known if self.answers.owner[n] == exercise}
+        if names and wrong and checks <= self.checked:
+            self.in_place |= {name: self.known[name] for name in names}
+            self.kernel.give(self.in_place)
+
+    def enter(self, notebook: NotebookNode, share: float) -> None:
+        """Give points for what passed, in the verdicts and as nbgrader reads them."""
+        cells = {_grade_id(cell): cell for cell in notebook.cells}
+        for name, names in self.solved.items():
+            verdict = self.failed[name]
+            verdict.given, verdict.part, verdict.failure = names, "", None
+            verdict.score = share * verdict.points
+            cells[name].outputs = _given_outputs(verdict)
+            cells[name].metadata.pop(FOR_STUDENTS, None)
+
+
+def _given_outputs(verdict: Verdict) -> list[dict]:
+    """Say what was given; of fewer points, nbgrader wants the number as a result."""
+    text = f"Solved, given a right {' and '.join(verdict.given)}.\n"
+    outputs = [{"output_type": "stream", "name": "stdout", "text": text}]
+    if verdict.score < verdict.points:
+        data = {"text/plain": repr(verdict.score)}
+        result = {"data": data, "metadata": {}, "execution_count": None}
+        outputs.append({"output_type": "execute_result", **result})
+    return outputs
+
+
+# --- by what the code uses ----------------------------------------------------------
 
 
 def _judge_usage(notebook: NotebookNode, sheet: _Sheet, outcome: Outcome) -> None:
@@ -586,7 +719,7 @@ def _judge_usage(notebook: NotebookNode, sheet: _Sheet, outcome: Outcome) -> Non
         if found is not None and verdict.score:
             failure = found.failure(sheet.demands[verdict.grade_id])
             verdict.failure = _facts(failure, verdict.grade_id)
-            verdict.score, verdict.part = 0.0, "visible"
+            verdict.score, verdict.part, verdict.given = 0.0, VISIBLE, []
             text = verdict.failure["text"]
             cells[verdict.grade_id].outputs = [_error("CheckFailure", text)]
             cells[verdict.grade_id].metadata[FOR_STUDENTS] = text

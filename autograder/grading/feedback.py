@@ -107,6 +107,7 @@ class _Part:
     facts: list[tuple[str, str]] = field(default_factory=list)
     first: str = ""  # what to mend before this
     why: list[str] = field(default_factory=list)
+    given: str = ""  # the right answers that it was given
     hidden: bool = False
     where: str = ""
     link: str = ""
@@ -158,7 +159,9 @@ class _Exercise:
     @property
     def in_full(self) -> bool:
         """Whether there is more to say than that it is solved."""
-        said = any(part.comment or part.answer is not None for part in self.parts)
+        said = any(
+            part.comment or part.given or part.answer is not None for part in self.parts
+        )
         return self.state != PASSED or said
 
     @property
@@ -335,6 +338,8 @@ def _checked(verdict: Verdict, site: str) -> _Part:
     state = PASSED if not verdict.part else FAILED
     title = verdict.title.partition(": ")[2] or verdict.title
     part = _Part(title, verdict.points, verdict.score, state)
+    if verdict.given:
+        part.given = " and ".join(f"`{plain(name)}`" for name in verdict.given)
     if state == PASSED or verdict.failure is None:
         return part
     part.hidden = verdict.part == "hidden"

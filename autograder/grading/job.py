@@ -26,6 +26,8 @@ class Job:
         limits: what it may use.
         unsafe: whether to run it without a sandbox.
         keys: what its hidden tests draw their seeds from.
+        carried_forward: the share of its points that an answer gets which is right
+            once the wrong ones that it uses are replaced by right ones.
     """
 
     student: str
@@ -37,6 +39,7 @@ class Job:
     limits: Limits = field(default_factory=Limits)
     unsafe: bool = False
     keys: Keys = field(default_factory=Keys)
+    carried_forward: float = 1.0
 
     def to_dict(self) -> dict:
         """Return plain values: texts, bytes, numbers, lists and dicts."""
@@ -78,6 +81,8 @@ class Verdict:
         failure: what a failed check says: check, what, mistake, on, got, expected, why,
             read, first, and all of it together in text; and whether the student's code
             raised. Of a hidden part a student reads what ``telling.told`` returns.
+        given: the names that were wrong and of which right ones were given, if it
+            passed with these only.
     """
 
     exercise: str
@@ -87,6 +92,7 @@ class Verdict:
     part: str = ""
     title: str = ""
     failure: dict | None = None
+    given: list[str] = field(default_factory=list)
 
 
 @dataclass

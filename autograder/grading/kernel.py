@@ -10,6 +10,7 @@ import contextlib
 import os
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -159,13 +160,21 @@ class Kernel:
         limits: of time and size.
         end: when it is ended at the latest, by ``time.monotonic()``; without it, what
             the limits say, from now on.
+        answer: answers questions that the process asks before it replies; without it,
+            a question is a reply that was not asked for.
 
     Attributes:
         stopped: what was asked and not answered in time, or not asked for that reason.
     """
 
-    def __init__(self, cage: Cage, limits: Limits, end: float | None = None) -> None:
-        self._cage, self._limits = cage, limits
+    def __init__(
+        self,
+        cage: Cage,
+        limits: Limits,
+        end: float | None = None,
+        answer: Callable[[Data], Data] | None = None,
+    ) -> None:
+        self._cage, self._limits, self._answer_to = cage, limits, answer
         self._last = time.monotonic() + limits.wall_seconds if end is None else end
         self.stopped: list[str] = []
         self._names: dict[int, str] = {}  # by which handles were looked up
@@ -327,6 +336,22 @@ class Kernel:
             raise error
         return reply.value
 
+    def give(self, descriptions: dict[str, Data]) -> None:
+        """Put stand-ins for right answers into the student's process.
+
+        Args:
+            descriptions: by name, as autograder.boundary.given takes them.
+
+        Raises:
+            StudentError: the process could not take them.
+        """
+        request = {"do": "give", "given": descriptions}
+        reply = self._request(request, self._limits.call_seconds)
+        if reply.error:
+            raise reply.error
+        with self._checked():
+            _nothing(reply.value)
+
     def drop(self, handle: int) -> None:
         """Let the student's process forget an object, with the next request."""
         self._names.pop(handle, None)
@@ -359,6 +384,8 @@ class Kernel:
             while True:
                 reply, late = self._receive(began + seconds)
                 number = reply.get("number") if type(reply) is dict else None
+                if self._answers(reply, request["number"], late):
+                    continue
                 if type(number) is not str or number not in self._abandoned:
                     return reply, late
                 self._abandoned.remove(number)
@@ -368,6 +395,19 @@ class Kernel:
             self._abandoned.add(request["number"])
             self._cage.interrupt()
             raise
+
+    def _answers(self, reply: Data, number: str, late: bool) -> bool:
+        """Answer a question that was asked in time; tell whether it was one."""
+        is_question = type(reply) is dict and "question" in reply
+        if self._answer_to is None or not is_question:
+            return False
+        if late:  # whoever asks can no longer be interrupted
+            raise ChannelError("late")
+        if reply.get("number") == number:
+            answer = self._answer_to(reply["question"])
+            last = min(time.monotonic() + SENDING, self._last)
+            self._channel.send({"answer": answer}, last)
+        return True
 
     def _receive(self, deadline: float) -> tuple[Data, bool]:
         """Wait for a reply; interrupt at the deadline, and more than once."""

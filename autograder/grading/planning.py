@@ -54,8 +54,8 @@ class Terms:
     def fingerprint(self, chapter: str) -> list:
         """Return what a grade depends on, besides the submission."""
         limits = asdict(self.limits)
-        seeds_by = seeds.digest(self.secret)
-        return [self.digests[chapter], code_version(), limits, self.unsafe, seeds_by]
+        by = [seeds.digest(self.secret), self.of_class.carried_forward]
+        return [self.digests[chapter], code_version(), limits, self.unsafe, *by]
 
 
 @dataclass
@@ -152,6 +152,7 @@ class Work:
                 limits=terms.limits,
                 unsafe=terms.unsafe,
                 keys=seeds.Keys.of(terms.secret, self.chapter, notebook),
+                carried_forward=terms.of_class.carried_forward,
             )
             if refused:
                 self.outcomes[number] = job.ungraded(str(content))

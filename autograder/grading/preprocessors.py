@@ -60,6 +60,14 @@ class ExecuteSubmission(NbGraderPreprocessor):
         help="Run submissions without a sandbox: only those you would run yourself.",
     ).tag(config=True)
 
+    carried_forward = Float(
+        1.0,
+        min=0.0,
+        max=1.0,
+        help="The share of its points that an answer gets which is right once the "
+        "wrong ones that it uses are replaced by right ones; 0 for none.",
+    ).tag(config=True)
+
     def preprocess(self, nb, resources):
         """Run a notebook; fail with the reason if it cannot be graded."""
         if not self.unsafe and sandbox.problem():
@@ -76,6 +84,7 @@ class ExecuteSubmission(NbGraderPreprocessor):
             limits=Limits(cell_seconds=self.cell_seconds),
             unsafe=self.unsafe,
             keys=_keys(course, names, notebook),
+            carried_forward=self.carried_forward,
         )
         outcome = _grader().grade(job)
         if outcome.status != GRADED:

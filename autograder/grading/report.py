@@ -94,6 +94,11 @@ def audit(entry: dict, row: Row | None) -> str:
     """Write a line of audit.jsonl: what was done to a submission, and by what."""
     facts = {name: entry[name] for name in AUDIT}
     facts |= {"reason": reason(entry, row), "scores": row.scores if row else {}}
+    facts["given"] = {
+        verdict["exercise"]: verdict["given"]
+        for verdict in entry["verdicts"]
+        if verdict.get("given")
+    }
     return json_line(facts)
 
 
