@@ -40,6 +40,7 @@ from autograder.checks.shared import (
     seeded,
 )
 from autograder.expect import Chapter, CheckFailure, Mistake, describe_error, show
+from autograder.forms import several
 from autograder.interface import (
     Data,
     StudentError,
@@ -409,6 +410,7 @@ def _expect_pair(
     for mistake in mistakes:
         if expect.close(got, mistake.value):
             refuse(mistake.name, mistake.why, on=on, **say)
+    got = several(got)
     if not (isinstance(got, tuple) and len(got) == 2):
         why = "The function ends without `return`." if got is None else ""
         what = "the result is not a pair (output, weights)"
@@ -585,7 +587,7 @@ def _expect_start(student: StudentModule, sizes: tuple, on: str, heads: int) -> 
     """Expect random matrices of the right size, and biases of zero."""
     d = sizes[0]
     on += ", freshly built"
-    for name, value in student.build(*sizes).state_dict().items():
+    for name, value in student.build(*sizes).parameters().items():
         spread = value.std().item()
         say = {
             "on": on,

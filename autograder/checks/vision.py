@@ -45,6 +45,7 @@ from autograder.checks.vision_mistakes import (
     standardise_candidates,
 )
 from autograder.expect import Chapter
+from autograder.forms import several
 from autograder.interface import StudentError, StudentFunction
 from workbench.augmentation import Augmentation
 from workbench.images import ImageData, load_images
@@ -199,6 +200,7 @@ def _expect_confusion(student: StudentFunction, given: tuple, on: str) -> None:
         say = {"on": on, "got": f"{error.kind}: {error.text}"}
         refuse_if(missing, name, why, **say)
         raise
+    got = several(got)
     pair = isinstance(got, tuple) and len(got) == 2
     expect.true(
         pair,
