@@ -976,7 +976,7 @@ def attend_cached(student: StudentFunction, seed: int = 0) -> None:
 
     def ask(q, k, v, pieces):
         def step(*given):
-            answer = _step(student, given)
+            answer = several(_step(student, given))
             _expect_output_and_cache(answer, given, pieces)
             return answer
 
