@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from autograder import forbidden as forbidding
@@ -118,9 +119,17 @@ class StudentInstance(StudentFunction):
     def buffer_names(self) -> list[str]:
         """Return the names of what moves with the module without being trained."""
 
+    def parameters(self) -> dict[str, torch.Tensor]:
+        """Return copies of what is trained, by name, without the buffers."""
+        state = self.state_dict()
+        return {name: state[name] for name in self.parameter_names() if name in state}
+
     @abstractmethod
     def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
-        """Copy the tensors in; the names and shapes must fit."""
+        """Copy the tensors in; the names and shapes of what is trained must fit.
+
+        A buffer that ``state`` does not name stays as it is.
+        """
 
     @abstractmethod
     def train(self, mode: bool = True) -> None:
@@ -181,7 +190,10 @@ def to_data(value: Any, depth: int = 0) -> Data:
     if isinstance(value, torch.Tensor):
         if value.layout != torch.strided or value.is_meta or value.is_quantized:
             return Opaque("tensor that is sparse, quantized or without values")
-        return torch.Tensor.detach(value).clone()
+        plain = torch.Tensor.detach(value).resolve_conj().resolve_neg()
+        return plain.clone(memory_format=torch.contiguous_format)
+    if isinstance(value, np.generic):
+        value = value.item()  # np.float64, np.int64, np.bool_ are numbers
     if value is None or type(value) in (bool, int, float, str, Opaque):
         return value
     if depth < MAXIMUM_DEPTH:
@@ -327,6 +339,21 @@ def _argument_name(
     return f"argument {number}"
 
 
+def _handed_over(value: Data) -> Data:
+    """Lay tensors out as a student would: row after row, each value in its place.
+
+    A check may expand, transpose or cut what it draws. ``view``, and writing into a
+    copy, must not fail on that, and in another process nothing of it is left.
+    """
+    if isinstance(value, torch.Tensor):
+        return value.contiguous()
+    if type(value) in (list, tuple):
+        return type(value)(map(_handed_over, value))
+    if type(value) is dict:
+        return {key: _handed_over(item) for key, item in value.items()}
+    return value
+
+
 def _their_own(value: Data) -> Any:
     """Give student code its own object where a check holds a handle of it."""
     return value._target if isinstance(value, _LocalCallable) else value
@@ -348,6 +375,7 @@ class _LocalCallable(StudentFunction):
     def _run(self, args: tuple, kwargs: dict) -> Any:
         call = describe_call(self.name, args, kwargs)
         _bind(self._signature, call, args, kwargs)
+        args, kwargs = _handed_over(args), _handed_over(kwargs)
         given = [*args, *kwargs.values()]
         before = [to_data(value) for value in given]  # copies
         with _students_turn(call, self.forbidden):
@@ -367,7 +395,7 @@ class _LocalCallable(StudentFunction):
     def gradients(self, *args, wrt=(0,), cotangent=None, output=None, **kwargs):
         args = list(args)
         for index in wrt:
-            args[index] = args[index].detach().clone().requires_grad_()
+            args[index] = to_data(args[index]).requires_grad_()
         parameters = self._parameters()
         with torch.enable_grad():
             value = self._run(tuple(args), kwargs)
@@ -411,7 +439,9 @@ class LocalInstance(_LocalCallable, StudentInstance):
 
     def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
         with _students_turn(f"{self.name}.load_state_dict(...)", self.forbidden):
-            self._target.load_state_dict(to_data(state))
+            own = dict(self._target.state_dict())
+            kept = {name: own[name] for name in self.buffer_names() if name in own}
+            self._target.load_state_dict({**kept, **to_data(state)})
 
     def train(self, mode: bool = True) -> None:
         with _students_turn(f"{self.name}.train({mode})", self.forbidden):
