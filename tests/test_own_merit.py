@@ -116,11 +116,8 @@ def broken(chapter: str, exercise: str) -> nbformat.NotebookNode:
 def test_one_wrong_early_answer_costs_its_own_points_only(chapter, sandbox) -> None:
     for exercise in used(chapter):
         outcome = judged(sandbox, broken(chapter, exercise), chapter)
-        assert lost(outcome) <= {exercise} | LACK_MODELS, exercise
+        assert lost(outcome) == {exercise}
         assert any(verdict.given for verdict in outcome.verdicts), exercise
-
-
-LACK_MODELS = {"own-translator", "own-vit"}
 
 
 def test_several_wrong_answers_cost_their_own_points_only(sandbox) -> None:
@@ -199,12 +196,10 @@ def test_without_such_failures_there_is_no_second_sitting(sandbox, monkeypatch) 
 def test_a_second_sitting_that_fails_leaves_the_first_as_it_was(sandbox) -> None:
     notebook = submission(softmax=WRONG)
     cell = notebooks._cell(notebook, "masked-softmax")
-    cell.source += "\n\nif 'right' in repr(softmax):\n    pass\n"
-    cell.source += "from autograder.boundary import given\n"
+    cell.source += "\n\nfrom autograder.boundary import given\n"
     cell.source += "if given._Line.ask:\n    import os\n    os._exit(1)\n"
-    before = notebooks._cell(notebook, "causal-mask").source
     outcome = judged(sandbox, notebook)
-    assert before and "softmax" in lost(outcome) and "causal-mask" not in lost(outcome)
+    assert "softmax" in lost(outcome) and "causal-mask" not in lost(outcome)
     assert not any(verdict.given for verdict in outcome.verdicts)
     (note,) = outcome.limited
     assert note.startswith("not everything was judged once more: ")
