@@ -380,7 +380,9 @@ def _reading(read: str, site: str) -> tuple[str, str]:
 
 def _plain(text: object) -> str:
     """Return a text without what a browser should not meet, and not endlessly long."""
-    return plain(text, LONGEST)
+    text = str(text)
+    size = f" ({len(text)} characters)" if len(text) > LONGEST else ""
+    return plain(text, LONGEST) + size
 
 
 def number(value: float) -> str:
