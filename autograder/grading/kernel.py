@@ -25,7 +25,7 @@ from autograder.boundary.data import (
     BoundaryError,
 )
 from autograder.boundary.outputs import Outputs
-from autograder.grading.limits import TOO_LARGE, WALL, Limits
+from autograder.grading.limits import DEAF, TOO_LARGE, WALL, Limits
 from autograder.interface import CALLS_ENDLESS, Data, Gradients, StudentError
 
 GRACE = 3.0  # seconds between an interrupt and the end
@@ -446,7 +446,7 @@ class Kernel:
 
 _WORDS = {
     "closed": "it ended itself",
-    "late": "it could not be interrupted",
+    "late": DEAF,
     "over": WALL,
     "too large": TOO_LARGE,
     "not data": "it sent what was not asked for",

@@ -6,6 +6,7 @@ KIB, MIB, GIB = 2**10, 2**20, 2**30
 # why a submission was ended, where that is not its own doing
 WALL = "its time on the wall was over"
 TOO_LARGE = "it sent more than is allowed"
+DEAF = "it could not be interrupted"
 
 
 @dataclass(frozen=True)
@@ -53,5 +54,6 @@ class Limits:
             "threads": f"threads: at most {self.threads}",
             "cpu time": f"processor time: at most {self.cpu_seconds:g} seconds",
             WALL: f"time on the wall: at most {self.wall_seconds:g} seconds",
+            DEAF: "the time of a cell or a call, and could not be interrupted then",
             TOO_LARGE: f"an answer: at most {self.message_bytes // KIB} KiB",
         }.get(reason, "")
