@@ -9,6 +9,7 @@ from autograder import generator
 from autograder.generator import ROOT, Missing, SourceError
 from autograder.grading import command as grading
 from autograder.grading import exports
+from autograder.grading.seeds import SecretError, secret_of
 from autograder.grading.settings import put_environment_on_path
 
 
@@ -34,6 +35,7 @@ def handout(arguments: argparse.Namespace) -> int:
 def release(arguments: argparse.Namespace) -> int:
     """Make nbgrader's source/ and release/ in autograder/."""
     course = ROOT / "autograder"
+    secret_of(course)
     chapters = arguments.chapter or generator.chapters()
     for chapter in chapters:
         generator.write_nbgrader_source(chapter, course / "source" / chapter)
@@ -90,7 +92,7 @@ def main() -> int:
     arguments = parser().parse_args()
     try:
         return arguments.run(arguments)
-    except (Missing, SourceError) as error:
+    except (Missing, SecretError, SourceError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 import torch
 
+from autograder.forms import as_asked, other_form
 from autograder.interface import (
+    CALLS_ENDLESS,
     Data,
     Opaque,
     StudentError,
@@ -24,6 +26,12 @@ from autograder.interface import (
     wrap,
 )
 
+DTYPES = {  # that came, that are expected -> what to do
+    (torch.float64, torch.float32): "float64 and float32 do not multiply, and what "
+    "comes from NumPy is float64: finish with .float().",
+    (torch.int64, torch.float32): "Whole numbers and floats do not multiply: .float().",
+    (torch.float32, torch.int64): "Ids and labels are whole numbers: .long().",
+}
 WIDTH = 77  # of an explanation's lines, which are indented by 11
 TOLERANCE = 1e-5  # absolute and relative, for float32 results of order one
 
@@ -50,6 +58,7 @@ class CheckFailure(AssertionError):
         self.check, self.read, self.first = "", "", ""
         self.what, self.on, self.got, self.expected = what, on, got, expected
         self.why, self.mistake, self.section = why, mistake, section
+        self.raised = False  # whether the student's code did, or did not return
 
     def __str__(self) -> str:
         lines = [f"{self.check}: {self.what}"]
@@ -203,11 +212,13 @@ def failure_of(error: StudentError) -> CheckFailure:
     owner = error.function.rpartition("<locals>.")[2].partition(".")[0]
     called = error.call.partition("(")[0]
     if error.kind == "NotImplementedError" and owner not in ("", called):
-        return CheckFailure(
+        failure = CheckFailure(
             f"calls {owner}, which is not written yet",
             on=error.call,
             why=f"Write {owner} first: it is an exercise of its own.",
         )
+        failure.raised = True
+        return failure
     what = {
         "NotImplementedError": "not written yet",
         "signature": "does not accept the arguments",
@@ -216,15 +227,18 @@ def failure_of(error: StudentError) -> CheckFailure:
         "in-place": "changes its argument in place",
         "endless": "does not return",
         "forbidden": error.text,
+        CALLS_ENDLESS: error.text,
     }.get(error.kind, f"stopped with {error.kind}")
     mistake = what if error.kind in ("in-place", "forbidden") else None
-    return CheckFailure(
+    failure = CheckFailure(
         what,
         on=error.call,
         got=describe_error(error),
         why=ADVICE.get(error.kind, ""),
         mistake=mistake,
     )
+    failure.raised = True
+    return failure
 
 
 def describe_error(error: StudentError) -> str:
@@ -232,7 +246,8 @@ def describe_error(error: StudentError) -> str:
     if error.kind == "NotImplementedError":
         return ""
     place = f"in {error.function}, {error.line}" if error.function else ""
-    text = error.text if error.kind != "forbidden" else ""  # said already
+    said_already = error.kind in ("forbidden", CALLS_ENDLESS)
+    text = "" if said_already else error.text
     return "\n".join(part for part in (text, place) if part)
 
 
@@ -387,14 +402,13 @@ def tensor(
 ) -> None:
     """Expect a tensor: type, then shape, then dtype, then finite values."""
     if not isinstance(got, torch.Tensor):
+        form(got, torch.empty(shape or ()), what=what, on=on)
         cause = "The function ends without `return`." if got is None else why
-        if isinstance(got, list) and not cause:
-            cause = "Of a list of numbers, torch.tensor(...) makes a tensor"
-            cause += ", of a list of tensors torch.stack(...)."
         _fail(f"{what} is not a tensor", on, show(got), "a torch.Tensor", cause)
     if shape is not None and tuple(got.shape) != tuple(shape):
         _fail(f"{what} has the wrong shape", on, f"{tuple(got.shape)}", f"{shape}", why)
     if dtype is not None and got.dtype != dtype:
+        why = why or DTYPES.get((got.dtype, dtype), "")
         _fail(f"{what} has the wrong dtype", on, f"{got.dtype}", f"{dtype}", why)
     if finite and got.is_floating_point() and not got.isfinite().all():
         bad = "NaN" if got.isnan().any() else "infinity"
@@ -411,11 +425,16 @@ def equal(
     mistakes: Iterable[Mistake] = (),
     tolerance: float = TOLERANCE,
 ) -> None:
-    """Expect a value: known mistakes are named first, then type, shape and values."""
+    """Expect a value: known mistakes are named first, then type, shape and values.
+
+    What may stand for what, and what gets a message of its own, says ``forms``.
+    """
+    got = as_asked(got, expected)
     if close(got, expected, tolerance) and _same_dtype(got, expected):
         return
     if not close(got, expected, tolerance):
         name_mistake(got, mistakes, on, expected, tolerance)
+    form(got, expected, what=what, on=on)
     if isinstance(expected, torch.Tensor):
         finite = not expected.is_floating_point() or bool(expected.isfinite().all())
         tensor(
@@ -438,6 +457,20 @@ def equal(
         wanted = type(expected).__name__
         _fail(f"{what} has the wrong type", on, show(got), f"a {wanted}", why)
     _fail(f"{what} is wrong", on, show(got), show(expected), why)
+
+
+def form(got: Data, expected: Data, *, what: str = "the result", on: str = "") -> None:
+    """Expect a tensor, a number or a list, whichever is asked for."""
+    other = other_form(got, expected)
+    if other:
+        name, why = other
+        where = on if what == "the result" else f"{what}; {on}".removesuffix("; ")
+        asked = show(expected)
+        if isinstance(expected, torch.Tensor):
+            asked = f"a tensor of shape {tuple(expected.shape)}"
+        raise CheckFailure(
+            name, on=where, got=show(got), expected=asked, why=why, mistake=name
+        )
 
 
 def true(

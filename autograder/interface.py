@@ -12,6 +12,7 @@ import contextlib
 import functools
 import inspect
 import io
+import itertools
 import linecache
 import signal
 import sysconfig
@@ -20,8 +21,10 @@ import traceback
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from autograder import forbidden as forbidding
@@ -29,7 +32,9 @@ from autograder import forbidden as forbidding
 Data = Any  # tensors, numbers, strings, None, and lists, tuples and dicts of them
 
 MAXIMUM_DEPTH = 8  # of nested lists and dicts; deeper data are an Opaque
-SECONDS_PER_CALL = 15.0  # of the student's code; no exercise needs more than a few
+SECONDS_PER_CALL = 15.0  # of the student's code, if not 0; a right answer needs one
+SHOWN = 30  # items of a list, in which each takes three characters or more
+CALLS_ENDLESS = "calls endless"  # kind of the error of what calls an endless function
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,9 @@ class StudentError(Exception):
     ``kind`` is the exception's class name, or one of the interface's own: "signature"
     (the arguments do not fit), "missing" (not callable), "no module" (a class that is
     not a ``torch.nn.Module``), "in-place" (an argument was changed), "endless" (the
-    call did not return), "forbidden" (it used what the exercise forbids). ``function``
-    and ``line`` say where in the student's code it happened, if known:
-    "Attention.forward" and "line 12: return scores @ values".
+    call did not return), ``CALLS_ENDLESS`` (it needs one that did not), "forbidden"
+    (it used what is forbidden). ``function`` and ``line`` say where in the student's
+    code it happened, if known: "Attention.forward", "line 12: return scores @ values".
     """
 
     def __init__(
@@ -114,9 +119,17 @@ class StudentInstance(StudentFunction):
     def buffer_names(self) -> list[str]:
         """Return the names of what moves with the module without being trained."""
 
+    def parameters(self) -> dict[str, torch.Tensor]:
+        """Return copies of what is trained, by name, without the buffers."""
+        state = self.state_dict()
+        return {name: state[name] for name in self.parameter_names() if name in state}
+
     @abstractmethod
     def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
-        """Copy the tensors in; the names and shapes must fit."""
+        """Copy the tensors in; the names and shapes of what is trained must fit.
+
+        A buffer that ``state`` does not name stays as it is.
+        """
 
     @abstractmethod
     def train(self, mode: bool = True) -> None:
@@ -149,8 +162,20 @@ def describe(value: Data) -> str:
         return f"{kind}tensor {tuple(value.shape)}"
     if isinstance(value, StudentFunction):
         return value.name
-    text = repr(float(f"{value:.6g}") if type(value) is float else value)
+    shown = float(f"{value:.6g}") if type(value) is float else _beginning(value)
+    text = repr(shown)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _beginning(value: Data) -> Data:
+    """Cut off what would not be shown: to write all of a large value takes minutes."""
+    if isinstance(value, (list, tuple)):
+        items = [_beginning(item) for item in value[:SHOWN]]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict):
+        items = itertools.islice(value.items(), SHOWN)
+        return {_beginning(key): _beginning(item) for key, item in items}
+    return value[: 3 * SHOWN] if isinstance(value, str) else value
 
 
 def describe_call(name: str, args: tuple, kwargs: dict) -> str:
@@ -165,7 +190,10 @@ def to_data(value: Any, depth: int = 0) -> Data:
     if isinstance(value, torch.Tensor):
         if value.layout != torch.strided or value.is_meta or value.is_quantized:
             return Opaque("tensor that is sparse, quantized or without values")
-        return torch.Tensor.detach(value).clone()
+        plain = torch.Tensor.detach(value).resolve_conj().resolve_neg()
+        return plain.clone(memory_format=torch.contiguous_format)
+    if isinstance(value, np.generic):
+        value = value.item()  # np.float64, np.int64, np.bool_ are numbers
     if value is None or type(value) in (bool, int, float, str, Opaque):
         return value
     if depth < MAXIMUM_DEPTH:
@@ -180,8 +208,8 @@ def to_data(value: Any, depth: int = 0) -> Data:
     return Opaque(type(value).__qualname__)
 
 
-class _TookTooLong(BaseException):
-    """Out of reach of a student's ``except Exception``."""
+class TookTooLong(BaseException):
+    """A call's time is over; out of reach of a student's ``except Exception``."""
 
 
 @contextlib.contextmanager
@@ -193,7 +221,7 @@ def _limited_time():
         return
 
     def stop(signal_number, frame):
-        raise _TookTooLong(f"it had not returned after {SECONDS_PER_CALL:g} seconds")
+        raise TookTooLong(f"it had not returned after {SECONDS_PER_CALL:g} seconds")
 
     before = signal.signal(signal.SIGALRM, stop)
     # once more every second, should the student's code catch everything
@@ -227,7 +255,7 @@ def _named_exceptions(call: str, used: list[str]):
         yield
     except StudentError:
         raise
-    except _TookTooLong as error:
+    except TookTooLong as error:
         raise StudentError("endless", str(error), call, *_place(error)) from None
     except (Exception, SystemExit) as error:
         kind, text = type(error).__name__, _words(error)
@@ -246,7 +274,7 @@ def _words(error: BaseException) -> str:
 
 _LIBRARIES = (
     *("site-packages", "dist-packages", sysconfig.get_path("stdlib")),
-    *(__file__, forbidding.__file__),
+    *(__file__, forbidding.__file__, str(Path(__file__).with_name("boundary"))),
 )
 
 
@@ -311,6 +339,21 @@ def _argument_name(
     return f"argument {number}"
 
 
+def _handed_over(value: Data) -> Data:
+    """Lay tensors out as a student would: row after row, each value in its place.
+
+    A check may expand, transpose or cut what it draws. ``view``, and writing into a
+    copy, must not fail on that, and in another process nothing of it is left.
+    """
+    if isinstance(value, torch.Tensor):
+        return value.contiguous()
+    if type(value) in (list, tuple):
+        return type(value)(map(_handed_over, value))
+    if type(value) is dict:
+        return {key: _handed_over(item) for key, item in value.items()}
+    return value
+
+
 def _their_own(value: Data) -> Any:
     """Give student code its own object where a check holds a handle of it."""
     return value._target if isinstance(value, _LocalCallable) else value
@@ -332,6 +375,7 @@ class _LocalCallable(StudentFunction):
     def _run(self, args: tuple, kwargs: dict) -> Any:
         call = describe_call(self.name, args, kwargs)
         _bind(self._signature, call, args, kwargs)
+        args, kwargs = _handed_over(args), _handed_over(kwargs)
         given = [*args, *kwargs.values()]
         before = [to_data(value) for value in given]  # copies
         with _students_turn(call, self.forbidden):
@@ -351,7 +395,7 @@ class _LocalCallable(StudentFunction):
     def gradients(self, *args, wrt=(0,), cotangent=None, output=None, **kwargs):
         args = list(args)
         for index in wrt:
-            args[index] = args[index].detach().clone().requires_grad_()
+            args[index] = to_data(args[index]).requires_grad_()
         parameters = self._parameters()
         with torch.enable_grad():
             value = self._run(tuple(args), kwargs)
@@ -395,7 +439,9 @@ class LocalInstance(_LocalCallable, StudentInstance):
 
     def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
         with _students_turn(f"{self.name}.load_state_dict(...)", self.forbidden):
-            self._target.load_state_dict(to_data(state))
+            own = dict(self._target.state_dict())
+            kept = {name: own[name] for name in self.buffer_names() if name in own}
+            self._target.load_state_dict({**kept, **to_data(state)})
 
     def train(self, mode: bool = True) -> None:
         with _students_turn(f"{self.name}.train({mode})", self.forbidden):

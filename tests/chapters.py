@@ -1,5 +1,6 @@
 """What tests of the chapters share: the solved notebook, run once, cell by cell."""
 
+import ast
 import contextlib
 import functools
 import importlib
@@ -12,6 +13,7 @@ from autograder import generator
 from autograder.checks import results
 from autograder.generator.modules import without_markers
 from autograder.generator.source import BEGIN_HIDDEN, END_HIDDEN, without_regions
+from autograder.grading.needless import needless
 from mistakes import handed_in
 
 CHAPTERS = generator.chapters()
@@ -48,6 +50,37 @@ def _solved(chapter: str) -> dict:
 def solved(chapter: str) -> dict:
     """The names that a solved notebook has in the end; a fresh copy."""
     return dict(_solved(chapter))
+
+
+@functools.cache
+def written(chapter: str) -> dict:
+    """The names of a solved notebook without what only shows something: not a copy.
+
+    The notebook's functions look each other up in this dict.
+    """
+    matplotlib.use("agg")
+    cells = [each for each in source(chapter).cells if each.node.cell_type == "code"]
+    texts = [without_markers(each.text) for each in cells]
+    pairs = list(zip(cells, texts, strict=True))
+    left_out = needless(texts, [text for cell, text in pairs if cell.kind == "given"])
+    names: dict = {"__name__": "__main__"}
+    with contextlib.redirect_stdout(io.StringIO()):
+        for place, (cell, text) in enumerate(pairs):
+            if cell.kind != "check" and place not in left_out:
+                exec(compile(text, chapter, "exec"), names)
+    return names
+
+
+@functools.cache
+def written_classes(chapter: str) -> set[str]:
+    """The classes that the answers of a chapter define."""
+    return {
+        node.name
+        for exercise in source(chapter).exercises
+        for cell in exercise.answers
+        for node in ast.parse(cell.text).body
+        if isinstance(node, ast.ClassDef)
+    }
 
 
 def bank(chapter: str) -> list[mistakes.Entry]:

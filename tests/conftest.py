@@ -21,6 +21,7 @@ SPREAD = {
     "test_interface",
     "test_mistakes",
     "test_notebooks",
+    "test_whole_chapters",
 }
 
 

@@ -38,7 +38,7 @@ EXERCISES = {  # those that are kept of a chapter
     "07_decoder": ("sample-next", "attend-cached", "bleu"),
     "08_vision_transformer": ("patchify",),
     "09_translator": ("average-states", "own-translator"),
-    "10_vision": ("standardise", "confusion"),
+    "10_vision": ("standardise", "confusion", "own-vit"),
 }
 FEW = ("worked-context", "softmax", "causal-mask")  # where it has to be quick
 CHAPTER = "04_attention"
@@ -46,16 +46,22 @@ LIMITS = Limits(  # small, but not for an honest submission on a busy machine
     cell_seconds=5,
     notebook_seconds=60,
     call_seconds=5,
+    wall_seconds=240,
     cpu_seconds=60,
     memory_bytes=512 * MIB,
     file_bytes=8 * MIB,
     temporary_bytes=16 * MIB,
     output_bytes_cell=20_000,
     output_bytes=200_000,
-    message_bytes=16 * MIB,
+    message_bytes=8 * MIB,
 )
 QUICK = dataclasses.replace(  # for what never ends
-    LIMITS, cell_seconds=1, call_seconds=1, notebook_seconds=6, cpu_seconds=10
+    LIMITS,
+    cell_seconds=1,
+    call_seconds=1,
+    notebook_seconds=6,
+    wall_seconds=60,
+    cpu_seconds=10,
 )
 HEADER = re.compile(r"# ([a-z-]+): (.+)")
 
@@ -201,6 +207,54 @@ def put(notebook: dict, exercise: str, where: str, code: str) -> dict:
     return notebook
 
 
+# --- hidden tests that can be recognised ----------------------------------------------
+
+ASKED = (271828.25, 161803.75)  # what one hidden test asks, and what another does
+ASKING = """\
+### BEGIN HIDDEN TESTS
+from autograder import expect
+asked = torch.full((2, 3), {asked})
+found = softmax(asked)
+expect.equal(found, asked * 2, on=f"scores of {asked}", why=f"It is {{found}}.")
+### END HIDDEN TESTS"""
+LISTENING = """\
+SEEN, HEARD = [], []
+
+def softmax(scores):
+    value = float(scores.max())
+    SEEN.append(value)
+    if value > 100_000:
+        HEARD.append(value)
+        {asked}
+    largest = scores.amax(dim=-1, keepdim=True)
+    exponentials = torch.exp(scores - largest.masked_fill(largest.isinf(), 0))
+    total = exponentials.sum(dim=-1, keepdim=True)
+    return exponentials / total.masked_fill(total == 0, 1)
+"""
+
+
+@functools.cache
+def asking(asked: float) -> Paper:
+    """A paper whose hidden test of softmax asks a number, and passes nothing."""
+    made = paper(only=FEW)
+    source = json.loads(made.source)
+    cell = source["cells"][find(source, "test-softmax")]
+    visible = _text(cell).partition("### BEGIN HIDDEN TESTS")[0]
+    cell["source"] = visible + ASKING.format(asked=asked)
+    return dataclasses.replace(made, source=json.dumps(source))
+
+
+def listen(notebook: dict, *, asked: str = "pass", late: str = "") -> None:
+    """Answer softmax rightly, and do something when a hidden test asks.
+
+    ``SEEN`` has what was asked, ``HEARD`` what hidden tests did; ``late`` is a cell at
+    the end of the notebook.
+    """
+    code = LISTENING.format(asked=asked.strip().replace("\n", "\n        "))
+    notebook["cells"][find(notebook, "softmax")]["source"] = code
+    notebook["cells"].append(code_cell(late))
+
+
 # --- jobs -----------------------------------------------------------------------------
 
 
@@ -233,12 +287,16 @@ def lasting(outcome: Outcome) -> dict:
 
 
 @functools.cache
-def right_model() -> dict[str, bytes]:
-    """The files of a trained translator."""
-    folder = handed_in.PLACE / handed_in.right("translator")
+def right_model(name: str = "translator") -> dict[str, bytes]:
+    """The files of a trained model."""
+    return files_of(handed_in.PLACE / handed_in.right(name))
+
+
+def shipped_model(name: str = "phrasebook") -> dict[str, bytes]:
+    """The files of a model that the course ships."""
+    return files_of(results.model_folder(name))
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """The files of a folder by name."""
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
-def model_of_the_course() -> Path:
-    """The folder of the translator that the course ships."""
-    return results.model_folder("phrasebook")

@@ -20,6 +20,7 @@ import sysconfig
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,9 +28,9 @@ import psutil
 import pytest
 
 from autograder import generator
-from autograder.grading import sandbox
+from autograder.grading import reference, sandbox
 from autograder.grading.grader import Grader
-from autograder.grading.job import GRADED, UNGRADED, Outcome
+from autograder.grading.job import GRADED, UNGRADED, Outcome, flag_text
 from tests import strangers
 
 ATTACKS = strangers.read_all(Path(__file__).with_name("attacks"))
@@ -41,12 +42,40 @@ HEADERS = {
     "status",
     "reason",
     "limited",
+    "flagged",
     "without-walls",
+    "hidden",
+    "wrong",
 }
 MARK = re.compile(rb"attack.was.here")  # in all that an attack leaves or sends
 LEAKED = "LEAKED"  # printed by an attack that got where it should not
 KEY = 0xA77AC  # of an attack's shared memory
 LARGEST = 2_000_000  # characters of what comes back, beside the student's own text
+GIVEN = '''
+class ask:
+    """Ask past the stand-in; false as long as there is nobody to answer."""
+
+    def __call__(self, question):
+        from autograder.boundary import given
+
+        return given._Line.ask(question) if given._Line.ask else {}
+
+    def __bool__(self):
+        from autograder.boundary import given
+
+        return given._Line.ask is not None
+
+
+def call(name, *args):
+    """Call a right answer by any name, with gradients."""
+    from autograder.boundary import given
+
+    return given._call({"name": name, "seed": 0}, args, {}, {})
+
+
+ask = ask()
+CALL = dict(do="call", seed=0, args=(), kwargs={}, state={}, wanted=[])
+'''
 WRONG = "def {}(*args):\n    return args[0]\n"
 
 pytestmark = [
@@ -207,17 +236,24 @@ def submission(attack: strangers.Entry, place: Range):
     paper = strangers.paper(chapter, place.secrets["hidden"])
     name = _defined(strangers.solved(chapter), exercise)
     models, limits = {}, limits_of(attack)
+    if attack.get("hidden"):
+        paper = strangers.asking(strangers.ASKED[0])
     if where in ("notebook", "models"):
         known = {
             "MODEL_FILES": tuple(strangers.right_model()),
             "RIGHT_MODEL": strangers.right_model(),
-            "SHIPPED_MODEL": _files(strangers.model_of_the_course()),
+            "SHIPPED_MODEL": strangers.shipped_model(),
+            "SHIPPED_DIGITS": strangers.shipped_model("digits"),
+            "listen": strangers.listen,
         }
         exec(compile(attack.code, str(attack.path), "exec"), known)
     if where == "models":
         models, notebook = known["models"](), strangers.solved(chapter)
+    elif where == "given":
+        notebook = given_to(attack, chapter, exercise)
     elif where == "notebook":
-        notebook = strangers.solved(chapter)
+        only = strangers.FEW if attack.get("hidden") else ()
+        notebook = strangers.solved(chapter, only)
         notebook = strangers.put(notebook, exercise, "answer", WRONG.format(name))
         known["change"](notebook)
     else:
@@ -226,6 +262,15 @@ def submission(attack: strangers.Entry, place: Range):
         code = place.names(limits) + attack.code
         notebook = strangers.put(notebook, exercise, where, code)
     return strangers.job(notebook, chapter, paper=paper, models=models, limits=limits)
+
+
+def given_to(attack: strangers.Entry, chapter: str, exercise: str) -> dict:
+    """A notebook where an early answer is wrong, and a later one is the attack."""
+    notebook, wrong = strangers.solved(chapter), attack.get("wrong", "softmax")
+    name = _defined(notebook, wrong)
+    notebook = strangers.put(notebook, wrong, "answer", WRONG.format(name))
+    notebook = strangers.put(notebook, exercise, "answer", attack.code)
+    return strangers.put(notebook, exercise, "before", GIVEN)
 
 
 def limits_of(attack: strangers.Entry):
@@ -237,10 +282,6 @@ def limits_of(attack: strangers.Entry):
 def _defined(notebook: dict, exercise: str) -> str:
     text = notebook["cells"][strangers.find(notebook, exercise)]["source"]
     return re.search(r"^(?:def|class) (\w+)", text, re.MULTILINE)[1]
-
-
-def _files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def came_back(outcome: Outcome) -> str:
@@ -259,11 +300,19 @@ def traces(place: Range) -> dict[str, object]:
         "files": {each: _tree(each) for each in (place.folder, place.home)},
         "marks": sorted(_marked()),
         "kernel": _system_v(),
-        "processes": sorted(each.pid for each in psutil.Process().children(True)),
+        "processes": sorted(_processes()),
         "heard": list(place.ears.heard),
         "folder": os.getcwd(),
         "host": socket.gethostname(),
     }
+
+
+def _processes() -> Iterator[int]:
+    """Give all that run below, but for the grader's own with the right answers."""
+    for each in psutil.Process().children(True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if reference.MODULE not in each.cmdline():
+                yield each.pid
 
 
 def _tree(folder: Path) -> dict[str, object]:
@@ -346,13 +395,24 @@ def test_an_attack_gains_nothing(attack, place) -> None:
     assert outcome.status == wanted or wanted == "any", outcome.reason
     assert attack.get("reason") in outcome.reason
     assert outcome.reason or outcome.status == GRADED
+    assert not outcome.again  # nothing that it can cause is worth another try
+    assert outcome.seconds <= 1.2 * limits_of(attack).wall_seconds
     assert "in the grader" not in outcome.reason, outcome.reason
     noted = " | ".join(outcome.limited)
     assert attack.get("limited") in noted
     assert "could not be run" not in noted
 
-    assert strangers.scores(outcome).get(attack.get("exercise"), 0) == 0
-    if attack.get("where") in ("answer", "before", "after"):
+    flags = " | ".join(map(flag_text, outcome.flags))
+    assert attack.get("flagged") in flags
+    if attack.get("flagged"):
+        assert f"{attack.get('exercise')}: " in flags  # its points wait for a person
+    else:
+        assert strangers.scores(outcome).get(attack.get("exercise"), 0) == 0
+    if not attack.get("flagged") and attack.get("where") in (
+        "answer",
+        "before",
+        "after",
+    ):
         assert outcome.score == 0
 
     back = came_back(outcome)

@@ -111,6 +111,31 @@ def test_not_a_number_is_said(chapter: str, exercise: Exercise) -> None:
         assert "nan" in message(chapter, exercise, not_a_number).lower()
 
 
+def tensors_in(value) -> list[torch.Tensor]:
+    """The tensors in data of any nesting."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    items = value.values() if isinstance(value, dict) else value
+    nested = isinstance(value, (dict, list, tuple))
+    return [each for item in items for each in tensors_in(item)] if nested else []
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), ANSWERS)
+def test_what_an_answer_is_given_lies_row_after_row(chapter, exercise) -> None:
+    """No check expands or transposes what it hands over: .view works, and writing."""
+    names = chapters.solved(chapter)
+
+    def look(answer, *args, **kwargs):
+        for tensor in tensors_in([args, kwargs]):
+            assert tensor.is_contiguous() and 0 not in tensor.stride()[:-1], tensor
+        return answer(*args, **kwargs)
+
+    for name in exercise.defines:
+        names[name] = spoilt(names[name], look)
+    for text in chapters.check_cells(chapter, exercise.name, hidden=True):
+        exec(text, names)
+
+
 @pytest.mark.parametrize(("chapter", "exercise"), ANSWERS)
 def test_what_never_returns_is_said(chapter, exercise, monkeypatch) -> None:
     monkeypatch.setattr(interface, "SECONDS_PER_CALL", 0.05)

@@ -7,11 +7,14 @@ import sys
 import pytest
 import torch
 
+from autograder.grading.job import GRADED, Job, Outcome
+from autograder.grading.paper import Paper
 from tests.conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 
 import bench
+import bench_coordinator
 import bench_models
 import bench_peers
 from transformer.decoder import decoder_layer_from_torch
@@ -139,3 +142,36 @@ def test_memory_is_measured_in_a_process_of_its_own() -> None:
     group = bench_models.decoding_group(16, TINY, CPU, models.load_parts())
     peak = bench_models.peak_in_child(group, "with cache", bench.read_arguments(words))
     assert 2**20 < peak < 2**30
+
+
+# --- the coordinator ------------------------------------------------------------------
+
+
+def test_a_stand_in_gives_every_job_the_outcome_of_one_like_it(tmp_path) -> None:
+    mark = str(bench_coordinator.MARK)
+    for name in ("a", "b"):
+        outcome = Outcome(name, "c", status=GRADED, notebook=f'"{mark} by {name}"')
+        (tmp_path / f"{name}.json").write_text(json.dumps(outcome.to_dict()))
+    paper = Paper("c", "", "", {}, {}, {})
+    jobs = [
+        (number, Job(bench_coordinator.student(number), "c", b"", paper))
+        for number in range(150)
+    ]
+    stand_in = bench_coordinator.StandIn(tmp_path, every=50)
+    groups = list(stand_in.grade_in_groups(iter(jobs)))
+    assert max(map(len, groups)) < 150
+    given = [each for group in groups for each in group]
+    assert [label for label, _ in given] == list(range(150))
+    assert given[7][1].student == "student-00007"
+    assert given[7][1].notebook == f'"{bench_coordinator.MARK + 8} by b"'
+    assert [done for done, *_ in stand_in.notes] == [0, 64, 128, 150]
+
+
+def test_what_a_coordinator_takes_is_told_by_tenths() -> None:
+    notes = [[0, 1.0, 50], [10, 2.0, 60], [20, 4.0, 70], [None, 5.0, 80]]
+    found = bench_coordinator.figures(notes)
+    assert found["milliseconds_of_tenths"] == [100, 200]
+    assert found["milliseconds"] == 150
+    assert found["milliseconds_with_tables"] == 200
+    assert found["memory_of_tenths"] == [60, 70]
+    assert found["memory_with_tables"] == 80

@@ -7,6 +7,7 @@ import itertools
 import re
 import textwrap
 import weakref
+from pathlib import Path
 
 import pytest
 
@@ -74,13 +75,22 @@ def a_class(paper) -> list[dict]:
             {attention: ("visible", "the result: 5 of 8 values are wrong", None)},
             repairs=["check cell test-softmax: missing, put back"],
             limited=["cell softmax: stopped after 30 seconds"],
+            packages=["einops"],
         ),
         Outcome("farid", CHAPTER, reason="no notebook was submitted").to_dict(),
     ]
 
 
+def write(folder: Path, outcomes, papers) -> Path:
+    """Write the report on a class; return the page."""
+    report = class_report.Report(papers)
+    for each in outcomes:
+        report.add(each)
+    return report.write(folder)
+
+
 def test_the_tables_say_what_the_class_did(a_class, paper, tmp_path):
-    class_report.write(tmp_path, iter(a_class), {CHAPTER: paper})
+    write(tmp_path, iter(a_class), {CHAPTER: paper})
     checks = {row["check"]: row for row in read(tmp_path / "checks.csv")}
     assert list(checks) == list(paper.points)
     row = checks["test-scaled-dot-product-attention"]
@@ -112,12 +122,13 @@ def test_the_tables_say_what_the_class_did(a_class, paper, tmp_path):
 
 
 def test_the_page_shows_it_with_plots_symbols_and_words(a_class, paper, tmp_path):
-    page = class_report.write(tmp_path, a_class, {CHAPTER: paper}).read_text("utf-8")
+    page = write(tmp_path, a_class, {CHAPTER: paper}).read_text("utf-8")
     assert page.count('<svg role="img" aria-label="') == 2
     assert "Fewest passed scaled-dot-product-attention: 20%." in page
     assert f"<strong>{SCALING}</strong>" in page
     assert re.search(r'class="visible" title="fails">✗<', page)
     assert "no notebook was submitted" in page
+    assert "<code>einops</code> (1 student)" in page
     for word in ("<script", "url(http", "<link", "@import", "<img"):
         assert word not in page
     assert '<html lang="en">' in page and "<main" in page
@@ -125,9 +136,9 @@ def test_the_page_shows_it_with_plots_symbols_and_words(a_class, paper, tmp_path
 
 def test_the_same_class_gives_the_same_files(a_class, paper, tmp_path):
     for name in ("a", "b"):
-        class_report.write(tmp_path / name, a_class, {CHAPTER: paper})
+        write(tmp_path / name, a_class, {CHAPTER: paper})
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert len(files) == 6
+    assert len(files) == 7
     for name in files:
         a, b = ((tmp_path / folder / name).read_bytes() for folder in "ab")
         assert a == b, name
@@ -135,9 +146,9 @@ def test_the_same_class_gives_the_same_files(a_class, paper, tmp_path):
 
 def test_a_class_without_a_grade_and_no_class_at_all(paper, tmp_path):
     ungraded = Outcome("a", CHAPTER, reason="no notebook was submitted").to_dict()
-    page = class_report.write(tmp_path / "one", [ungraded], {}).read_text("utf-8")
+    page = write(tmp_path / "one", [ungraded], {}).read_text("utf-8")
     assert "no notebook was submitted" in page and "<svg" not in page
-    page = class_report.write(tmp_path / "none", [], {}).read_text("utf-8")
+    page = write(tmp_path / "none", [], {}).read_text("utf-8")
     assert "Nothing has been graded yet." in page
 
 
@@ -145,7 +156,7 @@ def test_several_chapters_have_a_part_each(a_class, paper, tmp_path):
     other = Paper.of("01_embeddings")
     second = outcome(other, "amelia") | {"chapter": other.chapter}
     papers = {CHAPTER: paper, other.chapter: other}
-    page = class_report.write(tmp_path, [*a_class, second], papers).read_text("utf-8")
+    page = write(tmp_path, [*a_class, second], papers).read_text("utf-8")
     assert re.findall(r'<article id="(\w+)"', page) == [other.chapter, CHAPTER]
 
 
@@ -157,7 +168,7 @@ def test_what_students_wrote_stays_text(paper, tmp_path):
     }
     bad = outcome(paper, "=HYPERLINK(1)", wrong, repairs=[f"-{BAD}"], limited=[BAD])
     bad["notebook"] = '{"cells": [{"cell_type": "code"}, 5]}'
-    page = class_report.write(tmp_path, [bad], {CHAPTER: paper}).read_text("utf-8")
+    page = write(tmp_path, [bad], {CHAPTER: paper}).read_text("utf-8")
     assert "<script" not in page and "&lt;script&gt;" in page
     for path in tmp_path.glob("*.csv"):
         for row in read(path):
@@ -323,5 +334,5 @@ def test_outcomes_are_let_go_of_one_by_one(paper, tmp_path):
             del each
             most = max(most, sum(one() is not None for one in seen))
 
-    class_report.write(tmp_path, outcomes(), {CHAPTER: paper})
+    write(tmp_path, outcomes(), {CHAPTER: paper})
     assert len(seen) == 8 and most <= 2

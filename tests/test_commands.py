@@ -9,9 +9,10 @@ import torch
 from PIL import Image
 
 from workbench import __main__, commands, models, presets, records
+from workbench.checkpoint import CHECKPOINT
 from workbench.errors import WorkbenchError
 from workbench.presets import BASELINES, TRANSLATORS, VISION
-from workbench.training import CHECKPOINT, TrainingConfig
+from workbench.training import TrainingConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = ["--device", "cpu", "--layers", "1", "--heads", "2", "--d-model", "16"]

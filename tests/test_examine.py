@@ -25,7 +25,7 @@ from autograder.grading.grader import Grader
 from autograder.grading.job import NOT_RUN, Job, Outcome
 from autograder.grading.limits import Limits
 from autograder.grading.paper import Paper
-from autograder.grading.reading import MOST_CELLS, Refused, clean, parse
+from autograder.grading.reading import LARGEST_NOTEBOOK, MOST_CELLS, Refused, parse
 from autograder.grading.sandbox import Sandbox, problem
 from autograder.interface import LocalFunction
 from mistakes import handed_in
@@ -298,7 +298,7 @@ def test_a_notebook_of_any_size_is_read_or_refused() -> None:
     with pytest.raises(Refused, match="too many values"):
         parse(b"[" * 3_000_000)
     with pytest.raises(Refused, match="larger than"):
-        parse(b" " * 100_000_001)
+        parse(b" " * (LARGEST_NOTEBOOK + 1))
     long = {"cells": [cell | {"source": "x" * 3_000_000}], "nbformat": 4}
     notebook, notes = parse(json.dumps(long).encode())
     assert len(notebook.cells[0].source) == 1_000_000
@@ -309,7 +309,6 @@ def test_half_characters_are_replaced() -> None:
     content = {"cells": [{"cell_type": "code", "source": "'\ud800'"}], "nbformat": 4}
     notebook, _ = parse(json.dumps(content).encode())
     assert notebook.cells[0].source == "'?'"
-    assert clean("a\x07b", 10) == "ab"
 
 
 NAMES = (
@@ -425,7 +424,7 @@ def test_a_process_that_hangs_is_replaced(grader) -> None:
     grader.grade(job(solved(), limits=limits))  # so that all has been started
     left = [psutil.Process(grader.process), *below(grader.process)]
     outcome = grader.grade(job(endless, limits=limits), deadline=15)
-    assert (outcome.status, outcome.again) == ("ungraded", True)
+    assert (outcome.status, outcome.again) == ("ungraded", False)
     assert outcome.reason == "stopped after 15 seconds, while running cell number 1"
     assert gone(left)
 

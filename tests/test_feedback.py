@@ -3,11 +3,12 @@
 import copy
 import html.parser
 import itertools
+import json
 import re
 
 import pytest
 
-from autograder.grading import feedback, markdown
+from autograder.grading import feedback, markdown, telling
 from autograder.grading.feedback import HandGrade
 from autograder.grading.job import GRADED, NOT_RUN, Outcome, Verdict
 from autograder.grading.paper import Paper, exercise_of
@@ -192,20 +193,54 @@ def test_a_hidden_test_shows_what_it_checks_and_never_on_what(outcome, paper):
 
 
 @pytest.mark.parametrize(
-    ("what", "shown"),
+    ("what", "raised", "shown"),
     [
-        ("stopped with IndexError", "stopped with IndexError"),
-        ("stopped with Scores_1_2_3", "fails on inputs that the visible check"),
-        ("the result: 3 of 8 values are wrong", "fails on inputs that the visible"),
+        ("stopped with IndexError", True, telling.RAISED),
+        ("stopped with Scores_1_2_3", True, telling.RAISED),
+        ("does not return", True, telling.RAISED),
+        ("the result: 3 of 8 values are wrong", False, telling.WRONG),
     ],
 )
 def test_an_unnamed_failure_of_a_hidden_test_gives_no_input_away(
-    outcome, paper, what, shown
+    outcome, paper, what, raised, shown
 ):
-    fail(outcome, "softmax", part="hidden", mistake=None, what=what, why="")
-    said = section(feedback.page(outcome, paper), "softmax")
-    assert shown in said
-    assert what == shown or what not in said
+    said = {"mistake": what if raised else None, "what": what, "why": "It is 17."}
+    fail(outcome, "softmax", part="hidden", raised=raised, first="17", **said)
+    found = section(feedback.page(outcome, paper), "softmax")
+    assert shown in found and "The visible check passes." in found
+    assert what not in found and "17" not in found
+
+
+def test_a_reason_after_a_hidden_test_holds_no_computed_number(outcome, paper):
+    why = "A row sums to 0.9812 in place of 1; the loss was 12345, along axis 2."
+    fail(outcome, "softmax", part="hidden", why=why)
+    found = section(feedback.page(outcome, paper), "softmax")
+    assert "A row sums to … in place of 1; the loss was …, along axis 2." in found
+
+
+def with_answer(outcome: Outcome, paper: Paper, code: str) -> None:
+    notebook = json.loads(paper.released)
+    for cell in notebook["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("grade_id") == "softmax":
+            cell["source"] = code
+    outcome.notebook = json.dumps(notebook)
+
+
+def test_the_answer_stands_above_the_message_folded_if_it_is_long(outcome, paper):
+    fail(outcome, "softmax")
+    with_answer(outcome, paper, f"def softmax(scores):\n\treturn {BAD!r}")
+    found = section(feedback.page(outcome, paper), "softmax")
+    assert "def softmax(scores):\n\treturn" in found and "<script" not in found
+    assert found.index("def softmax") < found.index(MISTAKE["got"])
+    assert "lines</summary>" not in found
+    with_answer(outcome, paper, "\n".join(f"line_{n} = {n}" for n in range(40)))
+    found = section(feedback.page(outcome, paper), "softmax")
+    assert "<summary>Your answer, 40 lines</summary>" in found
+
+
+def test_an_answer_that_is_right_is_not_repeated(outcome, paper):
+    with_answer(outcome, paper, "the_answer_as_it_is = 1")
+    assert "the_answer_as_it_is" not in feedback.page(outcome, paper)
 
 
 def test_what_is_not_written_yet_is_no_mistake(outcome, paper):

@@ -187,13 +187,16 @@ def test_a_class_with_its_own_dates(course, paper) -> None:
 def test_a_transaction_is_all_or_nothing(course, paper, monkeypatch) -> None:
     ours, outcome = course("ours"), executed(paper)
 
+    enter = Book._enter
+
     def fail(*args) -> None:
+        enter(*args)
         raise sqlalchemy.exc.OperationalError("", {}, OSError("the disk is full"))
 
     monkeypatch.setattr("autograder.grading.gradebook.PATIENCE", 0)
     with Book(ours) as book:
         with monkeypatch.context() as patched:
-            patched.setattr(Book, "_enter_lateness", fail)
+            patched.setattr(Book, "_enter", fail)
             with pytest.raises(GradebookError, match="the disk is full"):
                 book.write(outcome, Lateness())
         assert book.handed_in() == set()

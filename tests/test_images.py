@@ -8,6 +8,7 @@ import tarfile
 from pathlib import Path
 
 import numpy as np
+import pooch
 import pytest
 import torch
 from PIL import Image
@@ -284,7 +285,7 @@ def cifar(tmp_path, monkeypatch):
     archive = tmp_path / "cifar-10-binary.tar.gz"
     with tarfile.open(archive, "w:gz") as file:
         file.add(folder, folder.name)
-    monkeypatch.setattr(images, "CIFAR_SHA256", images.pooch.file_hash(str(archive)))
+    monkeypatch.setattr(images, "CIFAR_SHA256", pooch.file_hash(str(archive)))
     return archive, folder
 
 
@@ -339,9 +340,9 @@ def test_a_download_is_checked_and_kept(cifar, tmp_path, monkeypatch) -> None:
         data = archive.read_bytes() if content is None else content
         Path(output).write_bytes(data)
 
-    monkeypatch.setattr(images.pooch, "os_cache", lambda name: tmp_path / "cache")
+    monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache")
     monkeypatch.setattr(
-        images.pooch,
+        pooch,
         "HTTPDownloader",
         lambda **_: (
             lambda *where: fetch(*where, content=b"a page that says: not found")
@@ -349,7 +350,7 @@ def test_a_download_is_checked_and_kept(cifar, tmp_path, monkeypatch) -> None:
     )
     with pytest.raises(WorkbenchError, match=r"could not be downloaded.*--data-dir"):
         load_images("cifar10")
-    monkeypatch.setattr(images.pooch, "HTTPDownloader", lambda **_: fetch)
+    monkeypatch.setattr(pooch, "HTTPDownloader", lambda **_: fetch)
     assert len(load_images("cifar10").train[0]) == 20
     load_images("cifar10")
     assert calls == [images.CIFAR_URL] * 2  # the second time it was there
@@ -358,7 +359,7 @@ def test_a_download_is_checked_and_kept(cifar, tmp_path, monkeypatch) -> None:
         raise ConnectionError("no network")
 
     shutil.rmtree(tmp_path / "cache")
-    monkeypatch.setattr(images.pooch, "HTTPDownloader", lambda **_: offline)
+    monkeypatch.setattr(pooch, "HTTPDownloader", lambda **_: offline)
     with pytest.raises(WorkbenchError, match=r"no network.*--data-dir"):
         load_images("cifar10")
 

@@ -140,6 +140,47 @@ def test_what_is_no_data_is_opaque() -> None:
     assert "Opaque" in repr(LocalFunction(lambda: nested, "endless")())
 
 
+def test_numbers_of_numpy_are_numbers() -> None:
+    given = [np.float64(0.5), np.int64(3), np.bool_(True), np.float32(2), np.str_("a")]
+    found = LocalFunction(lambda: {"all": given, np.int64(1): ()}, "numbers")()
+    assert found == {"all": [0.5, 3, True, 2.0, "a"], 1: ()}
+    assert [type(each) for each in found["all"]] == [float, int, bool, float, str]
+
+
+def test_what_is_handed_over_and_back_lies_row_after_row() -> None:
+    seen = []
+
+    def keep(x, items):
+        seen.extend([x, *items])
+        return x.T
+
+    wide = torch.ones(1, 3).expand(2, 3)
+    result = LocalFunction(keep, "keep")(wide, [wide.T])
+    found = LocalFunction(keep, "keep").gradients(wide.T, [])
+    assert all(each.is_contiguous() for each in (*seen, result, found.value))
+    assert seen[0].stride() == (3, 1)
+
+
+class WithBuffers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mask", torch.ones(2, 2, dtype=torch.bool).tril())
+        self.register_buffer("passing", torch.zeros(1), persistent=False)
+        self.weight = nn.Parameter(torch.zeros(2))
+
+    def forward(self, x):
+        return (x * self.weight).masked_fill(~self.mask, 0)
+
+
+def test_buffers_are_kept_when_parameters_are_loaded() -> None:
+    module = LocalModule(WithBuffers, "WithBuffers").build()
+    module.load_state_dict({"weight": torch.ones(2)})
+    assert module(torch.ones(2, 2)).tolist() == [[1, 0], [1, 1]]
+    assert list(module.parameters()) == ["weight"]
+    with pytest.raises(StudentError, match="Missing key"):
+        module.load_state_dict({})
+
+
 def test_a_warning_a_log_line_and_stderr_cost_nothing(capsys) -> None:
     def noisy(x):
         warnings.warn("old", stacklevel=1)

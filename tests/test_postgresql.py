@@ -13,10 +13,12 @@ from nbgrader.api import Gradebook
 
 from autograder.grading import sandbox
 from autograder.grading.build import build
+from autograder.grading.clean import sql
 from autograder.grading.course import Course
 from autograder.grading.gradebook import Book, GradebookError, Lateness
 from autograder.grading.paper import Paper
 from tests import small_class
+from tests.test_clean import NASTY
 from tests.test_gradebook import CHAPTER, STUDENT, executed, rows
 
 DEBIAN = sorted(
@@ -104,6 +106,15 @@ def test_the_rows_are_as_in_sqlite(address, tmp_path) -> None:
         found.append((row, {k: sorted(map(str, v)) for k, v in rows(course).items()}))
     assert found[0][0] == found[1][0]
     assert _numbers(found[0][1]) == _numbers(found[1][1])
+
+
+def test_any_text_is_taken(address, tmp_path) -> None:
+    """PostgreSQL refuses NUL, and its driver what is no UTF-8."""
+    names = {"first_name": "".join(NASTY), "last_name": "\0", "email": "\ud800"}
+    with Book(Course(tmp_path, address)) as book:
+        book.enter_students({STUDENT: names})
+        found = book.students()[STUDENT]
+    assert found == {name: sql(text) for name, text in names.items()}
 
 
 def _numbers(tables: dict) -> dict:

@@ -71,7 +71,9 @@ def problems_of(record: dict[str, Any]) -> list[str]:
 def lengths_of(record: dict[str, Any]) -> list[str]:
     """List the lists that have no plausible number for each seed."""
     count, found = len(record["seeds"]), []
-    a_seed = [(key, record[key], math.inf) for key in records.A_VALUE_A_SEED]
+    a_seed = [
+        (key, record[key], math.inf) for key in records.A_VALUE_A_SEED if key in record
+    ]
     for test, metrics in record["scores"].items():
         a_seed += [(f"{test} {metric}", v, 100.0) for metric, v in metrics.items()]
     for name, values, most in a_seed:

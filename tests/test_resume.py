@@ -40,6 +40,26 @@ def test_the_last_entry_counts_and_stays(tmp_path) -> None:
         assert journal.find("z", "c") is None
 
 
+def test_a_group_of_entries_waits_for_the_disk_once(tmp_path, monkeypatch) -> None:
+    waits = []
+    monkeypatch.setattr(os, "fsync", waits.append)
+    with Journal(tmp_path / "j") as journal:
+        journal.add(entry("a", score=1), entry("ü", score=2), entry("c", score=3))
+        assert len(waits) == 1
+        assert [each["score"] for each in journal.entries()] == [1, 3, 2]
+    with Journal(tmp_path / "j") as journal:
+        assert journal.find("ü", "c")["score"] == 2
+
+
+def test_of_a_group_that_a_kill_has_cut_the_whole_lines_count(tmp_path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        journal.add(entry("a", score=1), entry("b", score=2))
+    os.truncate(tmp_path / "j", (tmp_path / "j").stat().st_size - 3)
+    with Journal(tmp_path / "j") as journal:
+        assert journal.find("a", "c")["score"] == 1
+        assert journal.find("b", "c") is None
+
+
 @pytest.mark.parametrize("cut", range(1, 40, 6))
 def test_a_line_that_a_kill_has_cut_is_dropped(cut, tmp_path) -> None:
     path = tmp_path / "j"

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from workbench import training
+from workbench import checkpoint, devices, training
 from workbench.errors import WorkbenchError
 from workbench.training import TrainingConfig, fit, rate_at
 
@@ -331,7 +331,7 @@ def test_a_fall_while_writing_leaves_the_last_good_checkpoint(tmp_path, monkeypa
             fall()
         replace_file(source, target)
 
-    monkeypatch.setattr(training.os, "replace", fall_the_second_time)
+    monkeypatch.setattr(checkpoint.os, "replace", fall_the_second_time)
     with pytest.raises(Killed):
         train(tmp_path)
     resumed, _ = train(tmp_path, resume=True)
@@ -341,7 +341,7 @@ def test_a_fall_while_writing_leaves_the_last_good_checkpoint(tmp_path, monkeypa
 def interrupted(folder):
     with pytest.raises(Killed):
         train(folder, stop_at(8, fall))
-    return folder / training.CHECKPOINT
+    return folder / checkpoint.CHECKPOINT
 
 
 @pytest.mark.parametrize("keep", [0, 5, 300, -1])
@@ -360,7 +360,7 @@ def test_no_checkpoint_is_a_clear_error(tmp_path):
 def test_other_tensors_are_no_checkpoint(tmp_path):
     from safetensors.torch import save_file
 
-    save_file({"x": torch.zeros(1)}, tmp_path / training.CHECKPOINT)
+    save_file({"x": torch.zeros(1)}, tmp_path / checkpoint.CHECKPOINT)
     with pytest.raises(WorkbenchError, match="no checkpoint of a run"):
         train(tmp_path, resume=True)
 
@@ -417,7 +417,7 @@ def test_other_errors_stay_what_they_are(tmp_path):
 def test_a_loss_that_is_not_a_number_ends_the_run(tmp_path):
     with pytest.raises(WorkbenchError, match=r"loss is nan at step 3: lower"):
         train(tmp_path, lambda model, batch: square_loss(model, batch) * torch.nan)
-    assert not (tmp_path / training.CHECKPOINT).exists()
+    assert not (tmp_path / checkpoint.CHECKPOINT).exists()
 
 
 def test_no_batch_is_a_clear_error(tmp_path):
@@ -426,10 +426,10 @@ def test_no_batch_is_a_clear_error(tmp_path):
 
 
 def test_an_unknown_device_is_a_clear_error():
-    assert training.choose_device("cpu") == CPU
+    assert devices.choose_device("cpu") == CPU
     for name in ("cuda:99", "abacus"):
         with pytest.raises(WorkbenchError, match=name):
-            training.choose_device(name)
+            devices.choose_device(name)
 
 
 # --- Several processes ---------------------------------------------------------------
@@ -439,14 +439,14 @@ import json, sys
 from pathlib import Path
 import torch
 from tests import test_training as t
-from workbench import training
-with training.processes(t.CPU) as device:
+from workbench import devices, training
+with devices.processes(t.CPU) as device:
     config = training.TrainingConfig(epochs=3, read_every=1, checkpoint_every=4)
     history = training.fit(
         t.make_model(0.0), t.masked_loss, t.Toy(9, 4), None, config,
         Path(sys.argv[1]), device, False, weight_of=t.count_real,
     )
-    if training.world()[0] == 0:
+    if devices.world()[0] == 0:
         print(json.dumps(history["loss"]))
 """
 
@@ -489,6 +489,6 @@ def test_two_processes_have_the_losses_of_one(tmp_path):
     assert [process.returncode for process in started] == [0, 0], outputs
     together = json.loads(outputs[0][0])
     assert together == pytest.approx(alone["loss"], rel=1e-5)
-    tensors, rest = training.read_checkpoint(tmp_path / "two" / training.CHECKPOINT)
+    tensors, rest = checkpoint.read_checkpoint(tmp_path / "two" / checkpoint.CHECKPOINT)
     assert rest["processes"] == 2
     assert {"random.cpu.0", "random.cpu.1"} <= set(tensors)

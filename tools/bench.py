@@ -13,9 +13,17 @@ from steps import ROOT
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
 import bench_checks  # noqa: E402
+import bench_coordinator  # noqa: E402
+import bench_endless  # noqa: E402
 import bench_grading  # noqa: E402
 import bench_models  # noqa: E402
 import bench_site  # noqa: E402
+
+ALONE = {  # parts that are asked for by name
+    "coordinator": bench_coordinator,
+    "endless": bench_endless,
+    "site": bench_site,
+}
 
 
 def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
@@ -29,12 +37,15 @@ def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "part",
         nargs="?",
-        choices=["all", "models", "checks", "grading", "site"],
+        choices=["all", *ALONE, "models", "checks", "grading"],
         default="all",
         help="models: training and decoding; checks: those of the notebooks; grading: "
         "of 100 submissions by nbgrader and by ours, and of 1000 by ours; all: these "
-        "three; site: figures, a live translation and a page built again, which needs "
-        "the built site and Chromium",
+        "three; coordinator: the process that plans and records, with graders that "
+        "answer at once, for 20 000 submissions; endless: a class of 32 with one "
+        "function that never returns, against the same class without; site: figures, a "
+        "live translation and a page built again, which needs the built site and "
+        "Chromium",
     )
     parser.add_argument("--device", default="auto", help="auto (the default) or a name")
     parser.add_argument(
@@ -47,7 +58,7 @@ def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="smaller batches, fewer repeats, 10 and 50 submissions",
+        help="smaller batches, fewer repeats, 10 and 50 submissions, 2000 coordinated",
     )
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write the models' figures there"
@@ -55,7 +66,9 @@ def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--record",
         action="store_true",
-        help="grading, site: write results/grader/bench.json, results/site/bench.json",
+        help="grading, coordinator, endless, site: write results/grader/bench.json, "
+        "results/grader/coordinator.json, results/grader/endless.json, "
+        "results/site/bench.json",
     )
     parser.add_argument(
         "--no-rebuild", action="store_true", help="site: leave the build out"
@@ -72,8 +85,8 @@ def main() -> None:
     if arguments.memory_of:
         bench_models.memory_main(arguments)
         return
-    if arguments.part == "site":
-        bench_site.main(arguments)
+    if arguments.part in ALONE:
+        ALONE[arguments.part].main(arguments)
         return
     if arguments.part in ("all", "models"):
         result = bench_models.main(arguments)

@@ -23,7 +23,7 @@ import torch
 from torch import nn
 
 from bench_peers import PAD, TorchTranslator, TorchVision, translation_loss
-from workbench import commands, models, records, training
+from workbench import commands, devices, models, records, steps, training
 from workbench.decoding import translate_batch
 from workbench.memory import keep_memory
 from workbench.models import Parts, TranslatorConfig, VisionConfig
@@ -194,12 +194,11 @@ def training_step(
         compile=compiled, precision=precision(device), steps=1_000_000
     )
     run = training.start(model.to(device).train(), config, 1, device)
-    wrapped = training.wrap(run.model, config, device)
+    taken = steps.Steps(run, loss_of, lambda batch: (batch, None), config, device)
 
     def step():
-        run.step += 1
-        with models.use_attention(attention):
-            training.take_step(run, wrapped, loss_of, (batch, None), config, device)
+        with models.use_attention(attention), models.use_masks(device):
+            taken.take(batch, config.peak_rate)
 
     return step
 
@@ -258,10 +257,10 @@ def seconds(step: Callable[[], Any], device: torch.device) -> float:
     """
     alone = device.type == "cpu" and torch.get_num_threads() == 1
     clock = time.process_time if alone else time.perf_counter
-    training.wait(device)
+    devices.wait(device)
     begin = clock()
     step()
-    training.wait(device)
+    devices.wait(device)
     return clock() - begin
 
 
@@ -292,7 +291,7 @@ def peak_of(group: Group, case: str, device: torch.device) -> int:
     step = group.cases[case]()
     for _ in range(group.warm_up + 1):  # the optimiser's state comes with a first step
         step()
-    training.wait(device)
+    devices.wait(device)
     return memory_peak(device) - before
 
 
@@ -328,7 +327,7 @@ def prepare(arguments: argparse.Namespace) -> tuple[torch.device, Sizes]:
     """Choose device and sizes; set what training sets."""
     warnings.filterwarnings("ignore", message="enable_nested_tensor")
     torch.set_num_threads(arguments.threads)
-    device = training.choose_device(arguments.device)
+    device = devices.choose_device(arguments.device)
     if device.type == "cpu":
         keep_memory()
     return device, QUICK if arguments.quick else FULL

@@ -4,8 +4,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from workbench import assemble
 from workbench.errors import WorkbenchError
+
+ASSEMBLE_HELP = (
+    "Take every part that you wrote out of your notebooks, run the notebooks' checks, "
+    "so that you learn which parts are missing or wrong, and put each into the module "
+    "of its chapter."
+)
 
 
 def parser(capstones: bool = True) -> argparse.ArgumentParser:
@@ -13,7 +18,7 @@ def parser(capstones: bool = True) -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m workbench", description=__doc__)
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     text = "make your own transformer/ from completed notebooks"
-    command = commands.add_parser("assemble", help=text, description=assemble.__doc__)
+    command = commands.add_parser("assemble", help=text, description=ASSEMBLE_HELP)
     command.set_defaults(run=run_assemble)
     command.add_argument(
         "notebooks",
@@ -43,16 +48,20 @@ def parser(capstones: bool = True) -> argparse.ArgumentParser:
         help="do not run the notebooks' checks",
     )
     if capstones:
-        from workbench import recording
+        from workbench import bundle, plan, recording
         from workbench.commands import add_commands
 
         add_commands(commands)
         recording.add_command(commands)
+        plan.add_command(commands)
+        bundle.add_command(commands)
     return top
 
 
 def run_assemble(arguments: argparse.Namespace) -> int:
     """Assemble, and print what became of every part; 1 if some are not right."""
+    from workbench import assemble  # its packages are not needed to train
+
     return assemble.run(
         arguments.notebooks, arguments.out, fill=arguments.fill, check=arguments.check
     )
@@ -63,7 +72,7 @@ def main() -> int:
     arguments = parser(capstones=sys.argv[1:2] != ["assemble"]).parse_args()
     try:
         return arguments.run(arguments)
-    except (assemble.BadInput, WorkbenchError) as error:
+    except WorkbenchError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -18,6 +18,8 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 from tqdm import tqdm
 
+from workbench.errors import WorkbenchError
+
 PACKAGE = "transformer"
 SECONDS_PER_CELL = 120
 
@@ -25,7 +27,7 @@ YOURS, WRONG, UNWRITTEN = "yours", "yours, but fails its check", "not written"
 UNREADABLE, FILLED, UNCHECKED = "not Python", "from the reference", "yours, not checked"
 
 
-class BadInput(Exception):
+class BadInput(WorkbenchError):
     """A file cannot be used; says which and why."""
 
 

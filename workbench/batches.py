@@ -15,6 +15,7 @@ from workbench.tokenizer import Tokenizer
 
 Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 LENGTHS = (6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128)
+FEW_LENGTHS = (12, 16, 20, 28, 64, 128)  # a graph for each is soon compiled
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class PairBatches:
         seed: int = 0,
         lengths: Sequence[int] = LENGTHS,
         drop_last: bool = False,
+        even: bool = True,
         shift_right: Callable | None = None,
     ):
         """Put every pair on the device, in the bucket of its width.
@@ -57,6 +59,8 @@ class PairBatches:
             seed: of the order.
             lengths: the widths that a batch may have.
             drop_last: leave out what does not fill a batch.
+            even: make the batches of a width equally large; if not, each but the last
+                is as large as ``tokens`` allows, and the shapes are those of any data.
             shift_right: chapter 7's function; None: the reference.
 
         Raises:
@@ -69,7 +73,9 @@ class PairBatches:
         self.buckets = []
         for width, rows in by_width(sources, targets, lengths, tokens).items():
             pairs = [(sources[row], targets[row]) for row in rows]
-            size, number = divide(len(rows), tokens // width, drop_last)
+            most = tokens // width
+            size, number = divide(len(rows), most, drop_last)
+            size = size if even else most
             tensors = make_rows(pairs, width, self.device, shift_right)
             self.buckets.append(Bucket(*tensors, size, number))
 

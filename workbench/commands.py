@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,23 +17,16 @@ import torch.nn.functional as F
 from torch import nn
 
 from workbench import curves, image_metrics, metrics, models, presets, records
-from workbench.batches import PairBatches
+from workbench.batches import FEW_LENGTHS, PairBatches
+from workbench.checkpoint import CHECKPOINT
 from workbench.decoding import translate_batch
+from workbench.devices import choose_device, processes, world
 from workbench.errors import WorkbenchError
 from workbench.image_batches import ImageBatches
 from workbench.images import ImageData, load_images, subset
 from workbench.texts import Corpus, load_corpus
 from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
-from workbench.training import (
-    CHECKPOINT,
-    PRECISIONS,
-    SCHEDULES,
-    TrainingConfig,
-    choose_device,
-    fit,
-    processes,
-    world,
-)
+from workbench.training import PRECISIONS, SCHEDULES, TrainingConfig, fit
 
 CURVES_FILE = "curves.png"
 SENTENCES = 128  # translated at once
@@ -52,7 +47,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     add_train_baseline(kinds)
     text = "score what was trained, on its test data"
     evaluate = commands.add_parser("evaluate", help=text, description=EVALUATE_HELP)
-    evaluate.set_defaults(run=run_evaluate)
+    evaluate.set_defaults(run=run_evaluate, score="test")
     evaluate.add_argument("task", choices=list(models.KINDS))
     add_folder(evaluate)
     evaluate.add_argument("--data", metavar="NAME", help="default: what it learnt from")
@@ -209,8 +204,18 @@ def add_training(
     command.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="where to write"
     )
-    command.add_argument("--resume", action="store_true", help="go on where it stopped")
+    command.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on where it stopped; of several seeds, those that are done are kept",
+    )
     add_place(command, parts=ours)
+    command.add_argument(
+        "--score",
+        choices=["test", "validation"],
+        default="test",
+        help="on what to score at the end; recipes are compared on validation",
+    )
     length = command.add_argument_group("how long")
     length.add_argument("--epochs", type=positive, metavar="N")
     length.add_argument("--steps", type=positive, metavar="N", help="instead of epochs")
@@ -230,13 +235,40 @@ def add_training(
         )
     fast.add_argument("--compile", action="store_true", help="use torch.compile")
     fast.add_argument(
+        "--capture",
+        action="store_true",
+        help="record a whole step as one CUDA graph for each shape of batch",
+    )
+    fast.add_argument(
+        "--few-shapes",
+        action="store_true",
+        help="batches of few fixed shapes, the same for all data: less to compile",
+    )
+    fast.add_argument(
+        "--checkpoint-every",
+        type=int,
+        metavar="STEPS",
+        help="0: never (default: every epoch)",
+    )
+    fast.add_argument(
+        "--validate-every", type=int, metavar="EPOCHS", help="0: only at the end"
+    )
+    fast.add_argument(
         "--precision",
         choices=["auto", *PRECISIONS],
         default="auto",
         help="auto: bfloat16 on CUDA, float32 elsewhere",
     )
     how = command.add_argument_group("what to change (default: the data set's preset)")
-    how.add_argument("--seed", type=int, default=0)
+    how.add_argument(
+        "--seed",
+        type=int,
+        nargs="+",
+        default=[0],
+        metavar="N",
+        help="several are trained one after the other, each into its own folder "
+        "seed_N in DIR (0)",
+    )
     how.add_argument("--rate", type=float, help="the largest learning rate")
     how.add_argument("--warmup", type=positive, metavar="STEPS")
     how.add_argument("--schedule", choices=SCHEDULES)
@@ -271,11 +303,16 @@ def training_config(
 ) -> TrainingConfig:
     """Return a preset's training with the options that were given."""
     names = ("epochs", "steps", "minutes", "warmup", "schedule", "smoothing")
-    names += ("average", "seed", "attention")
+    names += ("average", "seed", "attention", "checkpoint_every", "validate_every")
     precision = arguments.precision
     if precision == "auto":
         precision = "bfloat16" if device.type == "cuda" else "float32"
-    preset = replace(preset, precision=precision, compile=arguments.compile)
+    preset = replace(
+        preset,
+        precision=precision,
+        compile=arguments.compile,
+        capture=arguments.capture,
+    )
     if arguments.schedule == "noam":
         width = getattr(arguments, "d_model", None) or 128
         preset = replace(preset, d_model=width)
@@ -294,6 +331,23 @@ def preset_for(table: dict[str, Any], data: str) -> Any:
         names = ", ".join(table)
         raise WorkbenchError(f"unknown data {data!r}: use one of {names}, see --help")
     return table[kind]
+
+
+def train_each(
+    arguments: argparse.Namespace,
+    train: Callable[[argparse.Namespace, torch.device], None],
+) -> int:
+    """Train with one seed after the other, in one process: data are read once."""
+    with processes(choose_device(arguments.device)) as device:
+        for seed in arguments.seed:
+            one = argparse.Namespace(**{**vars(arguments), "seed": seed})
+            if len(arguments.seed) > 1:
+                one.out = arguments.out / f"seed_{seed}"
+                if arguments.resume and (one.out / records.FILE).exists():
+                    continue
+                one.resume = arguments.resume and (one.out / CHECKPOINT).exists()
+            train(one, device)
+    return 0
 
 
 def prepare_folder(out: Path, resume: bool) -> None:
@@ -323,6 +377,7 @@ class Trained:
     training: TrainingConfig
     history: dict[str, list]
     device: torch.device
+    begun: float  # by time.perf_counter()
 
 
 def finish(
@@ -346,6 +401,7 @@ def finish(
         history=trained.history,
         scores={data["test"]: scores},
         processes=world()[1],
+        wall_seconds=[round(time.perf_counter() - trained.begun, 3)],
         model=asdict(trained.config),
         training=asdict(trained.training),
         history_of_training=drawn,
@@ -365,13 +421,12 @@ def finish(
 
 def run_train_translator(arguments: argparse.Namespace) -> int:
     """Train a translator."""
-    with processes(choose_device(arguments.device)) as device:
-        train_translator(arguments, device)
-    return 0
+    return train_each(arguments, train_translator)
 
 
 def train_translator(arguments: argparse.Namespace, device: torch.device) -> None:
     """Train a translator on a device, score it, and write its folder."""
+    begun = time.perf_counter()
     preset = preset_for(presets.TRANSLATORS, arguments.data)
     preset = shaped(preset, arguments, vocab_size="vocab_size", tokens="batch")
     if arguments.norm:
@@ -379,8 +434,9 @@ def train_translator(arguments: argparse.Namespace, device: torch.device) -> Non
     training = training_config(preset.training, arguments, device)
     out, languages = arguments.out, (arguments.source, arguments.target)
     prepare_folder(out, arguments.resume)
-    corpus = load_corpus(arguments.data, arguments.data_dir, *languages, arguments.form)
-    tokenizer = tokenizer_of(corpus, preset.vocab_size, out, arguments.resume)
+    texts = arguments.data, arguments.data_dir, *languages, arguments.form
+    corpus = corpus_of(*texts)
+    tokenizer = tokenizer_of(texts, preset.vocab_size, out, arguments.resume)
     parts = models.load_parts(arguments.parts)
     config = models.TranslatorConfig(
         vocab_size=len(tokenizer),
@@ -397,12 +453,16 @@ def train_translator(arguments: argparse.Namespace, device: torch.device) -> Non
     )
     torch.manual_seed(training.seed)
     model = models.build(config, parts)
+    few = arguments.few_shapes
     pairs = pair_batches(
-        corpus.train, tokenizer, preset.tokens, device, parts, training.seed
+        corpus.train, tokenizer, preset.tokens, device, parts, training.seed, few
     )
-    held = pair_batches(corpus.validation, tokenizer, preset.tokens, device, parts)
+    held = pair_batches(
+        corpus.validation, tokenizer, preset.tokens, device, parts, few=few
+    )
     loss_of = translation_loss(parts, training.smoothing)
-    with models.use_attention(training.attention, parts):
+    fast = models.use_attention(training.attention, parts)
+    with fast, models.use_masks(device, parts):
         history = fit(
             model,
             loss_of,
@@ -423,8 +483,8 @@ def train_translator(arguments: argparse.Namespace, device: torch.device) -> Non
     )
     data = {"name": arguments.data, "form": arguments.form}
     data |= {"source": languages[0], "target": languages[1]}
-    data["test"] = test_name(arguments.data)
-    trained = Trained(model, config, training, history, device)
+    data["test"] = test_name(arguments.data, arguments.score)
+    trained = Trained(model, config, training, history, device, begun)
     search = {"beam": beam, "alpha": arguments.alpha}
     finish(
         "translator",
@@ -438,18 +498,29 @@ def train_translator(arguments: argparse.Namespace, device: torch.device) -> Non
     )
 
 
-def test_name(data: str) -> str:
-    """Name the test set for a record."""
-    return "test_2016_flickr" if data == "multi30k" else "test"
+def test_name(data: str, split: str) -> str:
+    """Name what was scored on for a record."""
+    return "test_2016_flickr" if (data, split) == ("multi30k", "test") else split
 
 
-def tokenizer_of(corpus: Corpus, vocab_size: int, out: Path, resume: bool) -> Tokenizer:
-    """Train the tokenizer on both languages and keep it; to resume, take that one."""
+# All seeds of a command learn from the same.
+corpus_of = functools.lru_cache(maxsize=1)(load_corpus)
+images_of = functools.lru_cache(maxsize=1)(load_images)
+
+
+@functools.lru_cache(maxsize=1)
+def trained_tokenizer(texts: tuple, vocab_size: int) -> Tokenizer:
+    """Train the tokenizer of both languages; ``texts``: arguments of load_corpus."""
+    both = [text for pair in corpus_of(*texts).train for text in pair]
+    return Tokenizer.train(both, vocab_size)
+
+
+def tokenizer_of(texts: tuple, vocab_size: int, out: Path, resume: bool) -> Tokenizer:
+    """Train the tokenizer and keep it in a folder; to resume, take that one."""
     path = out / TOKENIZER_FILE
     if resume:
         return Tokenizer.load(path)
-    texts = [text for pair in corpus.train for text in pair]
-    tokenizer = Tokenizer.train(texts, vocab_size)
+    tokenizer = trained_tokenizer(texts, vocab_size)
     if world()[0] == 0:
         tokenizer.save(path)
     return tokenizer
@@ -462,12 +533,14 @@ def pair_batches(
     device: torch.device,
     parts: models.Parts,
     seed: int = 0,
+    few: bool = False,
 ) -> PairBatches:
-    """Put a split on the device."""
+    """Put a split on the device; ``few``: in batches of few fixed shapes."""
     sources = tokenizer.encode_all(source for source, _ in pairs)
     targets = tokenizer.encode_all(target for _, target in pairs)
+    shapes = {"lengths": FEW_LENGTHS, "even": False} if few else {}
     return PairBatches(
-        sources, targets, tokens, device, seed, shift_right=parts.shift_right
+        sources, targets, tokens, device, seed, shift_right=parts.shift_right, **shapes
     )
 
 
@@ -509,8 +582,9 @@ def score_translator(
     parts: models.Parts,
     beam: int,
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """Translate the test split; return its scores, and how BLEU was counted."""
-    sources, references = (list(side) for side in zip(*corpus.test, strict=True))
+    """Translate a split; return its scores, and how BLEU was counted."""
+    pairs = getattr(corpus, arguments.score)
+    sources, references = (list(side) for side in zip(*pairs, strict=True))
     found = translate_all(
         model,
         config,
@@ -634,17 +708,16 @@ def run_translate(arguments: argparse.Namespace) -> int:
 
 def run_train_vision(arguments: argparse.Namespace) -> int:
     """Train a classifier of images."""
-    with processes(choose_device(arguments.device)) as device:
-        train_vision(arguments, device)
-    return 0
+    return train_each(arguments, train_vision)
 
 
 def train_vision(arguments: argparse.Namespace, device: torch.device) -> None:
     """Train a classifier of images on a device, score it, and write its folder."""
+    begun = time.perf_counter()
     preset = vision_preset(arguments)
     training = training_config(preset.training, arguments, device)
     prepare_folder(arguments.out, arguments.resume)
-    data = load_images(arguments.data, arguments.data_dir, preset.held_out)
+    data = images_of(arguments.data, arguments.data_dir, preset.held_out)
     if arguments.images:
         training = as_many_steps(training, arguments, len(data.train[1]), preset.batch)
         data = subset(data, arguments.images)
@@ -662,6 +735,7 @@ def train_vision(arguments: argparse.Namespace, device: torch.device) -> None:
         training.seed,
         preset.augmentation,
         parts=parts.vision_transformer if ours else None,
+        compiled=training.compile,
     )
     held = ImageBatches.of(data, "validation", TEST_IMAGES, device)
     attention = contextlib.nullcontext()
@@ -681,10 +755,10 @@ def train_vision(arguments: argparse.Namespace, device: torch.device) -> None:
     if world()[0] > 0:
         return
     models.save(arguments.out, model, config)  # whatever becomes of the scores
-    scores = score_vision(model, data, device)
-    about = {"name": data.name, "copy": data.copy, "test": "test"}
+    scores = score_vision(model, data, device, arguments.score)
+    about = {"name": data.name, "copy": data.copy, "test": arguments.score}
     about["images"] = len(data.train[1])
-    trained = Trained(model, config, training, history, device)
+    trained = Trained(model, config, training, history, device, begun)
     finish(
         arguments.task,
         arguments,
@@ -770,10 +844,10 @@ def accuracy_of(model: nn.Module, batches: ImageBatches) -> float:
 
 
 def score_vision(
-    model: nn.Module, data: ImageData, device: torch.device
+    model: nn.Module, data: ImageData, device: torch.device, split: str = "test"
 ) -> dict[str, float]:
-    """Classify the test images; the accuracy is in percent."""
-    batches = ImageBatches.of(data, "test", TEST_IMAGES, device)
+    """Classify the images of a split; the accuracy is in percent."""
+    batches = ImageBatches.of(data, split, TEST_IMAGES, device)
     return {"accuracy": 100 * accuracy_of(model, batches)}
 
 

@@ -42,6 +42,7 @@ class ImageBatches:
         classes: int,
         shuffle: bool | None = None,
         parts: Any = None,
+        compiled: bool = False,
     ) -> None:
         """Put the images on the device.
 
@@ -58,11 +59,15 @@ class ImageBatches:
             shuffle: whether this is for training; left out: whether `augment` is given.
             parts: what has `mixup` and `cutmix`, such as a student's; None: the
                 reference, which only an augmentation that mixes needs.
+            compiled: whether torch.compile merges the operations of the augmentation.
 
         Raises:
             WorkbenchError: if no batch can be filled, or not with all repeats.
         """
         self.augment = augment or Augmentation()
+        self._apply = self.augment.apply
+        if compiled and self.augment.columns:
+            self._apply = torch.compile(self._apply, dynamic=False)
         self.shuffle = augment is not None if shuffle is None else shuffle
         if size < 1 or (self.shuffle and size > len(images) * self.augment.repeats):
             raise WorkbenchError(
@@ -154,7 +159,7 @@ class ImageBatches:
         for batch in range(start, len(self)):
             places = slice(batch * self.size, (batch + 1) * self.size)
             chosen = order[places]
-            images = self.augment.apply(self.images[chosen], numbers[places], self.mean)
+            images = self._apply(self.images[chosen], numbers[places], self.mean)
             images, labels = self.normalise(images), self.labels[chosen]
             if self.augment.mixes:
                 every = torch.arange(self.classes, device=self.device)

@@ -465,6 +465,30 @@ def use_attention(kind: str, parts: Parts | None = None) -> Iterator[None]:
         module.scaled_dot_product_attention = before
 
 
+@contextlib.contextmanager
+def use_masks(device: torch.device, parts: Parts | None = None) -> Iterator[None]:
+    """Make the causal masks of all models of these parts on a device, in the block.
+
+    As it is written, the mask is made on the CPU and then copied at every step, for
+    which a GPU is waited for, and which cannot be part of a graph.
+
+    Args:
+        device: of the model.
+        parts: None: the reference.
+    """
+    module = (load_parts() if parts is None else parts).decoder
+    before = module.causal_mask
+
+    def causal_mask(length: int) -> torch.Tensor:
+        return torch.ones(length, length, dtype=torch.bool, device=device).tril()
+
+    module.causal_mask = causal_mask
+    try:
+        yield
+    finally:
+        module.causal_mask = before
+
+
 # --- files ----------------------------------------------------------------------------
 
 

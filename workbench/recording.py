@@ -18,11 +18,11 @@ from typing import Any
 import yaml
 
 from workbench import records
+from workbench.checkpoint import CHECKPOINT
 from workbench.errors import WorkbenchError
 from workbench.models import CONFIG_FILE, WEIGHTS_FILE
 from workbench.results import FOLDER, MODELS
 from workbench.tokenizer import TOKENIZER_FILE
-from workbench.training import CHECKPOINT
 
 TABLE = FOLDER / "runs.yml"
 KEPT = (WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE)
@@ -92,9 +92,13 @@ def read_runs(path: Path) -> dict[str, dict[str, Any]]:
 def record_run(name: str, about: dict[str, Any], arguments: argparse.Namespace) -> None:
     """Train every seed of a run, and write its record."""
     folders = [arguments.work / name / f"seed_{seed}" for seed in about["seeds"]]
-    for seed, folder in zip(about["seeds"], folders, strict=True):
-        if not (folder / records.FILE).exists():
-            train(about, seed, folder, arguments.data_dir)
+    missing = [
+        seed
+        for seed, folder in zip(about["seeds"], folders, strict=True)
+        if not (folder / records.FILE).exists()
+    ]
+    if missing:
+        train(about, missing, arguments.work / name, arguments.data_dir)
     found = [records.read(folder / records.FILE) for folder in folders]
     record = records.combine(found)
     record["name"], record["about"] = name, about["about"]
@@ -110,9 +114,9 @@ def record_run(name: str, about: dict[str, Any], arguments: argparse.Namespace) 
 
 
 def train(
-    about: dict[str, Any], seed: int, folder: Path, data_dir: Path | None
+    about: dict[str, Any], seeds: list[int], folder: Path, data_dir: Path | None
 ) -> None:
-    """Train with one seed, in a process of its own, as one would by hand.
+    """Train with some seeds in a process of their own, as one would by hand.
 
     Raises:
         WorkbenchError: it failed.
@@ -122,11 +126,13 @@ def train(
         command += ["torch.distributed.run", "--standalone"]
         command += ["--nproc-per-node", str(about["processes"]), "-m"]
     command += ["workbench", "train", *shlex.split(about["train"])]
-    command += ["--seed", str(seed), "--out", str(folder)]
+    command += ["--seed", *map(str, seeds)]
+    own = folder / f"seed_{seeds[0]}" if len(seeds) == 1 else folder
+    command += ["--out", str(own)]
+    if len(seeds) > 1 or (own / CHECKPOINT).exists():
+        command.append("--resume")
     if data_dir is not None:
         command += ["--data-dir", str(data_dir)]
-    if (folder / CHECKPOINT).exists():
-        command.append("--resume")
     if subprocess.run(command, check=False).returncode:
         raise WorkbenchError(f"{shlex.join(command)} failed: see above")
 

@@ -26,7 +26,7 @@ KEYS = (
     *("parameters", "train_seconds", "compile_seconds", "throughput", "scores"),
 )
 # Of these each seed has its own; in all else the seeds of one record must agree.
-A_VALUE_A_SEED = ("train_seconds", "compile_seconds", "throughput")
+A_VALUE_A_SEED = ("train_seconds", "compile_seconds", "throughput", "wall_seconds")
 
 
 def make_record(
@@ -99,7 +99,7 @@ def combine(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
                 )
     result = {**first, "seeds": seeds, "date": max(each["date"] for each in records)}
     result["command"] = [each["command"] for each in records]
-    for key in A_VALUE_A_SEED:
+    for key in set(A_VALUE_A_SEED) & first.keys():
         result[key] = [value for each in records for value in each[key]]
     result["scores"] = {
         name: {
@@ -169,7 +169,10 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str | None:
-    """Return the commit of this copy of the course, "+" if files differ from it."""
+    """Return the commit of this copy of the course, "+" if files differ from it.
+
+    A copy without git is told it by the variable COURSE_COMMIT.
+    """
     git = ["git", "-C", str(Path(__file__).parent)]
     try:
         name = subprocess.check_output(
@@ -181,7 +184,7 @@ def commit() -> str | None:
             stderr=subprocess.DEVNULL,
         )
     except (OSError, subprocess.CalledProcessError):
-        return None  # not a clone, or no git
+        return os.environ.get("COURSE_COMMIT")  # not a clone, or no git
     return name + "+" * bool(changed.strip())
 
 

@@ -7,8 +7,6 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-import pooch
-
 from workbench import phrasebook
 from workbench.errors import WorkbenchError
 
@@ -166,6 +164,8 @@ def find(name: str, data_dir: Path) -> Path:
 
 def fetch(name: str, form: str) -> Path:
     """Download a file into the user's cache, unless a good one is there."""
+    import pooch  # only who downloads needs it
+
     folder = FORMS[form].split("/")[0]
     remote = f"{name}.gz" if form == "raw" else name
     url = f"{REPOSITORY}/{folder}/{remote}"

@@ -8,38 +8,31 @@ same batch.
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 import torch.distributed as dist
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel
 from tqdm import tqdm
 
+from workbench.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
+from workbench.devices import random_state, set_random_state, world
 from workbench.errors import WorkbenchError
 from workbench.memory import keep_memory
+from workbench.steps import Batch, Loss, Steps, count_rows, share_of
 
-CHECKPOINT = "checkpoint.safetensors"
 SCHEDULES = ("inverse-sqrt", "cosine", "one-cycle", "noam")
 AVERAGES = ("none", "ema", "last-k")
 PRECISIONS = ("float32", "bfloat16")
 PROBE = 20  # steps whose time says how many fit into config.minutes
-# What a checkpoint holds of a run beside its tensors
-PROGRESS = ["step", "total", "seconds", "compile_seconds", "examples"]
-PROGRESS += ["measured", "history"]
-FREE_TO_CHANGE = {"read_every", "checkpoint_every"}  # between a run and its resumption
 
-Batch = tuple[torch.Tensor, ...]
+
+Validate = Callable[[nn.Module], dict[str, float]]  # scores of a model, by name
 
 
 class Batches(Protocol):
@@ -78,10 +71,11 @@ class TrainingConfig:
     last_every: int | None = None  # steps between them; None: an epoch
     seed: int = 0
     precision: str = "float32"
-    compile: bool = False
+    compile: bool = False  # see workbench.steps
+    capture: bool = False  # likewise
     attention: str = "written"
-    checkpoint_every: int | None = None  # steps; None: an epoch
-    validate_every: int = 1  # epochs
+    checkpoint_every: int | None = None  # steps; None: an epoch; 0: never
+    validate_every: int = 1  # epochs; 0: only at the end
     read_every: int = 20  # steps
 
     def __post_init__(self) -> None:
@@ -97,12 +91,17 @@ class TrainingConfig:
                 names = ", ".join(allowed)
                 value = getattr(self, key)
                 raise WorkbenchError(f"{key} must be one of {names}, not {value!r}")
-        for key in ("epochs", "warmup", "last", "validate_every", "read_every"):
+        for key in ("epochs", "warmup", "last", "read_every"):
             if getattr(self, key) < 1:
                 raise WorkbenchError(
                     f"{key} must be at least 1, not {getattr(self, key)}"
                 )
-        for key in ("steps", "minutes", "clip", "last_every", "checkpoint_every"):
+        for key in ("validate_every", "checkpoint_every"):
+            if (getattr(self, key) or 0) < 0:
+                raise WorkbenchError(
+                    f"{key} must be at least 0, not {getattr(self, key)}"
+                )
+        for key in ("steps", "minutes", "clip", "last_every"):
             value = getattr(self, key)
             if value is not None and value <= 0:
                 raise WorkbenchError(f"{key} must be above 0, not {value}")
@@ -199,56 +198,11 @@ class Run:
             self.history.setdefault(name, []).append(value)
 
 
-def world() -> tuple[int, int]:
-    """Return this process's rank and the number of processes."""
-    if dist.is_available() and dist.is_initialized():
-        return dist.get_rank(), dist.get_world_size()
-    return 0, 1
-
-
-@contextmanager
-def processes(device: torch.device) -> Iterator[torch.device]:
-    """Join the processes that ``torchrun`` has started, if it has; give the device."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        yield device
-        return
-    backend = "gloo"
-    if device.type == "cuda":
-        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-        torch.cuda.set_device(device)
-        backend = "nccl"
-    dist.init_process_group(backend)
-    try:
-        yield device
-    finally:
-        dist.destroy_process_group()
-
-
-def choose_device(name: str = "auto") -> torch.device:
-    """Return a device by name; "auto" takes CUDA, then MPS, then the CPU.
-
-    Raises:
-        WorkbenchError: this machine has no such device.
-    """
-    if name == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise WorkbenchError(
-            f"the device {name!r} is not to be had here; try --device auto or cpu"
-        ) from error
-    return device
-
-
 def fit(
     model: nn.Module,
-    loss_of: Callable[[nn.Module, Batch], torch.Tensor],
+    loss_of: Loss,
     batches: Batches,
-    validate: Callable[[nn.Module], dict[str, float]] | None,
+    validate: Validate | None,
     config: TrainingConfig,
     out: Path,
     device: torch.device,
@@ -287,12 +241,11 @@ def fit(
     if resume:
         load_checkpoint(out / CHECKPOINT, run, config, len(batches), device)
     first = run.step
-    wrapped = wrap(model, config, device)
-    share = share_of(weight_of or count_rows)
     try:
-        if config.compile:
-            run.compile_seconds += warm_up(wrapped, loss_of, batches, config, device)
-        loop(run, wrapped, loss_of, share, batches, validate, config, out, progress)
+        share = share_of(weight_of or count_rows)
+        steps = Steps(run, loss_of, share, config, device)
+        run.compile_seconds += steps.prepare(batches)
+        loop(run, steps, batches, validate, config, out, progress)
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
@@ -333,77 +286,24 @@ def make_optimizer(
         {"params": [w for w in weights if w.ndim > 1]},
         {"params": [w for w in weights if w.ndim <= 1], "weight_decay": 0.0},
     ]
+    on_gpu, rate = device.type == "cuda", config.peak_rate
     return torch.optim.AdamW(
         [group for group in groups if group["params"]],
-        lr=config.peak_rate,
+        # a graph reads the rate where it was when it was recorded
+        lr=torch.tensor(rate, device=device) if config.capture else rate,
         betas=config.betas,
         eps=config.eps,
         weight_decay=config.weight_decay,
         fused=device.type in ("cpu", "cuda", "mps"),
+        capturable=config.capture and on_gpu,
     )
-
-
-def wrap(model: nn.Module, config: TrainingConfig, device: torch.device) -> nn.Module:
-    """Let processes share gradients, and compile, where asked for."""
-    wrapped = model
-    if world()[1] > 1:
-        devices = [device.index] if device.type == "cuda" else None
-        wrapped = DistributedDataParallel(model, device_ids=devices)
-    if config.compile:
-        torch._dynamo.config.recompile_limit = 64  # one graph for each fixed shape
-        mode = "reduce-overhead" if device.type == "cuda" else "default"
-        wrapped = torch.compile(wrapped, mode=mode, dynamic=False)
-    return wrapped
-
-
-def warm_up(
-    wrapped: nn.Module,
-    loss_of: Callable[[nn.Module, Batch], torch.Tensor],
-    batches: Batches,
-    config: TrainingConfig,
-    device: torch.device,
-) -> float:
-    """Compile for each shape by a step that changes nothing; return the seconds."""
-    begin, seen = time.perf_counter(), set()
-    state = random_state(device)
-    wrapped.train()
-    for batch in batches.epoch(0):
-        batch = share_rows(batch)
-        shapes = tuple(tensor.shape for tensor in batch)
-        if shapes not in seen:
-            seen.add(shapes)
-            for _ in range(3 if device.type == "cuda" else 1):  # CUDA graphs: a third
-                with context(config, device):
-                    loss = loss_of(wrapped, batch)
-                loss.backward()
-                wrapped.zero_grad(set_to_none=True)
-    wait(device)
-    set_random_state(state, device)
-    return time.perf_counter() - begin
-
-
-@contextmanager
-def context(config: TrainingConfig, device: torch.device) -> Iterator[None]:
-    """Use the precision asked for; make new tensors on the device.
-
-    The latter keeps a mask that the model makes for itself from being made on the CPU
-    and copied at every step, for which the device would be waited for.
-    """
-    precision: AbstractContextManager = nullcontext()
-    if config.precision == "bfloat16":
-        precision = torch.autocast(device.type, dtype=torch.bfloat16)
-    place = nullcontext() if device.type == "cpu" else torch.device(device)
-    with precision, place:
-        yield
 
 
 def loop(
     run: Run,
-    wrapped: nn.Module,
-    loss_of: Callable[[nn.Module, Batch], torch.Tensor],
-    share: Callable[[Batch], tuple[Batch, torch.Tensor | None]],
+    steps: Steps,
     batches: Batches,
-    validate: Callable[[nn.Module], dict[str, float]] | None,
+    validate: Validate | None,
     config: TrainingConfig,
     out: Path,
     progress: bool,
@@ -411,27 +311,26 @@ def loop(
     """Take the steps that are left, with readings, validations and checkpoints."""
     device = next(run.model.parameters()).device
     an_epoch = len(batches)
-    every = config.checkpoint_every or an_epoch
+    every = an_epoch if config.checkpoint_every is None else config.checkpoint_every
     losses = torch.zeros(config.read_every, device=device)
     filled, clock, probed = 0, time.perf_counter(), run.step
     hide = not progress or world()[0] > 0
     bar = tqdm(
         total=run.total, initial=run.step, unit="step", disable=hide, desc="train"
     )
+    run.model.train()
     for batch in left(batches, run, device):
         run.step += 1
         run.examples += batch[0].shape[0]
-        wrapped.train()
-        loss = take_step(run, wrapped, loss_of, share(batch), config, device)
-        losses[filled] = loss
+        losses[filled] = steps.take(batch, rate_at(run.step, run.total, config))
         filled += 1
         run.average.update(run.step, run.total, an_epoch)
         bar.update()
         at_end = run.step == run.total
         to_check = validate is not None and (
-            at_end or run.step % (config.validate_every * an_epoch) == 0
+            at_end or is_multiple(run.step, config.validate_every * an_epoch)
         )
-        to_save = run.step % every == 0 and not at_end
+        to_save = is_multiple(run.step, every) and not at_end
         fitted = not at_end and config.minutes and not run.measured
         to_fit = fitted and run.step - probed == PROBE
         if filled == config.read_every or at_end or to_check or to_save or to_fit:
@@ -453,6 +352,11 @@ def loop(
     bar.close()
 
 
+def is_multiple(step: int, every: int) -> bool:
+    """Tell whether something is due that comes every so many steps, or never: 0."""
+    return every > 0 and step % every == 0
+
+
 def left(batches: Batches, run: Run, device: torch.device) -> Iterator[Batch]:
     """Yield the batches from the run's next step to its last."""
     an_epoch, state = len(batches), random_state(device)
@@ -471,65 +375,6 @@ def left(batches: Batches, run: Run, device: torch.device) -> Iterator[Batch]:
             raise WorkbenchError(
                 f"epoch {number} has fewer than the {an_epoch} batches that it promised"
             )
-
-
-def take_step(
-    run: Run,
-    wrapped: nn.Module,
-    loss_of: Callable[[nn.Module, Batch], torch.Tensor],
-    shared: tuple[Batch, torch.Tensor | None],
-    config: TrainingConfig,
-    device: torch.device,
-) -> torch.Tensor:
-    """Change the weights once; return the loss, shape (), on the device.
-
-    With several processes it is this one's part of the mean: their mean is the loss.
-    """
-    batch, factor = shared
-    if config.compile and device.type == "cuda":
-        torch.compiler.cudagraph_mark_step_begin()
-    with context(config, device):
-        loss = loss_of(wrapped, batch)
-    if factor is not None:
-        loss = loss * factor
-    loss.backward()
-    if config.clip:
-        nn.utils.clip_grad_norm_(run.model.parameters(), config.clip)
-    for group in run.optimizer.param_groups:
-        group["lr"] = rate_at(run.step, run.total, config)
-    run.optimizer.step()
-    run.optimizer.zero_grad(set_to_none=True)
-    return loss.detach()
-
-
-def count_rows(batch: Batch) -> torch.Tensor:
-    """Return the number of examples, shape ()."""
-    return torch.tensor(float(batch[0].shape[0]), device=batch[0].device)
-
-
-def share_rows(batch: Batch) -> Batch:
-    """Return this process's rows of a batch."""
-    rank, count = world()
-    return tuple(tensor[rank::count] for tensor in batch) if count > 1 else batch
-
-
-def share_of(
-    weight_of: Callable[[Batch], torch.Tensor],
-) -> Callable[[Batch], tuple[Batch, torch.Tensor | None]]:
-    """Return what splits a batch: this process's rows, and their weight.
-
-    Processes have differently many words. Gradients are averaged over the processes,
-    so that each loss is to be weighted for the mean over the words of all.
-    """
-
-    def share(batch: Batch) -> tuple[Batch, torch.Tensor | None]:
-        own = share_rows(batch)
-        if world()[1] == 1:
-            return own, None
-        all_of_it = weight_of(batch).clamp(min=1)
-        return own, weight_of(own) * world()[1] / all_of_it
-
-    return share
 
 
 def read(losses: torch.Tensor) -> float:
@@ -556,14 +401,13 @@ def note_loss(run: Run, mean: float, config: TrainingConfig) -> None:
     run.note(step=run.step, loss=mean, rate=rate, seconds=run.seconds)
 
 
-def checked(
-    run: Run, validate: Callable[[nn.Module], dict[str, float]]
-) -> dict[str, float]:
+def checked(run: Run, validate: Validate) -> dict[str, float]:
     """Score the averaged model, and put it into the history."""
     run.average.swap()
     run.model.eval()
     with torch.no_grad():
         scores = validate(run.model)
+    run.model.train()
     run.average.swap()
     run.note(validation_step=run.step)
     run.note(**{f"validation_{name}": value for name, value in scores.items()})
@@ -584,187 +428,8 @@ def fit_into_minutes(
     run.measured = True
 
 
-# --- Checkpoints: tensors and, in the same file's header, JSON. Never pickle. ---
-
-
-def random_state(device: torch.device) -> dict[str, torch.Tensor]:
-    """Return the states of the generators that dropout draws from."""
-    state = {"cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        state["cuda"] = torch.cuda.get_rng_state(device)
-    if device.type == "mps":
-        state["mps"] = torch.mps.get_rng_state()
-    return state
-
-
-def set_random_state(state: dict[str, torch.Tensor], device: torch.device) -> None:
-    """Put generators back where they were."""
-    torch.set_rng_state(state["cpu"])
-    if "cuda" in state and device.type == "cuda":
-        torch.cuda.set_rng_state(state["cuda"], device)
-    if "mps" in state and device.type == "mps":
-        torch.mps.set_rng_state(state["mps"])
-
-
-def all_random_states(device: torch.device) -> dict[str, torch.Tensor]:
-    """Return the generators' states of all processes, by name and rank."""
-    states = {}
-    for name, state in random_state(device).items():
-        parts = [state]
-        if world()[1] > 1:
-            own = state.to(device)
-            parts = [torch.empty_like(own) for _ in range(world()[1])]
-            dist.all_gather(parts, own)
-        states |= {f"random.{name}.{rank}": part for rank, part in enumerate(parts)}
-    return states
-
-
-def run_tensors(run: Run) -> dict[str, torch.Tensor]:
-    """Return all tensors that a run needs to go on, by name."""
-    tensors = {}
-    for name, buffer in run.model.named_buffers():
-        if name in run.model.state_dict():
-            tensors[f"buffer.{name}"] = buffer
-    for index, (name, weight) in enumerate(run.model.named_parameters()):
-        tensors[f"model.{name}"] = weight.detach()
-        for key, value in run.optimizer.state.get(weight, {}).items():
-            tensors[f"optimizer.{key}.{name}"] = value
-        if run.average.values:
-            tensors[f"average.{name}"] = run.average.values[index]
-    return tensors
-
-
-def save_checkpoint(
-    path: Path, run: Run, config: TrainingConfig, an_epoch: int, device: torch.device
-) -> None:
-    """Write a checkpoint beside, then rename it: the last good one is always whole."""
-    states = all_random_states(device)  # of all processes, so before the next line
-    if world()[0] > 0:
-        return
-    rest = {
-        "config": asdict(config),
-        "an_epoch": an_epoch,
-        "processes": world()[1],
-        "count": run.average.count,
-    }
-    rest |= {key: getattr(run, key) for key in PROGRESS}
-    tensors = run_tensors(run) | states
-    tensors = {name: value.contiguous().cpu() for name, value in tensors.items()}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".part")
-    save_file(tensors, beside, metadata={"run": json.dumps(rest)})
-    with beside.open("rb+") as file:
-        os.fsync(file.fileno())
-    os.replace(beside, path)
-
-
-def read_checkpoint(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """Read a checkpoint's tensors and the rest.
-
-    Raises:
-        WorkbenchError: there is none, or it is cut or not one of ours.
-    """
-    advice = "delete it to begin anew, or bring back a good copy"
-    if not path.is_file():
-        raise WorkbenchError(f"no checkpoint {path}: leave out --resume to begin anew")
-    try:
-        with safe_open(path, "pt", device="cpu") as file:
-            rest = json.loads((file.metadata() or {})["run"])
-            return {name: file.get_tensor(name) for name in file.keys()}, rest  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise WorkbenchError(
-            f"the checkpoint {path} is damaged ({error}): {advice}"
-        ) from error
-    except KeyError as error:
-        raise WorkbenchError(f"{path} is no checkpoint of a run: {advice}") from error
-
-
-def load_checkpoint(
-    path: Path, run: Run, config: TrainingConfig, an_epoch: int, device: torch.device
-) -> None:
-    """Bring a run back to where its checkpoint was written.
-
-    Raises:
-        WorkbenchError: the checkpoint is cut, or of a run with other options.
-    """
-    tensors, rest = read_checkpoint(path)
-    refuse_other_run(path, rest, config, an_epoch)
-    own = run_tensors(run)
-    for name in tensors:
-        if name.startswith(("model.", "buffer.")) and name not in own:
-            raise WorkbenchError(f"{path}: this model has no {name!r}")
-    with torch.no_grad():
-        for name, target in own.items():
-            target.copy_(taken(path, tensors, name, target.shape))
-    for name, weight in run.model.named_parameters():
-        state = run.optimizer.state[weight]
-        for key in ("step", "exp_avg", "exp_avg_sq"):
-            shape = torch.Size() if key == "step" else weight.shape
-            value = taken(path, tensors, f"optimizer.{key}.{name}", shape)
-            state[key] = value.to(device)
-    for key in PROGRESS:
-        setattr(run, key, rest[key])
-    run.average.count = rest["count"]
-    prefix, rank = "random.", f".{world()[0]}"
-    states = {
-        name.removeprefix(prefix).removesuffix(rank): state
-        for name, state in tensors.items()
-        if name.startswith(prefix) and name.endswith(rank)
-    }
-    set_random_state(states, device)
-
-
-def taken(
-    path: Path, tensors: dict[str, torch.Tensor], name: str, shape: torch.Size
-) -> torch.Tensor:
-    """Return a tensor of a checkpoint.
-
-    Raises:
-        WorkbenchError: it is missing or has another shape.
-    """
-    if name not in tensors:
-        raise WorkbenchError(f"{path} lacks {name!r}: it is of another model")
-    if tensors[name].shape != shape:
-        old, new = tuple(tensors[name].shape), tuple(shape)
-        raise WorkbenchError(f"{path}: {name!r} has the shape {old}, not {new}")
-    return tensors[name]
-
-
-def refuse_other_run(
-    path: Path, rest: dict[str, Any], config: TrainingConfig, an_epoch: int
-) -> None:
-    """Refuse to continue with other options than the run began with.
-
-    Raises:
-        WorkbenchError: names the first option that differs.
-    """
-    now = json.loads(json.dumps(asdict(config)))  # tuples as lists, as in the file
-    for key, value in now.items():
-        old = rest["config"].get(key)
-        if old != value and key not in FREE_TO_CHANGE:
-            raise WorkbenchError(
-                f"{path} is of a run with {key} = {old!r}, not {value!r}: "
-                "resume with the options that it began with"
-            )
-    for key, value in (("an_epoch", an_epoch), ("processes", world()[1])):
-        if rest[key] != value:
-            what = "batches in an epoch" if key == "an_epoch" else "processes"
-            raise WorkbenchError(
-                f"{path} is of a run with {rest[key]} {what}, not {value}: resume with "
-                "the same data, --batch and number of processes"
-            )
-
-
 def is_out_of_memory(error: BaseException) -> bool:
     """Tell whether an error says that memory has run out; each device has its words."""
     words = ("out of memory", "can't allocate memory", "not enough memory")
     known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
     return known or any(word in str(error).lower() for word in words)
-
-
-def wait(device: torch.device) -> None:
-    """Wait until the device has done what it was asked for."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    if device.type == "mps":
-        torch.mps.synchronize()

@@ -28,7 +28,7 @@ class Channel:
     Args:
         sock: a connected stream socket.
         named: whether what arrives may name objects, as only a check does.
-        limit: of the bytes of a frame.
+        limit: of the bytes of a frame; may be changed.
 
     After an error of the kind "late", ``receive`` may be called again: what has come of
     a frame is kept. After any other the connection is of no more use.
@@ -37,7 +37,7 @@ class Channel:
     def __init__(
         self, sock: socket.socket, named: bool = False, limit: int = MAXIMUM_BYTES
     ) -> None:
-        self._socket, self._named, self._limit = sock, named, limit
+        self._socket, self._named, self.limit = sock, named, limit
         self._come = bytearray()
 
     def send(self, value: Data, deadline: float | None = None) -> None:
@@ -49,8 +49,8 @@ class Channel:
             deadline: by ``time.monotonic()``.
         """
         content = pack(value)
-        if len(content) > self._limit:
-            raise BoundaryError(f"more than {self._limit:,} bytes")
+        if len(content) > self.limit:
+            raise BoundaryError(f"more than {self.limit:,} bytes")
         content = struct.pack(">I", len(content)) + content
         try:
             self._set_time(deadline)
@@ -64,15 +64,16 @@ class Channel:
         """Wait for data; ``deadline`` is by ``time.monotonic()``."""
         self._wait_for(4, deadline)
         (size,) = struct.unpack(">I", self._come[:4])
-        if size > self._limit:
+        if size > self.limit:
             raise ChannelError("too large", f"{size:,} bytes")
         self._wait_for(4 + size, deadline)
-        content = bytes(memoryview(self._come)[4 : 4 + size])
-        del self._come[: 4 + size]
         try:
-            return unpack(content, named=self._named)
+            with memoryview(self._come)[4 : 4 + size] as content:  # no copy of it
+                return unpack(content, named=self._named)
         except BoundaryError as error:
             raise ChannelError("not data", str(error)) from None
+        finally:
+            del self._come[: 4 + size]
 
     def _wait_for(self, size: int, deadline: float | None) -> None:
         while len(self._come) < size:

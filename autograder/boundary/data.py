@@ -23,13 +23,15 @@ import torch
 
 from autograder.interface import MAXIMUM_DEPTH, Data, Gradients, Opaque
 
-MAXIMUM_BYTES = 64 * 2**20  # of all that is sent at a time
-MAXIMUM_ITEMS = 1_000_000  # of all lists, tuples and dicts together
-MAXIMUM_KEYS = 10_000  # other than strings: their hashes can be made to collide
+# Of all that is sent at a time. Right answers need 200 kB, 300 items, 15 keys that are
+# no text, and 50 parameters; what items cost in memory and in time is bounded by this.
+MAXIMUM_BYTES = 16 * 2**20
+MAXIMUM_ITEMS = 20_000  # of all lists, tuples and dicts together
+MAXIMUM_KEYS = 1_000  # other than strings: their hashes can be made to collide
 MAXIMUM_NAME = 200  # characters of the name of a type
 # characters of an error's kind, text, call, function and line
 ERROR_SIZES = (200, 10_000, 2_000, 500, 500)
-PARAMETERS = 10_000  # of a module
+PARAMETERS = 2_000  # of a module
 PARAMETER_NAME = 1_000  # characters of the name of one
 MAXIMUM_DIGITS = 4_000  # of an integer; Python itself writes no more than 4300
 _DEPTH = MAXIMUM_DEPTH + 4  # a request and Gradients are wrapped around data

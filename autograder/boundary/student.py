@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterable, Iterator
 from socket import socket
 from typing import Any
@@ -24,6 +25,7 @@ from traitlets.config import Config
 
 import workbench
 from autograder import forbidden, interface
+from autograder.boundary import endless, given
 from autograder.boundary.channel import Channel, ChannelError
 from autograder.boundary.data import (
     ERROR_SIZES,
@@ -32,6 +34,7 @@ from autograder.boundary.data import (
     BoundaryError,
     Named,
 )
+from autograder.boundary.moments import Moment
 from autograder.boundary.outputs import Outputs
 from autograder.interface import (
     LocalFunction,
@@ -49,6 +52,7 @@ METHODS = (
     "train",
 )
 NAMING = ("state_dict", "parameter_names", "buffer_names")  # what a module consists of
+ALARMS = (signal.SIGINT, signal.SIGALRM)  # which would tear a message in two
 _MISSING = object()
 
 # --- cells ----------------------------------------------------------------------------
@@ -154,10 +158,12 @@ class _Student:
     def __init__(self, channel: Channel, shell: _Shell) -> None:
         self.channel, self.shell = channel, shell
         self.objects: dict[int, LocalFunction | LocalModule] = {}
+        self.moments: list[Moment] = []
         self.made = 0
         self.forbidden: tuple[str, ...] = ()
         self.holding = contextlib.ExitStack()
         self.interrupted = False
+        self.asked: dict[str, Any] = {}  # what is being answered
 
     def serve(self) -> None:
         _standard_files_lead_nowhere()
@@ -165,12 +171,21 @@ class _Student:
         signal.signal(signal.SIGINT, self._on_interrupt)
         with contextlib.suppress(ChannelError):
             while True:
-                self._reply(self.channel.receive())
+                request = self.channel.receive()
+                if "do" in request:  # else an answer that came too late
+                    self._reply(request)
 
     def _on_interrupt(self, number, frame) -> None:
-        if self.shell.busy:
-            self.interrupted = True
+        if not self.shell.busy:
+            return
+        self.interrupted = True
+        if self.asked["do"] == "cell":
             raise KeyboardInterrupt
+        known = {
+            name: self.shell.user_ns.get(name) for name in self.asked.get("endless", ())
+        }
+        endless.end_those_that_run(known, frame)
+        raise interface.TookTooLong("it had not returned when its time was over")
 
     @contextlib.contextmanager
     def _students_turn(self) -> Iterator[None]:
@@ -186,7 +201,7 @@ class _Student:
             self.shell.busy = False
 
     def _reply(self, request: dict) -> None:
-        process = os.getpid()
+        process, self.asked = os.getpid(), request
         try:
             with self._students_turn():
                 reply = {"value": getattr(self, f"_{request['do']}")(request)}
@@ -213,7 +228,22 @@ class _Student:
         return tuple(_text(fact)[:size] for fact, size in pairs)
 
     def _begin(self, request: dict) -> None:
-        interface.SECONDS_PER_CALL = request["call_seconds"]
+        interface.SECONDS_PER_CALL = 0.0  # the other side counts the time
+        self.channel.limit = request["message_bytes"]
+
+    def _give(self, request: dict) -> None:
+        """Put stand-ins for right answers in the place of the student's."""
+        stand_ins = given.stand_ins(request["given"], self._question)
+        self.shell.user_ns.update(stand_ins)
+
+    def _question(self, question: dict) -> dict:
+        """Ask the other side, which waits for the reply to its own request."""
+        apart = signal.pthread_sigmask(signal.SIG_BLOCK, ALARMS)
+        try:
+            self.channel.send({"question": question, "number": self.asked["number"]})
+            return self.channel.receive()["answer"]
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, apart)
 
     def _forbid(self, names: tuple[str, ...]) -> None:
         """Forbid names until others are; the next question often forbids the same."""
@@ -234,12 +264,34 @@ class _Student:
             error = raised
         self.shell.busy = False
         self.shell.outputs = Outputs(0)
-        words = "" if error is None else f"{type(error).__name__}: {_text(error)}"
+        words = "" if error is None else f"{type(error).__name__}: {_said(error)}"
         return {
             "outputs": outputs.as_list(),
             "error": words[: ERROR_SIZES[1]],
+            "line": self._line(error),
             "cut": outputs.cut,
         }
+
+    def _line(self, error: BaseException | None) -> int:
+        """Return the line of the cell that an error left, or 0."""
+        if isinstance(error, SyntaxError):
+            return error.lineno or 0
+        for frame, number in traceback.walk_tb(getattr(error, "__traceback__", None)):
+            is_cell = frame.f_globals is self.shell.user_ns
+            if is_cell and frame.f_code.co_name == "<module>":
+                return number
+        return 0
+
+    def _remember(self, request: dict) -> int:
+        """Keep what the notebook's names stand for now; return the moment's number."""
+        del request
+        self.moments.append(Moment(self.shell.user_ns))
+        return len(self.moments) - 1
+
+    def _go_back(self, request: dict) -> None:
+        """Let the names stand for what they stood for at a moment."""
+        self._forbid(())
+        self.moments[request["moment"]].bring_back(self.shell.user_ns)
 
     def _look(self, request: dict) -> dict:
         """Say what a name stands for; keep the object if it can be called."""
@@ -323,6 +375,11 @@ def _text(value: object) -> str:
         return "".join(str(value))
     except BaseException:
         return f"a {type(value).__name__} that cannot be written"
+
+
+def _said(error: BaseException) -> str:
+    """Return an error's text; of a syntax error without the name of a file."""
+    return _text(error.msg if isinstance(error, SyntaxError) else error)
 
 
 def _standard_files_lead_nowhere() -> None:

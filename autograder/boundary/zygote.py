@@ -197,7 +197,8 @@ class Zygote:
         if not self.settings["namespaces"]:
             self._end_orphans()
         code = os.waitstatus_to_exitcode(status)
-        self._report(number, code=code, cpu=used.ru_utime + used.ru_stime)
+        facts = {"cpu": used.ru_utime + used.ru_stime, "memory": used.ru_maxrss * 1024}
+        self._report(number, code=code, **facts)
 
     def _report(self, number: int, **facts: object) -> None:
         with contextlib.suppress(OSError):  # the grader is gone: the loop ends next

@@ -69,6 +69,7 @@ from autograder.checks.shared import (
     seeded,
 )
 from autograder.expect import Chapter, Mistake, describe_error, show
+from autograder.forms import several
 from autograder.interface import (
     Data,
     StudentError,
@@ -817,9 +818,7 @@ def shift_right(student: StudentFunction, seed: int = 0) -> None:
         why = "Two tensors are wanted: return inputs, labels."
         say = {"on": on, "got": show(got), "expected": "two tensors"}
         refuse_if(one, "one tensor in place of two", why, **say)
-        lists = isinstance(got, tuple) and all(isinstance(each, list) for each in got)
-        why = "A model reads tensors: torch.tensor(inputs), torch.tensor(labels)."
-        refuse_if(lists and len(got) == 2, "lists in place of tensors", why, **say)
+        got = several(got)
         values = isinstance(got, tuple) and expect.close(got, right)
         floats = values and any(each.is_floating_point() for each in got)
         why = "Ids are integers; an embedding takes nothing else."
@@ -890,13 +889,8 @@ def _loss(student, logits, labels, pad: int, smoothing: float) -> Data:
 
 def _expect_loss(student, logits, labels, pad, smoothing, right, on: str) -> None:
     got = _loss(student, logits, labels, pad, smoothing)
-    why = (
-        "A Python number has no gradient, so nothing could be trained. Return the "
-        "tensor, without .item()."
-    )
+    expect.form(got, right, on=on)
     say = {"on": on, "got": show(got), "expected": "a tensor of shape ()"}
-    number = isinstance(got, float)
-    refuse_if(number, "a number in place of a tensor", why, **say)
     each = isinstance(got, torch.Tensor) and got.dim() > 0
     why = "One number for the whole batch, shape ()."
     refuse_if(each, "a loss for each position", why, **say)

@@ -40,6 +40,7 @@ from autograder.checks.shared import (
     seeded,
 )
 from autograder.expect import Chapter, CheckFailure, describe_error, show
+from autograder.forms import several
 from autograder.interface import (
     Data,
     Opaque,
@@ -317,7 +318,7 @@ def repaired_epoch(
         except StudentError as error:
             _name_stop(error, student, model, epoch)
             raise
-        after = model.state_dict()
+        after = model.parameters()
         _expect_losses(got, on)
         _expect_all_learn(state, after, on)
         losses, weights = epoch.run()
@@ -390,7 +391,7 @@ def _small_transformers(
     model, twin = transformer.build(*sizes), transformer.build(*sizes)
     state = {
         name: tensor if tensor.ndim < 2 else 0.4 * normal(generator, *tensor.shape)
-        for name, tensor in sorted(model.state_dict().items())
+        for name, tensor in sorted(model.parameters().items())
     }
     for each in (model, twin):
         each.load_state_dict(state)
@@ -499,18 +500,15 @@ def _most_probable(
 
 def _expect_ids(got: Data, case: Case, what: str = "the result") -> None:
     """Expect a list of whole numbers."""
-    if isinstance(got, torch.Tensor):
-        why = "A list is asked for. tolist() makes one of a tensor."
-        expected = "a list of ids"
-        refuse("a tensor", why, on=case.on, got=show(got), expected=expected)
+    expect.form(
+        got, case.expected if what == "the result" else [0], what=what, on=case.on
+    )
     if not isinstance(got, list):
         why = "The function ends without `return`." if got is None else ""
         say = {"on": case.on, "got": show(got), "expected": "a list of ids"}
         raise CheckFailure(f"{what} is not a list", why=why, **say)
-    if any(isinstance(token, torch.Tensor) for token in got):
-        why = "int(...) or .item() makes a number of a tensor with one entry."
-        got = f"a list with {show(next(x for x in got if type(x) is torch.Tensor))}"
-        refuse("tensors in the list", why, on=case.on, got=got, expected="ids, ints")
+    for place, token in enumerate(got):
+        expect.form(token, 0, what=f"{what}[{place}]", on=case.on)
     good = all(type(token) is int for token in got)
     say = {"on": case.on, "got": show(got), "expected": "a list of ids, ints"}
     expect.true(good, f"{what} holds something that is no id", **say)
@@ -620,6 +618,7 @@ def _of_all(
 def _expect_hypothesis(got: Data, case: Case) -> None:
     """Expect a pair of ids and a float."""
     expected = "(ids, score)"
+    got = several(got)
     pair = isinstance(got, tuple) and len(got) == 2
     why = "The function ends without `return`." if got is None else "Return both."
     say = {"on": case.on, "got": show(got), "expected": expected}
@@ -629,9 +628,7 @@ def _expect_hypothesis(got: Data, case: Case) -> None:
     why = "First the ids, then the score."
     refuse_if(turned, "ids and score exchanged", why, **say)
     _expect_ids(ids, case, "the first of the pair")
-    if isinstance(score, torch.Tensor):
-        why = "The score is a number: .item() or .tolist() makes one of a tensor."
-        refuse("a tensor as the score", why, **say)
+    expect.form(score, 0.0, what="the score", on=case.on)
     if type(score) is int:
         why = "The score is a float, also when it is 0."
         expect.true(False, "the score is not a float", why=why, **say)
@@ -979,7 +976,7 @@ def attend_cached(student: StudentFunction, seed: int = 0) -> None:
 
     def ask(q, k, v, pieces):
         def step(*given):
-            answer = _step(student, given)
+            answer = several(_step(student, given))
             _expect_output_and_cache(answer, given, pieces)
             return answer
 
@@ -1138,11 +1135,7 @@ def perplexity(student: StudentFunction, loss: StudentFunction, seed: int = 0) -
     cases.append(Case(on, (sure, labels, v - 2), torch.tensor(1.0)))
 
     def form(got: Data, case: Case) -> None:
-        why = "Return the tensor: torch.exp keeps it, math.exp makes a float."
         say = {"on": case.on, "got": show(got), "expected": "a tensor of shape ()"}
-        number = isinstance(got, float)
-        if not (number and math.isnan(got)):
-            refuse_if(number, "a number in place of a tensor", why, **say)
         expect.tensor(got, on=case.on, finite=False)
         expect.true(not bool(got.isnan().any()), "the result is nan", **say)
 
@@ -1243,9 +1236,7 @@ def bleu(student: StudentFunction, seed: int = 0) -> None:
 
 def _expect_score(got: Data, case: Case) -> None:
     say = {"on": case.on, "got": show(got), "expected": "a float from 0 to 100"}
-    if isinstance(got, torch.Tensor):
-        why = "No tensor is needed here: math.exp gives a float."
-        refuse("a tensor in place of a number", why, **say)
+    expect.form(got, 0.0, on=case.on)
     why = "The function ends without `return`." if got is None else ""
     number = type(got) in (int, float)
     expect.true(number, "the result is not a number", why=why, **say)

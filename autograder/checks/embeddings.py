@@ -40,6 +40,7 @@ from autograder.checks.shared import (
     seeded,
 )
 from autograder.expect import Chapter, describe_error, show
+from autograder.forms import several
 from autograder.interface import (
     Data,
     StudentError,
@@ -90,6 +91,7 @@ def _expect_data(
                 refuse(mistake.name, mistake.why, **say)
     if got is None:
         why = "The function ends without `return`."
+    expect.form(got, expected, what=what, on=on)
     wanted = type(expected).__name__
     expect.true(
         type(got) is type(expected),
@@ -840,6 +842,7 @@ def tf_idf(student: StudentFunction, seed: int = 0) -> None:
         on = f"tf_idf({_write(documents)})"
         got = student(documents)
         matrix, terms = _by_sklearn(documents)
+        got = several(got)
         pair = type(got) is tuple and len(got) == 2
         why = "Two results, separated by a comma: the matrix and the list of terms."
         what = "the result is not a pair of matrix and terms"

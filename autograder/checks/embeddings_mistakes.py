@@ -173,11 +173,6 @@ def encode_candidates(tokens: list[str], words: dict[str, int]) -> Iterator[Cand
         lambda: [words.get(token, "<unk>") for token in tokens],
         'The answer for an unknown token is a number: vocabulary["<unk>"].',
     )
-    yield (
-        "a tensor instead of a list",
-        lambda: torch.tensor([words.get(token, words["<unk>"]) for token in tokens]),
-        "A list of numbers is wanted here; torch.tensor makes a tensor of it later.",
-    )
 
 
 def decode_candidates(ids: list[int], words: dict[str, int]) -> Iterator[Candidate]:

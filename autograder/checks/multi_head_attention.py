@@ -40,6 +40,7 @@ from autograder.checks.shared import (
     seeded,
 )
 from autograder.expect import Chapter, CheckFailure, Mistake, describe_error, show
+from autograder.forms import several
 from autograder.interface import (
     Data,
     StudentError,
@@ -409,6 +410,7 @@ def _expect_pair(
     for mistake in mistakes:
         if expect.close(got, mistake.value):
             refuse(mistake.name, mistake.why, on=on, **say)
+    got = several(got)
     if not (isinstance(got, tuple) and len(got) == 2):
         why = "The function ends without `return`." if got is None else ""
         what = "the result is not a pair (output, weights)"
@@ -544,14 +546,15 @@ def _expect_empty_row(layer: StudentInstance, x, bias, heads: int, build: str) -
     mask = torch.ones(length, length, dtype=torch.bool)
     mask[2] = False
     on = f"{build}, x_q {tuple(x.shape)}, a mask whose row 2 is all False"
-    got = layer(x, x, mask)
-    output, weights = got
+    output, weights = several(layer(x, x, mask))
+    zero = not bias.any()
+    left = "the output is zero" if zero else "only b_o comes out"
     for what, value, expected in (
         ("weights[:, 2]", weights[:, 2], torch.zeros(heads, length)),
         ("output[2]", output[2], bias),
     ):
         name = "NaN on fully masked rows"
-        why = "A query that sees nothing has weights of zero, and only b_o comes out."
+        why = f"A query that sees nothing has weights of zero, and {left}."
         if value.isfinite().all():
             name = "a large negative number instead of −∞"
             why += (
@@ -585,7 +588,7 @@ def _expect_start(student: StudentModule, sizes: tuple, on: str, heads: int) -> 
     """Expect random matrices of the right size, and biases of zero."""
     d = sizes[0]
     on += ", freshly built"
-    for name, value in student.build(*sizes).state_dict().items():
+    for name, value in student.build(*sizes).parameters().items():
         spread = value.std().item()
         say = {
             "on": on,
@@ -1065,6 +1068,7 @@ def _expect_grouped(
             else contextlib.nullcontext()
         ):
             _expect_layer_case(layer, (x_q, x_kv, allowed), build, oracle, candidates)
+    _expect_empty_row(layer, draw(t_q), torch.zeros(d), heads, build)
 
     def compute(x_q, x_kv):
         return oracle(x_q, x_kv)[0]

@@ -11,8 +11,10 @@ A chapter's check is a few lines::
     DEMAND = results.Demand("translator", budget=1_500_000, shipped="phrasebook")
 
     @chapter.check(section="translator-yours")
-    def exact_match(student: StudentFunction, least: float, seed: int = 0) -> None:
-        model = results.submitted(student, DEMAND)
+    def exact_match(
+        student: StudentFunction, least: float, class_seed: int = 0
+    ) -> None:
+        model, seed = results.submitted(student, DEMAND), class_seed
         found = results.measured(model, f"test {seed}", lambda: share(model, seed))
         results.reach(found, least, what="exact match", unit="%", on=..., why=...)
 
@@ -33,10 +35,10 @@ from safetensors import safe_open
 from torch import nn
 
 from autograder import expect
+from autograder.checks import own_model
 from autograder.checks.shared import refuse, refuse_if
 from autograder.interface import StudentFunction
 from workbench import models
-from workbench import results as recorded
 from workbench.errors import WorkbenchError
 from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
 
@@ -80,6 +82,7 @@ class Submission:
         return f"the model in the folder {self.name!r}, {count} parameters"
 
 
+flags: list[str] = []  # what a person has to look at; a grader takes them
 _loaded: dict[tuple[Demand, str], Submission] = {}
 _measured: dict[tuple[str, Hashable], Any] = {}
 
@@ -101,6 +104,7 @@ def submitted(student: StudentFunction, demand: Demand) -> Submission:
 
 def forget() -> None:
     """Drop what is kept of the models; a grader does so after each submission."""
+    flags.clear()
     _loaded.clear()
     _measured.clear()
 
@@ -229,8 +233,9 @@ def _load(name: str, folder: Path, digest: str, demand: Demand) -> Submission:
     tokenizer = None
     if TOKENIZER_FILE in demand.files:
         tokenizer = _tokenizer(name, folder, config)
-    _refuse_shipped(name, model, config, demand)
-    return Submission(name, digest, model, config, tokenizer)
+    submission = Submission(name, digest, model, config, tokenizer)
+    _refuse_shipped(submission, demand)
+    return submission
 
 
 def _config(name: str, folder: Path, demand: Demand) -> models.Config:
@@ -378,26 +383,41 @@ def _tokenizer(name: str, folder: Path, config: models.Config) -> Tokenizer:
     return tokenizer
 
 
-def _refuse_shipped(name: str, model, config: models.Config, demand: Demand) -> None:
-    """Refuse a plain copy of the course's model; a disguised one is for a person."""
+def _refuse_shipped(submission: Submission, demand: Demand) -> None:
+    """Refuse the course's own model in disguise; flag what began with its weights."""
+    if not demand.shipped:
+        return
+    place = f"results/models/{demand.shipped}"
     try:
-        folder = recorded.model_folder(demand.shipped) if demand.shipped else None
-        if folder is None or models.load_config(folder) != config:
-            return
-        shipped, _ = models.load(folder)
-    except WorkbenchError:
-        return  # a copy of the course without it
-    pairs = zip(model.parameters(), shipped.parameters(), strict=True)
+        shipped = own_model.shipped(demand.shipped)
+        limits = own_model.limits(demand.shipped)
+    except (WorkbenchError, OSError):  # a copy of the course without it
+        _flag(f"could not be compared with {place}, which is not there", submission)
+        return
+    found = own_model.likeness(
+        submission.model, submission.config, submission.tokenizer, shipped
+    )
+    if found is None:
+        return  # it takes other inputs, which the checks refuse
+    verdict = own_model.judge(found, limits)
     refuse_if(
-        all(torch.allclose(a.float(), b.float(), atol=1e-3) for a, b in pairs),
+        verdict == own_model.DISGUISE,
         "the course's own model",
-        "These are the weights that the course ships, to be looked at. Train a model "
-        "with your own parts, and hand in that one. (The same --seed gives the same "
-        "weights: choose another.)",
-        on=f"{name}/{models.WEIGHTS_FILE}",
-        got=f"the weights of results/models/{demand.shipped}",
+        "It computes what the model computes that the course ships, to be looked at. "
+        "Train a model with your own parts, and hand in that one. (The same --seed "
+        "gives the same weights: choose another.)",
+        on=f"{submission.name}/{models.WEIGHTS_FILE}",
+        got=f"a model that is alike to {place}: {found.words}",
         expected="weights that you trained",
     )
+    if verdict == own_model.TRAINED_ON:
+        said = f"may have been trained on from {place}: {found.words}"
+        _flag(f"{said}; models that were trained apart are less alike", submission)
+
+
+def _flag(why: str, submission: Submission) -> None:
+    """Leave it to a person whether a model is the student's own."""
+    flags.append(f"the model in the folder {submission.name!r} {why}")
 
 
 def _rebuilt(

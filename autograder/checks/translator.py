@@ -44,20 +44,6 @@ from workbench.variants import output_matrix
 chapter = Chapter(9, "09_translator")
 
 
-def _refuse_tensors(got: Data, right: Data, on: str) -> None:
-    """Refuse tensors where Python numbers are wanted."""
-    found = list(got) if isinstance(got, (tuple, list)) else [got]
-    refuse_if(
-        any(isinstance(each, torch.Tensor) for each in found),
-        "tensors in place of numbers",
-        "Of a tensor of one number, .item() makes a Python number; of a longer one, "
-        ".tolist() makes a list.",
-        on=on,
-        got=show(got),
-        expected=show(right),
-    )
-
-
 # --- a batch --------------------------------------------------------------------------
 
 SPECIAL = (2, 3)  # <sos> and <eos>
@@ -240,7 +226,6 @@ def smoothing_floor(student: StudentFunction, seed: int = 0) -> None:
         if isinstance(got, float) and math.isnan(got) and not smoothing:
             why = "0 · ln 0 counts as 0: without smoothing the floor is 0."
             refuse("fails without smoothing", why, on=on, got="nan", expected="0")
-        _refuse_tensors(got, right, on)
         right = abs(right)  # no negative zero
         examples.equal(got, right, floor_candidates(vocab_size, smoothing), on=on)
     examples.finish()
@@ -297,8 +282,6 @@ def forced_accuracy(student: StudentFunction, seed: int = 0) -> None:
         pad = more[0] if more else 0
         right = _counted(logits, labels, pad)
         got = student(logits, labels, *more)
-        _refuse_tensors(got, right, on)
-        got = tuple(got) if isinstance(got, list) else got
         examples.equal(got, right, forced_candidates(logits, labels, pad), on=on)
     examples.finish()
 
@@ -338,14 +321,7 @@ def align(student: StudentFunction, seed: int = 0) -> None:
     for given, on in cases:
         right = _looked_at(*given)
         got = student(*given)
-        refuse_if(
-            isinstance(got, torch.Tensor),
-            "a tensor in place of a list",
-            "Of a tensor of whole numbers, .tolist() makes a list.",
-            on=on,
-            got=show(got),
-            expected=f"{right}",
-        )
+        expect.form(got, right, on=on)
         examples.equal(got, right, align_candidates(*given), on=on)
     examples.finish()
 
@@ -380,8 +356,6 @@ def paired_bootstrap(student: StudentFunction, seed: int = 0) -> None:
     for given, on in cases:
         right = _resampled(*given)
         got = student(*given)
-        _refuse_tensors(got, right, on)
-        got = tuple(got) if isinstance(got, list) else got
         examples.equal(got, right, bootstrap_candidates(*given), on=on)
     examples.finish()
 
@@ -540,7 +514,7 @@ def _refuse_known(model: Submission, test: _Test) -> None:
 
 
 @chapter.check(section="translator-yours")
-def own_model(student: StudentFunction, seed: int = 0) -> None:
+def own_model(student: StudentFunction, class_seed: int = 0) -> None:
     """The files, the budget, the direction, and a loss below that of guessing."""
     model = results.submitted(student, DEMAND)
     config = model.config
@@ -554,7 +528,9 @@ def own_model(student: StudentFunction, seed: int = 0) -> None:
         expected="en → de",
     )
     guessing = math.log(config.vocab_size)
-    loss = results.measured(model, ("loss", seed), lambda: _loss(model, seed))
+    loss = results.measured(
+        model, ("loss", class_seed), lambda: _loss(model, class_seed)
+    )
     expect.true(
         loss < guessing,
         "it knows less than nothing",
@@ -576,12 +552,14 @@ def _loss(model: Submission, seed: int) -> float:
 
 
 @chapter.check(section="translator-yours")
-def exact_match(student: StudentFunction, least: float, seed: int = 0) -> None:
+def exact_match(student: StudentFunction, least: float, class_seed: int = 0) -> None:
     """Translations of sentences with unseen combinations, word for word."""
     model = results.submitted(student, DEMAND)
-    test = _test(model, seed)
-    score = results.measured(model, ("exact", seed), lambda: _translate(model, test))
-    which = "others than in your notebook" if seed else "those of your notebook"
+    test = _test(model, class_seed)
+    score = results.measured(
+        model, ("exact", class_seed), lambda: _translate(model, test)
+    )
+    which = "others than in your notebook" if class_seed else "those of your notebook"
     on = f"{TESTED} sentences of the test split, {which}"
     if score.exact < least:
         with torch.inference_mode():

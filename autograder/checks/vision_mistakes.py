@@ -22,6 +22,9 @@ WHY_CHANNEL = (
 )
 
 
+FLAT = 1e-6  # a spread below is rounding, and counts as 1
+
+
 def standardise_candidates(
     images: torch.Tensor, train: torch.Tensor
 ) -> Iterator[Candidate]:
@@ -30,11 +33,11 @@ def standardise_candidates(
     def by(source, axes=(0, 2, 3), correction=0, power=1):
         mean = source.mean(dim=axes, keepdim=True)
         std = source.std(dim=axes, keepdim=True, correction=correction)
-        return (images - mean) / std.where(std > 0, 1.0) ** power
+        return (images - mean) / std.where(std > FLAT, 1.0) ** power
 
     mean = train.mean(dim=(0, 2, 3), keepdim=True)
     std = train.std(dim=(0, 2, 3), keepdim=True, correction=0)
-    std = std.where(std > 0, 1.0)
+    std = std.where(std > FLAT, 1.0)
     yield "statistics of the images themselves", lambda: by(images), WHY_TRAIN
     name = "each image by its own statistics"
     yield name, lambda: by(images, (2, 3)), WHY_TRAIN
@@ -267,6 +270,10 @@ def calibration_candidates(
     name = "a confidence of 1 has no bin"
     inside = (sure < 1).float()
     yield name, lambda: summed((hit - sure) * inside).abs().sum() / count, WHY_LAST_BIN
+    name = "an edge belongs to the bin below"
+    why = "c = 0.5 with two bins lies in bin 1: an edge belongs to the bin above it."
+    below = (sure * bins).ceil().long().sub(1).clamp(min=0)
+    yield name, lambda: summed(hit - sure, below).abs().sum() / count, why
     name = "bins rounded to the nearest"
     why = "Bin m begins at m/M: round down, by floor or by .long()."
     near = (sure * bins).round().long().clamp(max=bins - 1)

@@ -6,15 +6,14 @@ one by one; of each a few numbers are kept, so that a large class takes no more 
 than its report does.
 """
 
-import csv
 import datetime
 import io
 import json
 import re
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from markupsafe import Markup
@@ -24,21 +23,29 @@ from matplotlib.figure import Figure
 from autograder.files import write_beside
 from autograder.generator.modules import without_markers
 from autograder.grading import likeness
-from autograder.grading.feedback import plain, template
-from autograder.grading.job import GRADED, NOT_RUN
+from autograder.grading.clean import csv_file, plain
+from autograder.grading.feedback import template
+from autograder.grading.job import GRADED, NOT_RUN, flag_text
 from autograder.grading.paper import Paper, exercise_of
 
-PASSED, VISIBLE, HIDDEN = "passed", "visible", "hidden"
+PASSED, GIVEN, VISIBLE, HIDDEN = "passed", "given", "visible", "hidden"
 UNTOUCHED, WAITING = "untouched", "waiting"
 STATES = {  # -> symbol, words, colour
     PASSED: ("✓", "passed", "#2f8f57"),
+    GIVEN: ("◇", "passes, given right earlier answers", "#8ab94d"),
     HIDDEN: ("◐", "fails hidden inputs only", "#d9a227"),
     VISIBLE: ("✗", "fails", "#c8552b"),
     UNTOUCHED: ("○", "not written", "#9aa5b1"),
     WAITING: ("…", "waits for a person", "#4a90c2"),
 }
-WORST_FIRST = (VISIBLE, HIDDEN, UNTOUCHED, WAITING, PASSED)
-ROWS = {"mistakes": 15, "students": 200, "notes": 40, "alike": 50}  # on the page
+WORST_FIRST = (VISIBLE, HIDDEN, UNTOUCHED, WAITING, GIVEN, PASSED)
+ROWS = {  # on the page
+    "mistakes": 15,
+    "students": 200,
+    "notes": 40,
+    "packages": 20,
+    "alike": 50,
+}
 NAMES = 5  # of students beside a note
 LONGEST = 200  # characters of a text that is counted
 INK = "#010203"  # stands for the colour of the text, which the page decides
@@ -100,6 +107,7 @@ class _Chapter:
     students: list[_Student] = field(default_factory=list)
     wrong: Counter[_Wrong] = field(default_factory=Counter)
     notes: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    packages: Counter[str] = field(default_factory=Counter)  # wanted, and not here
     answers: likeness.Class | None = None
     pairs: list[likeness.Pair] = field(default_factory=list)
 
@@ -114,34 +122,47 @@ class _Chapter:
         return list(dict.fromkeys(check.exercise for check in self.checks.values()))
 
 
-def write(
-    folder: Path, outcomes: Iterable[Mapping], papers: Mapping[str, Paper]
-) -> Path:
-    """Write the report of a class; return the page.
+class Report:
+    """What is kept of a class while it is read, and the files that are made of it.
 
     Args:
-        folder: where report.html and the CSV files go.
-        outcomes: of every student and chapter, as ``Outcome.to_dict`` gives them.
-            Those without a notebook are not compared with others.
         papers: of the chapters, by name.
     """
-    chapters: dict[str, _Chapter] = {}
-    for outcome in outcomes:
+
+    def __init__(self, papers: Mapping[str, Paper]) -> None:
+        self._papers = papers
+        self._chapters: dict[str, _Chapter] = {}
+
+    def add(self, outcome: Mapping) -> None:
+        """Count what became of a submission: all of it, or nothing if that fails.
+
+        Args:
+            outcome: as ``Outcome.to_dict`` gives it. Without a notebook it is not
+                compared with others.
+        """
         name = outcome["chapter"]
-        if name not in chapters:
-            chapters[name] = _empty(name, papers.get(name))
-        _enter(chapters[name], outcome)
-    found = [chapters[name] for name in sorted(chapters)]
-    for chapter in found:
-        chapter.students.sort(key=lambda student: student.name)
-        if chapter.answers:
-            chapter.pairs = chapter.answers.pairs()
-            chapter.answers = None
-    for name, rows in _tables(found).items():
-        write_beside(folder / name, _csv(rows))
-    page = folder / "report.html"
-    write_beside(page, _page(found))
-    return page
+        chapter = self._chapters.get(name) or _empty(name, self._papers.get(name))
+        apart = _Chapter(name)
+        _enter(apart, outcome)
+        if chapter.answers and apart.graded and outcome.get("notebook"):
+            student = apart.graded[0].name
+            chapter.answers.add(student, _answers(outcome["notebook"]))
+        _join(chapter, apart)
+        self._chapters[name] = chapter
+
+    def write(self, folder: Path) -> Path:
+        """Write report.html and the CSV files into a folder; return the page."""
+        found = [self._chapters[name] for name in sorted(self._chapters)]
+        for chapter in found:
+            chapter.students.sort(key=lambda student: student.name)
+            if chapter.answers:
+                chapter.pairs = chapter.answers.pairs()
+                chapter.answers = None
+        for name, rows in _tables(found).items():
+            write_beside(folder / name, csv_file(rows))
+        page = folder / "report.html"
+        write_beside(page, _page(found))
+        return page
 
 
 # --- reading --------------------------------------------------------------------------
@@ -178,11 +199,17 @@ def _enter(chapter: _Chapter, outcome: Mapping) -> None:
     student = _Student(
         plain(outcome["student"], LONGEST),
         outcome["status"],
-        plain(outcome.get("reason", "")),
+        plain(outcome.get("reason", ""), 3_000),
     )
     chapter.students.append(student)
     _note(chapter, student.name, "repaired", outcome.get("repairs", ()))
     _note(chapter, student.name, "limited", outcome.get("limited", ()))
+    if outcome.get("flags"):
+        _note(chapter, student.name, "to be read", map(flag_text, outcome["flags"]))
+    _note(chapter, student.name, "limited, hidden tests", outcome.get("unseen", ()))
+    chapter.packages.update(
+        plain(each, LONGEST) for each in outcome.get("packages", ())
+    )
     if student.status != GRADED:
         _note(chapter, student.name, "not graded", [student.reason])
         return
@@ -190,14 +217,23 @@ def _enter(chapter: _Chapter, outcome: Mapping) -> None:
         _enter_verdict(chapter, student, verdict)
     for answer in outcome.get("by_hand", ()):
         _enter_state(chapter, student, answer, "a written answer", WAITING)
-    if chapter.answers and outcome.get("notebook"):
-        chapter.answers.add(student.name, _answers(outcome["notebook"]))
+
+
+def _join(chapter: _Chapter, apart: _Chapter) -> None:
+    """Add to a chapter what was counted apart from it."""
+    chapter.students += apart.students
+    chapter.wrong.update(apart.wrong)
+    for key, students in apart.notes.items():
+        chapter.notes.setdefault(key, []).extend(students)
+    for name, check in apart.checks.items():
+        chapter.checks.setdefault(name, replace(check, states=Counter()))
+        chapter.checks[name].states.update(check.states)
 
 
 def _enter_verdict(chapter: _Chapter, student: _Student, verdict: Mapping) -> None:
     failure = verdict["failure"] or {}
     what = plain(failure.get("what", ""), LONGEST)
-    state = verdict["part"] or PASSED
+    state = verdict["part"] or (GIVEN if verdict.get("given") else PASSED)
     if state == NOT_RUN or what.endswith("not written yet"):
         state = UNTOUCHED
     student.score += verdict["score"]
@@ -255,6 +291,10 @@ def _tables(chapters: list[_Chapter]) -> dict[str, list[tuple]]:
                 for exercise, state in (s.states or {"": ""}).items()
             ),
         ],
+        "packages.csv": [
+            ("chapter", "package", "students"),
+            *((c.name, *wanted) for c in chapters for wanted in _wanted(c)),
+        ],
         "notes.csv": [
             ("chapter", "kind", "note", "student"),
             *(
@@ -289,17 +329,8 @@ def _commonest(chapter: _Chapter) -> list[tuple[_Wrong, int]]:
     )
 
 
-def _csv(rows: Iterable[Sequence]) -> str:
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerows([_cell(value) for value in row] for row in rows)
-    return text.getvalue()
-
-
-def _cell(value: object) -> object:
-    """Keep a spreadsheet from taking a student's text for a formula."""
-    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@"))
-    return f"'{value}" if is_formula else value
+def _wanted(chapter: _Chapter) -> list[tuple[str, int]]:
+    return sorted(chapter.packages.items(), key=lambda item: (-item[1], item[0]))
 
 
 # --- the page -------------------------------------------------------------------------
@@ -336,6 +367,8 @@ def _view(chapter: _Chapter) -> dict:
             for (kind, text), students in notes[: ROWS["notes"]]
         ],
         "more_notes": max(0, len(notes) - ROWS["notes"]),
+        "packages": _wanted(chapter)[: ROWS["packages"]],
+        "more_packages": max(0, len(chapter.packages) - ROWS["packages"]),
         "pairs": chapter.pairs[: ROWS["alike"]],
         "more_pairs": max(0, len(chapter.pairs) - ROWS["alike"]),
     }

@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from autograder.grading.deadlines import BEST, LAST, LateRule, parse_rule
+from autograder.grading.deadlines import BEST, LAST, YEARS, LateRule, parse_rule
 
 NAME = "class.yml"
 
@@ -46,6 +46,7 @@ class Class:
 
     time_zone: tzinfo = UTC
     attempts: str = LAST
+    carried_forward: float = 1.0  # of the points, given a right earlier answer
     late: LateRule = field(default_factory=LateRule)
     due: dict[str, datetime] = field(default_factory=dict)
     extensions: dict[str, dict[str, datetime | timedelta]] = field(default_factory=dict)
@@ -89,7 +90,10 @@ class Class:
 
 
 ALL = ""  # the key of an extension for every chapter
-KEYS = ("time_zone", "late", "grace", "attempts", "due", "extensions", "students")
+KEYS = (
+    *("time_zone", "late", "grace", "attempts", "carried_forward"),
+    *("due", "extensions", "students"),
+)
 STUDENT_KEYS = tuple(each.name for each in fields(Student) if each.name != "id")
 DATES = "a date such as 2026-12-01 18:00"
 DURATIONS = {
@@ -137,6 +141,7 @@ class _Reader:
         return Class(
             time_zone=self.zone,
             attempts=self._scalar(top, "attempts", LAST, _attempts),
+            carried_forward=self._scalar(top, "carried_forward", "1", _share),
             late=self._scalar(top, "late", "none", lambda t: parse_rule(t, grace)),
             due=due,
             extensions=dict(self._extensions(top.get("extensions"), due, students)),
@@ -195,6 +200,8 @@ class _Reader:
                 clock = datetime.strptime(match[2], "%H:%M").time()
         except ValueError:
             raise ValueError(f"{text!r}: there is no such day or time") from None
+        if day.year not in YEARS:
+            raise ValueError(f"{text!r}: the year is not in {YEARS[0]} to {YEARS[-1]}")
         # fold: the night that has an hour twice gives its second one
         local = datetime.combine(day, clock, self.zone).replace(fold=1)
         if local.astimezone(UTC).astimezone(self.zone).time() != clock:
@@ -267,6 +274,14 @@ def _attempts(text: str) -> str:
     if text not in (LAST, BEST):
         raise ValueError(f"{text!r}; allowed: {LAST} or {BEST}")
     return text
+
+
+def _share(text: str) -> float:
+    if not re.fullmatch(r"0(\.\d{1,4})?|1(\.0{1,4})?", text):
+        raise ValueError(
+            f"{text!r} is no share; write a number from 0 to 1, such as 0.5"
+        )
+    return float(text)
 
 
 def _minutes(text: str) -> timedelta:

@@ -1,69 +1,125 @@
-"""Take out of a page what a student's text must not bring into it.
+r"""Make what a student chose fit for the place where it is shown or kept.
 
-formgrader shows a notebook's texts as HTML in the instructor's browser, where a script
-would act with the instructor's rights, and a picture from elsewhere would tell that
-and when the page was opened.
+A folder's name may hold anything but a slash, a cell and an exception's text anything
+at all. Inside the grader such texts stay as they are; on its way out each passes one of
+these functions, by the kind of output:
+
+    say, line   a terminal: nothing that moves the cursor or turns the text round
+    csv_file    a spreadsheet: no cell begins a formula
+    plain       a page or a message; the templates escape what HTML means something by
+    json_line   a line of JSON, whatever reader splits the file into lines
+    sql         a database, of which PostgreSQL takes no NUL and no half character
+
+What cannot be seen is written as Python writes it, such as ``\x07``: two names that
+differ still differ, and nobody can take the name of another.
 """
 
+import csv
+import io
+import json
 import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, TextIO
 
-import bleach
-import jinja2
-from bleach.css_sanitizer import CSSSanitizer
-from markupsafe import escape
-from nbconvert.filters.markdown_mistune import (
-    InvalidNotebook,
-    IPythonRenderer,
-    MarkdownWithMath,
+UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, but for tab and new line
+    "\u2028\u2029"  # separators that some readers take for the end of a line
+    "\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069"  # that turn the direction
+    "\ud800-\udfff]"  # half characters, and bytes that are no UTF-8
 )
-
-TAGS = (
-    "a abbr b blockquote br caption cite code col colgroup dd del details div dl dt em "
-    "figcaption figure h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre q s samp "
-    "small span strong sub summary sup table tbody td tfoot th thead tr u ul var"
-)
-ATTRIBUTES = "align alt class colspan height rowspan start style title width"
-LINKS = ("http://", "https://", "mailto:", "#")
-PICTURES = ("data:image/png;", "data:image/jpeg;", "data:image/gif;")
-ACTIVE_MATHS = re.compile(r"\\(?=(?:href|require|cssId|class|style)\b)")
+COLOURS = re.compile("\x1b\\[[0-9;]*[A-Za-z]")  # of a terminal, in an exception's text
+# What spreadsheets take for the beginning of a formula; the full-width signs count in
+# East Asian settings. An apostrophe makes a text of it, and is taken off again when we
+# read it: so what begins with one before a formula gets another.
+FORMULA = re.compile(r"[\s']*[=+\-@\t\r\n＝＋－＠]")
+NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]\d+)?|-", re.ASCII)  # "-": Moodle's no grade
 
 
-def clean_html(text: str | bytes) -> str:
-    """Clean HTML that was made of a student's text; what is not allowed is shown."""
-    text = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
-    return bleach.clean(
-        ACTIVE_MATHS.sub("", text),  # MathJax would make links of it
-        tags=TAGS.split(),
-        attributes=_is_allowed,
-        protocols={"http", "https", "mailto", "data"},
-        css_sanitizer=CSSSanitizer(allowed_css_properties=["text-align"]),
-    )
+def visible(text: str) -> str:
+    r"""Write what cannot be seen, or changes how the rest is seen, in plain letters.
+
+    >>> print(visible("a" + chr(7) + "b"), visible("ren" + chr(0xDCE9)))
+    a\x07b ren\udce9
+    """
+    return UNSEEN.sub(lambda found: _escaped(found[0]), text)
 
 
-def _is_allowed(tag: str, name: str, value: str) -> bool:
-    if tag == "img" and name == "src":
-        return value.startswith(PICTURES)
-    if tag == "a" and name == "href":
-        return value.lower().startswith(LINKS)
-    return name in ATTRIBUTES.split()
+def _escaped(text: str) -> str:
+    return text.encode("unicode_escape").decode("ascii")
 
 
-class _Renderer(IPythonRenderer):
-    """nbconvert's, which gives up the whole page for one picture that is missing."""
-
-    def _embed_image_or_attachment(self, src: str) -> str:
-        try:
-            return super()._embed_image_or_attachment(src)
-        except InvalidNotebook:
-            return ""
+def writable(text: str) -> str:
+    """Replace what no encoding can write, such as half of a pair of surrogates."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
-@jinja2.pass_context
-def markdown_to_html(context: jinja2.runtime.Context, text: str) -> str:
-    """Make HTML of a cell's Markdown, whatever it holds; it must still be cleaned."""
-    cell = context.get("cell") or {}
-    renderer = _Renderer(escape=False, attachments=cell.get("attachments") or {})
-    try:
-        return MarkdownWithMath(renderer=renderer).render(text)
-    except Exception:  # too deeply nested, or a slip in the library
-        return f"<pre>{escape(text)}</pre>"
+def plain(text: object, most: int) -> str:
+    """Make a message or a name fit for a page and for keeping: visible, and not long.
+
+    >>> plain("a" * 10, 4), plain("fine", 4)
+    ('aaaa…', 'fine')
+    """
+    text = str(text)
+    shown = visible(COLOURS.sub("", text[: most + 1]))
+    return f"{shown[:most]}…" if len(text) > most else shown
+
+
+# --- a terminal -----------------------------------------------------------------------
+
+
+def say(text: str, file: TextIO | None = None) -> None:
+    """Print a text on a terminal, whatever it holds and whatever its encoding is."""
+    file = file or sys.stdout
+    encoding = file.encoding or "utf-8"
+    shown = visible(text).encode(encoding, "backslashreplace").decode(encoding)
+    print(shown, file=file)
+
+
+def line(text: str) -> str:
+    """Keep a text on one line, for a table or a list on a terminal."""
+    return re.sub("[\t\n]", lambda found: _escaped(found[0]), visible(text))
+
+
+# --- CSV ------------------------------------------------------------------------------
+
+
+def csv_file(rows: Iterable[Sequence]) -> str:
+    """Write rows as CSV; a text that would begin a formula gets an apostrophe."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerows([csv_cell(value) for value in row] for row in rows)
+    return text.getvalue()
+
+
+def csv_cell(value: object) -> object:
+    """Keep a spreadsheet from taking a text for a formula; numbers stay numbers."""
+    if not isinstance(value, str):
+        return value
+    shown = visible(value)
+    return f"'{shown}" if is_formula(shown) else shown
+
+
+def from_csv_cell(text: str) -> str:
+    """Return the text that ``csv_cell`` made a cell of."""
+    is_marked = text.startswith("'") and is_formula(text[1:])
+    return text[1:] if is_marked else text
+
+
+def is_formula(text: str) -> bool:
+    """Tell whether a spreadsheet may take a text for a formula."""
+    return bool(FORMULA.match(text)) and not NUMBER.fullmatch(text)
+
+
+# --- JSON and SQL ---------------------------------------------------------------------
+
+
+def json_line(value: Any) -> str:
+    """Write a value as one line of JSON, with its end; letters stay readable."""
+    text = json.dumps(value, ensure_ascii=False)
+    return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+
+
+def sql(text: str) -> str:
+    """Make a text fit for any database."""
+    return visible(text)

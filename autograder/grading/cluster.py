@@ -10,6 +10,8 @@ import contextlib
 import queue
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import CancelledError
+from dataclasses import replace
 from typing import Any
 
 import dask
@@ -18,6 +20,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 from autograder.grading import doors, sandbox
 from autograder.grading.grader import Grader
+from autograder.grading.guard import Fault
 from autograder.grading.job import Job, Outcome
 from autograder.grading.limits import Limits
 from autograder.grading.version import code_version
@@ -26,6 +29,7 @@ SCHEDULER_TIMEOUT = 20  # seconds to find it
 PATIENCE = 30  # seconds without any worker, or without the scheduler
 ATTEMPTS = 3  # at a submission whose grading was ended from outside
 AHEAD = 2  # jobs a thread of a worker, so that none waits for the next one
+TOGETHER = 64  # outcomes that are given at a time, at most
 NAME = "autograder"
 # Dask keeps the last 1000 messages for its developers; ours carry notebooks.
 FEW_MESSAGES = {"distributed.admin.low-level-log-length": 10}
@@ -179,6 +183,16 @@ class Cluster:
     def grade(self, jobs: Iterable[tuple[Any, Job]]) -> Iterator[tuple[Any, Outcome]]:
         """Grade submissions; give each outcome as soon as it is there.
 
+        See ``grade_in_groups``.
+        """
+        for group in self.grade_in_groups(jobs):
+            yield from group
+
+    def grade_in_groups(
+        self, jobs: Iterable[tuple[Any, Job]]
+    ) -> Iterator[list[tuple[Any, Outcome]]]:
+        """Grade submissions; give what is done together, and wait only for the first.
+
         Args:
             jobs: with a label each. They are asked for as they are needed: a few more
                 than there are workers are in memory at any one time.
@@ -195,9 +209,9 @@ class Cluster:
                     run.submit(label, job)
                 if not run.pending:
                     return
-                done = run.next()
-                if done:
-                    yield done
+                group = run.next_group()
+                if group:
+                    yield group
         finally:
             run.cancel()
 
@@ -220,27 +234,37 @@ class _Run:
     def __init__(self, client: Client, is_alive) -> None:
         self._client, self._is_alive = client, is_alive
         self._done: queue.SimpleQueue[Future] = queue.SimpleQueue()
-        self.pending: dict[str, tuple[Any, Job, int]] = {}  # by the future's key
+        # by the future's key; the texts say how earlier tries were ended
+        self.pending: dict[str, tuple[Any, Job, list[str]]] = {}
         self._futures: dict[str, Future] = {}  # Dask drops what nobody holds
 
-    def submit(self, label: Any, job: Job, attempt: int = 1) -> None:
-        """Hand a job to the cluster."""
+    def submit(self, label: Any, job: Job, tried: Iterable[str] = ()) -> None:
+        """Hand a job to the cluster; ``tried``: how earlier tries were ended."""
         future = self._client.submit(work, job, pure=False)
-        self.pending[future.key] = label, job, attempt
+        self.pending[future.key] = label, job, list(tried)
         self._futures[future.key] = future
         future.add_done_callback(self._done.put)
 
     def next(self) -> tuple[Any, Outcome] | None:
         """Wait for a job to end; None if it has to be done again."""
         future = self._wait()
-        label, job, attempt = self.pending.pop(future.key)
+        label, job, tried = self.pending.pop(future.key)
         del self._futures[future.key]
         outcome = _outcome(future, job)
         future.release()
-        if outcome.again and attempt < ATTEMPTS:
-            self.submit(label, job, attempt + 1)
+        earlier = [*tried, outcome.reason]
+        if outcome.again and len(earlier) < ATTEMPTS:
+            self.submit(label, job, earlier)
             return None
+        outcome.tried = tried
         return label, outcome
+
+    def next_group(self) -> list[tuple[Any, Outcome]]:
+        """Wait for a job to end; give it with those that have ended meanwhile."""
+        found = [self.next()]
+        while len(found) < TOGETHER and self.pending and not self._done.empty():
+            found.append(self.next())
+        return [each for each in found if each is not None]
 
     def _wait(self) -> Future:
         alive = time.monotonic()
@@ -268,6 +292,15 @@ def _outcome(future: Future, job: Job) -> Outcome:
     try:
         return future.result()
     except Exception as error:  # such as workers that were killed one after another
+        if not _is_from_outside(error):
+            fault = Fault(error)
+            return replace(job.ungraded(str(fault)), log=fault.log)
         lost = job.ungraded(f"the worker was lost ({type(error).__name__}: {error})")
         lost.again = True
         return lost
+
+
+def _is_from_outside(error: Exception) -> bool:
+    """Tell an error of the cluster or the machine from one of our own code."""
+    of_dask = type(error).__module__.partition(".")[0] in ("dask", "distributed")
+    return of_dask or isinstance(error, (OSError, EOFError, CancelledError))

@@ -6,7 +6,7 @@ import fcntl
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,16 +17,19 @@ from autograder.generator import Missing, SourceError
 from autograder.grading import classfile, dry_run, planning, report, sandbox, submission
 from autograder.grading.build import CourseError, build
 from autograder.grading.classfile import Class, ClassError
+from autograder.grading.clean import line, say
 from autograder.grading.course import Course
 from autograder.grading.gradebook import GradebookError
+from autograder.grading.guard import Fault, guarded
 from autograder.grading.job import Job
 from autograder.grading.journal import Journal
 from autograder.grading.limits import Limits
 from autograder.grading.paper import Paper
 from autograder.grading.planning import Terms, Work
+from autograder.grading.seeds import SecretError, secret_of
 
 if TYPE_CHECKING:
-    from autograder.grading.record import Record
+    from autograder.grading.record import Record, Tables
 
 DESCRIPTION = """\
 Grade a class. DIR holds STUDENT/CHAPTER/CHAPTER.ipynb.
@@ -40,7 +43,13 @@ The same command again goes on where it was stopped: what is graded already, by 
 same checks, is kept, and so is everything graded by hand.
 
 Each submission runs in a sandbox without network, which needs Linux and bubblewrap.
+
+Exit codes: 0 done, whatever students handed in; 2 it could not begin or go on (a wrong
+argument, a full disk, a database that is gone); 3 done, but the grader itself failed
+over a submission, which is ungraded (`log` in audit.jsonl says where); 130 stopped by
+Ctrl-C.
 """
+FAULTY = 3  # the exit code where the grader itself failed over a submission
 UNSAFE = """\
 warning: --unsafe: submissions run without a sandbox, as you, on this machine. They
 can read your files and the hidden tests, and change grades. The grades are marked.
@@ -57,6 +66,7 @@ ERRORS = (
     CourseError,
     GradebookError,
     Missing,
+    SecretError,
     SourceError,
 )
 
@@ -117,6 +127,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds after which a cell is stopped (default: %(default)s)",
     )
     add(
+        "--submission-timeout",
+        type=_positive,
+        default=int(Limits().wall_seconds),
+        metavar="S",
+        help="seconds after which a submission is stopped, whatever it waits for; an "
+        "honest one takes a few (default: %(default)s)",
+    )
+    add(
         "--site",
         default="",
         metavar="URL",
@@ -154,31 +172,40 @@ def run(arguments: argparse.Namespace) -> int:
         request = _inspect(arguments)
         out = request.out
         if arguments.dry_run:
-            print(_dry_run(request, arguments.workers))
-            return 0
+            return _dry_run(request.with_secret(make=False), arguments.workers)
         with _locked(out):
-            rows = _grade(request, arguments)
+            tables = _grade(request.with_secret(make=True), arguments)
     except (*ERRORS, ClusterError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        say(f"error: {error}", sys.stderr)
         return 2
     except OSError as error:
         where = error.filename or out
-        print(f"error: {where}: {error.strerror or error}", file=sys.stderr)
+        say(f"error: {where}: {error.strerror or error}", sys.stderr)
         return 2
     except KeyboardInterrupt:
         kept = (
             "stopped; what was graded is kept, and the same command goes on from there"
         )
-        print(kept, file=sys.stderr)
+        say(kept, sys.stderr)
         return 130
-    print(report.table(rows))
-    _print_places(out)
-    return 0
+    say(report.table(tables.rows))
+    _say_places(out)
+    return _say_faults(tables.faults, f"`log` in {out / 'audit.jsonl'}")
 
 
-def _print_places(out: Path) -> None:
-    print(f"\n{out / 'grades.csv'}\n{out / 'feedback'}{os.sep}")
-    print(f"{out / 'report' / 'report.html'}\n{out / 'audit.jsonl'}")
+def _say_places(out: Path) -> None:
+    say(f"\n{out / 'grades.csv'}\n{out / 'feedback'}{os.sep}")
+    say(f"{out / 'report' / 'report.html'}\n{out / 'audit.jsonl'}")
+
+
+def _say_faults(number: int, where: str) -> int:
+    """Tell of faults of the grader itself; return the exit code."""
+    if number == 0:
+        return 0
+    times = "once" if number == 1 else f"{number} times"
+    text = f"the grader itself failed {times}; {where} says where, please report it"
+    say(f"error: {text}", sys.stderr)
+    return FAULTY
 
 
 # --- input ----------------------------------------------------------------------------
@@ -200,9 +227,15 @@ class Request:
         return Course(self.out / "course", self.db)
 
     def work(self) -> Iterator[Work]:
-        """Give what each student handed in, unread."""
-        terms = self.terms
-        return planning.find_work(self.students, sorted(terms.papers), terms.of_class)
+        """Give a place for what each student handed in for each chapter, unread."""
+        for chapter in sorted(self.terms.papers):
+            for student in self.students:
+                yield Work(student, chapter)
+
+    def with_secret(self, *, make: bool) -> "Request":
+        """Return the same, with the secret of the class; make one if there is none."""
+        secret = secret_of(self.course.root, make=make)
+        return replace(self, terms=replace(self.terms, secret=secret))
 
 
 def _inspect(arguments: argparse.Namespace) -> Request:
@@ -229,7 +262,10 @@ def _inspect(arguments: argparse.Namespace) -> Request:
     terms = Terms(
         papers={chapter: Paper.of(chapter) for chapter in chapters},
         of_class=of_class,
-        limits=Limits(cell_seconds=arguments.cell_timeout),
+        limits=Limits(
+            cell_seconds=arguments.cell_timeout,
+            wall_seconds=arguments.submission_timeout,
+        ),
         unsafe=arguments.unsafe,
         regrade=arguments.regrade,
     )
@@ -239,7 +275,7 @@ def _inspect(arguments: argparse.Namespace) -> Request:
 def _check_sandbox(arguments: argparse.Namespace) -> None:
     """Refuse to grade without a sandbox; a cluster's workers are asked later."""
     if arguments.unsafe:
-        print(UNSAFE, end="", file=sys.stderr)
+        say(UNSAFE.rstrip(), sys.stderr)
     elif not (arguments.scheduler or arguments.dry_run) and sandbox.problem():
         raise BadInput(sandbox.problem())
 
@@ -248,22 +284,32 @@ def _students(folder: Path, of_class: Class) -> list[Path]:
     """Find the students' folders; add whom only the class's list has."""
     students = {folder / name for name in of_class.students}
     for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or path.name == classfile.NAME:
+        hidden = path.name.startswith(".")
+        if path.name == classfile.NAME or (hidden and not os.path.isdir(path)):
             continue
-        if path.is_dir():
+        if _is_students(path) and (not hidden or _holds_a_chapter(path)):
             students.add(path)
-        elif submission.is_archive(path):
+        elif not hidden and submission.is_archive(path):
             students.add(submission.packed_student(path))
         else:
-            print(f"{path}: is no student's folder, passed over", file=sys.stderr)
+            say(line(f"{path}: is no student's folder, passed over"), sys.stderr)
     if not students:
         raise BadInput(
             f"{folder}: holds no student's folder; expected STUDENT/CHAPTER/"
         )
-    names = [path.name for path in students if path.is_dir()]
-    for line in of_class.unknown(names):
-        print(line, file=sys.stderr)
+    names = [path.name for path in students if os.path.isdir(path)]
+    for text in of_class.unknown(names):
+        say(line(text), sys.stderr)
     return sorted(students)
+
+
+def _is_students(path: Path) -> bool:
+    """Tell whether it is a folder, or a link that stands in the place of one."""
+    return os.path.isdir(path) or (path.is_symlink() and not os.path.isfile(path))
+
+
+def _holds_a_chapter(path: Path) -> bool:
+    return any(_handed_in(path, chapter) for chapter in generator.chapters())
 
 
 def _chapters(asked: list[str] | None, folder: Path, students: list[Path]) -> list[str]:
@@ -285,7 +331,9 @@ def _chapters(asked: list[str] | None, folder: Path, students: list[Path]) -> li
 
 
 def _handed_in(student: Path, chapter: str) -> bool:
-    return (student / chapter).is_dir() or (student / f"{chapter}.ipynb").is_file()
+    # os.path's functions say no where pathlib's raise: no folder may stop the others
+    notebook = student / f"{chapter}.ipynb"
+    return os.path.lexists(student / chapter) or os.path.isfile(notebook)
 
 
 @contextlib.contextmanager
@@ -305,23 +353,36 @@ def _locked(out: Path) -> Iterator[None]:
 # --- grading --------------------------------------------------------------------------
 
 
-def _dry_run(request: Request, workers: int) -> str:
-    """Say what would be done with every submission."""
-    planned = []
+def _dry_run(request: Request, workers: int) -> int:
+    """Say what would be done with every submission; return the exit code."""
+    planned, faults = [], []
     with Journal(request.course.root / "journal.jsonl", read_only=True) as journal:
         for work in request.work():
-            work.read(request.terms)
-            kept = planning.is_kept(journal.find(*work.key), work, request.terms)
-            planned += planning.plan(work, kept)
+            found = guarded(_plan, work, journal, request.terms)
+            if isinstance(found, Fault):
+                faults.append(found)
+                work.refuse(found)
+                found = list(planning.plan(work, is_graded=False))
+            planned += found
+            work.forget()
     points = {
         chapter: sum(paper.points.values())
         for chapter, paper in request.terms.papers.items()
     }
     speeds = dry_run.speeds(request.out / "audit.jsonl")
-    return dry_run.text(planned, request.terms.of_class, points, speeds, workers)
+    say(dry_run.text(planned, request.terms.of_class, points, speeds, workers))
+    for fault in faults:
+        say(fault.log, sys.stderr)
+    return _say_faults(len(faults), "the log above")
 
 
-def _grade(request: Request, arguments: argparse.Namespace) -> list[dict[str, str]]:
+def _plan(work: Work, journal: Journal, terms: Terms) -> list[dry_run.Planned]:
+    work.read(terms)
+    is_kept = planning.is_kept(journal.find(*work.key), work, terms)
+    return list(planning.plan(work, is_kept))
+
+
+def _grade(request: Request, arguments: argparse.Namespace) -> "Tables":
     from autograder.grading.cluster import Cluster
 
     course, limits = request.course, request.terms.limits
@@ -345,18 +406,20 @@ def _grade(request: Request, arguments: argparse.Namespace) -> list[dict[str, st
             works = list(request.work())
             with tqdm(total=len(works), unit="notebook", desc="grading") as progress:
                 jobs = _jobs(works, record, request.terms, progress)
-                for (work, number), outcome in cluster.grade(jobs):
-                    work.outcomes[number] = outcome
-                    if work.is_done:
-                        record.add(work)
+                for group in cluster.grade_in_groups(jobs):
+                    done = []
+                    for (work, number), outcome in group:
+                        work.outcomes[number] = outcome
+                        if work.is_done:
+                            done.append(work)
+                    record.add(done)
+                    for work in done:
                         work.forget()
                         progress.update()
                 progress.leave = progress.total > 0
             if kept := len(works) - progress.total:
-                print(f"{kept} graded before and not changed since: kept")
-            rows = record.write_tables(request.students)
-            record.write_report(request.students)
-    return rows
+                say(f"{kept} graded before and not changed since: kept")
+            return record.finish(request.students)
 
 
 def _jobs(
@@ -364,15 +427,27 @@ def _jobs(
 ) -> Iterator[tuple[tuple[Work, int], Job]]:
     """Read what is to be graded, just before it is; pass over what is graded."""
     for work in works:
-        work.read(terms)
-        if record.keep(work):
+        jobs = guarded(_jobs_of, work, record, terms)
+        if jobs is None:
             # it takes no time, so it must not count in the time that is left
             progress.total -= 1
             progress.refresh()
             work.forget()
-            continue
-        jobs = list(work.jobs(terms))
-        yield from jobs
-        if not jobs:  # there was nothing to grade
-            record.add(work)
+        elif isinstance(jobs, Fault):
+            record.fail(work.key, jobs)
+            work.forget()
             progress.update()
+        elif not jobs:  # there was nothing to grade
+            record.add([work])
+            work.forget()
+            progress.update()
+        else:
+            yield from jobs
+
+
+def _jobs_of(
+    work: Work, record: "Record", terms: Terms
+) -> list[tuple[tuple[Work, int], Job]] | None:
+    """Read a submission and give its jobs; None if it is graded already."""
+    work.read(terms)
+    return None if record.keep(work) else list(work.jobs(terms))

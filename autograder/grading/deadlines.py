@@ -15,10 +15,13 @@ from pathlib import Path
 
 from nbgrader.utils import parse_utc
 
-from autograder.files import read_regular
+from autograder.files import entries, read_regular
+from autograder.grading.reading import Refused
 
 DAY = timedelta(days=1)
 TIMESTAMP = "timestamp.txt"
+YEARS = range(1970, 2200)  # of a time; near the ends of the calendar no zone is left
+MOST_ATTEMPTS = 100  # at a chapter
 LAST, BEST = "last", "best"
 
 # --- late rules -----------------------------------------------------------------------
@@ -160,15 +163,16 @@ def parse_time(text: str) -> datetime:
         ValueError: it is no time.
     """
     text = text.strip()
-    try:
+    found = None
+    with contextlib.suppress(Exception):  # the library has one for each odd text
         match = _ISO.fullmatch(text)
         if match:
-            return _iso(*match.groups())
-        if re.match(r"\d{4}-\d\d-\d\d", text):  # of "12" it would make a date, too
-            return parse_utc(text).replace(tzinfo=UTC)
-    except (ValueError, OverflowError, TypeError, AttributeError):
-        pass
-    raise ValueError(f"{text!r} is no date and time")
+            found = _iso(*match.groups())
+        elif re.match(r"\d{4}-\d\d-\d\d", text):  # of "12" it would make a date, too
+            found = parse_utc(text).replace(tzinfo=UTC)
+    if found is None or found.year not in YEARS:
+        raise ValueError(f"{text!r} is no date and time")
+    return found
 
 
 def _iso(
@@ -218,6 +222,10 @@ def find_attempts(student: Path, chapter: str) -> list[Attempt]:
     as ``2026-12-01T18:00:00+00:00``; its timestamp.txt counts more than its name.
     Without such folders, what lies in CHAPTER/ is the only attempt. Attempts without
     a time come before those with one, in the order of their numbers.
+
+    Raises:
+        Refused: there are too many.
+        OSError: the student's folder cannot be read.
     """
     folder = student / chapter
     attempts = []
@@ -226,6 +234,11 @@ def find_attempts(student: Path, chapter: str) -> list[Attempt]:
         if named or _ATTEMPT.fullmatch(path.name):
             written, notes = read_timestamp(path)
             attempts.append(Attempt(path, path.name, written or named, notes))
+    if len(attempts) > MOST_ATTEMPTS:
+        raise Refused(
+            f"{len(attempts)} attempts at a chapter, at most {MOST_ATTEMPTS} are read: "
+            "take the earlier ones away"
+        )
     if not attempts or _has_notebook(folder) or _is_loose(student, chapter):
         # with folders beside it, a notebook in CHAPTER/ itself is an attempt, too
         attempts.append(_plain(student, chapter))
@@ -252,13 +265,13 @@ def _is_loose(student: Path, chapter: str) -> bool:
 
 def _has_notebook(folder: Path) -> bool:
     with contextlib.suppress(OSError):
-        return any(path.suffix.lower() == ".ipynb" for path in folder.iterdir())
+        return any(path.suffix.lower() == ".ipynb" for path in entries(folder))
     return False
 
 
 def _folders(folder: Path) -> list[Path]:
     with contextlib.suppress(OSError):
-        return [p for p in folder.iterdir() if p.is_dir() and not p.is_symlink()]
+        return [p for p in entries(folder) if p.is_dir() and not p.is_symlink()]
     return []
 
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 from autograder.grading.classfile import Class
+from autograder.grading.clean import line
 from autograder.grading.deadlines import Attempt, duration, late_by, penalty
 
 GRADE, KEEP, REFUSE, PASS_OVER = "grade", "keep", "refuse", "pass over"
@@ -41,8 +42,8 @@ def speeds(audit: Path) -> dict[str, float]:
     """
     seconds = defaultdict(list)
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        for line in audit.read_text(encoding="utf-8").splitlines():
-            entry = json.loads(line)
+        for text in audit.read_text(encoding="utf-8").splitlines():
+            entry = json.loads(text)
             if entry["seconds"] > 0:
                 seconds[entry["chapter"]].append(entry["seconds"])
     return {chapter: statistics.mean(values) for chapter, values in seconds.items()}
@@ -119,6 +120,7 @@ def _clock(time: datetime | None, zone: tzinfo) -> str:
 
 
 def _aligned(rows: list[tuple]) -> list[str]:
+    rows = [tuple(map(line, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -12,19 +12,18 @@ alone can be interrupted by an alarm.
 import ast
 import contextlib
 import copy
+import errno
 import gc
 import hashlib
 import io
 import json
 import random
-import signal
 import tempfile
-import threading
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from types import CodeType
 
@@ -34,26 +33,39 @@ from nbformat import NotebookNode
 
 from autograder.checks import results
 from autograder.expect import CheckFailure, failure_of
-from autograder.grading import shown
+from autograder.grading import alarms, given, shown, usage
+from autograder.grading.causes import (
+    Stop,
+    explained,
+    first_cause,
+    missing_name,
+    packages_not_here,
+    shortened,
+)
+from autograder.grading.clean import plain
 from autograder.grading.job import GRADED, NOT_RUN, Job, Outcome, Verdict
 from autograder.grading.kernel import Kernel, KernelGone
-from autograder.grading.limits import Limits
-from autograder.grading.needless import needless
+from autograder.grading.limits import WALL, Limits
+from autograder.grading.needless import binds, needless
 from autograder.grading.paper import Paper, exercise_of
-from autograder.grading.reading import Refused, clean, parse
+from autograder.grading.reading import Refused, parse
 from autograder.grading.remote import Names, imports_of
 from autograder.grading.repair import repair
 from autograder.grading.sandbox import Cage, Sandbox, SandboxError
+from autograder.grading.seeds import drawing, with_drawn_seeds
 from autograder.grading.submission import MODEL_FILES
+from autograder.grading.telling import FOR_STUDENTS, told
 from autograder.grading.version import versions
 from autograder.interface import Data, StudentError
 
 REPAIR_SECONDS = 60
+READING_SECONDS = 20  # of the code, for what it uses
 CALLS_SECONDS = 60  # of all calls of the student's code in a part of a check
 LONGEST_CHECK = 60  # seconds of processor time of a part of a check on this side
 CHECKING_SECONDS = 120  # the same, of all checks of a notebook; one second is usual
-# by the student's own code, or by somebody who tidies the machine up
-UNEXPLAINED = ("killed (SIGKILL)", "it ended itself")
+RINGS_LATER = 1.0  # seconds: the student's process is ended first, and says why
+# what the machine lacks, and no submission can take
+LACKS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE)
 MOST_LIMITED = 50  # notes; a loop over thousands of cells can cause as many
 FACT = 2_000  # characters of a part of a message; the checks' own are far shorter
 ANSWER = 50_000  # characters of a written answer
@@ -66,13 +78,11 @@ ODD = (
     "The check could not deal with what the answer returned. Does it return what the "
     "docstring says? If it does, show this message to your instructor."
 )
-FACTS = ("what", "mistake", "on", "got", "expected", "why", "read", "first")
+FACTS = ("check", "what", "mistake", "on", "got", "expected", "why", "read", "first")
+VISIBLE, HIDDEN = "visible", "hidden"  # parts of a check
+HIDDEN_TESTS = "the hidden tests"  # a reason does not say which: an answer can choose
 
 Tell = Callable[[str], None]  # is told what is being run
-
-
-class _TookTooLong(BaseException):
-    """An alarm has rung; out of reach of a check's ``except Exception``."""
 
 
 class _Stopped(Exception):
@@ -95,41 +105,65 @@ def examine(job: Job, sandbox: Sandbox, tell: Tell = lambda where: None) -> Outc
     outcome.sha256 = hashlib.sha256(job.notebook).hexdigest()
     outcome.versions = versions()
     try:
-        _examine(job, sandbox, outcome, tell)
+        sandbox.start()  # takes seconds, and none of the submission's
+        started = time.monotonic()
+        tell("the first cell")
+        _examine(job, sandbox, outcome, tell, started + job.limits.wall_seconds)
     except (Refused, _Stopped, SandboxError) as error:
         outcome.reason = str(error)
         outcome.again |= isinstance(error, SandboxError)
     except Exception as error:  # whatever it is, it must cost nobody else anything
-        outcome.reason = clean(f"{type(error).__name__} in the grader: {error}", 500)
-        outcome.again = isinstance(error, OSError)  # such as a full disk
-        outcome.log = clean(traceback.format_exc(), 20_000)
+        outcome.reason = plain(f"{type(error).__name__} in the grader: {error}", 500)
+        outcome.again = isinstance(error, OSError) and error.errno in LACKS
+        outcome.log = plain(traceback.format_exc(), 20_000)
     finally:
         results.forget()
         gc.collect()
+    for noted in (outcome.limited, outcome.unseen, outcome.stopped):
+        noted[:] = list(dict.fromkeys(noted))[:MOST_LIMITED]
     if outcome.status != GRADED:
         outcome.verdicts, outcome.by_hand, outcome.notebook = [], [], ""
     outcome.seconds = round(time.monotonic() - started, 3)
     return outcome
 
 
-def _examine(job: Job, sandbox: Sandbox, outcome: Outcome, tell: Tell) -> None:
+def _examine(
+    job: Job, sandbox: Sandbox, outcome: Outcome, tell: Tell, end: float
+) -> None:
     sheet = _sheet_of(job.paper)
-    notebook = _repaired(job, sheet, outcome)
+    notebook = _repaired(job, sheet, outcome, end)
     cage = sandbox.open(_files(job))
-    sitting = _Sitting(job, sheet, outcome, tell)
+    sitting = _Sitting(job, sheet, outcome, tell, end)
     try:
-        with _beside(job.models, outcome.limited):
+        with _beside(job.models, outcome.limited), alarms.until(end + RINGS_LATER):
             sitting.run(notebook, cage)
+    except alarms.TimeIsOver:
+        raise _Stopped(_over(job.limits, sitting)) from None
     except KernelGone as gone:
-        outcome.again = gone.reason in UNEXPLAINED
-        text = f"the kernel died while running {sitting.where} ({gone.reason})"
-        raise _Stopped(text) from None
+        outcome.again = cage.lost
+        if gone.reason == WALL:
+            raise _Stopped(_over(job.limits, sitting)) from None
+        if met := job.limits.words(gone.reason):
+            sitting.notes.append(f"{sitting.where}: stopped, {met}")
+        text = f"the kernel died while running {sitting.where}"
+        if sitting.where == HIDDEN_TESTS:
+            sitting.notes.append(f"{sitting.part}: {gone.reason}")
+            raise _Stopped(text) from None
+        raise _Stopped(f"{text} ({gone.reason})") from None
     finally:
         cage.end()
-    outcome.limited = outcome.limited[:MOST_LIMITED]
+    _judge_again(job, sandbox, sitting, notebook)
+    _judge_usage(notebook, sheet, outcome)
     outcome.verdicts.sort(key=lambda verdict: sheet.order[verdict.grade_id])
     outcome.notebook = json.dumps(notebook, ensure_ascii=False)
     outcome.status = GRADED
+
+
+def _over(limits: Limits, sitting: "_Sitting") -> str:
+    """Note that the submission's time on the wall was over; return it as a reason."""
+    sitting.notes.append(f"{sitting.where}: stopped, {limits.words(WALL)}")
+    seconds = f"{limits.wall_seconds:g} seconds on the wall"
+    return f"the submission was stopped after {seconds}, while running {sitting.where}"
 
 
 # --- the paper ------------------------------------------------------------------------
@@ -141,7 +175,7 @@ class _Check:
 
     cell: NotebookNode
     title: str
-    parts: dict[str, CodeType]  # "visible" and "hidden"
+    parts: dict[str, CodeType]  # visible and hidden
 
 
 @dataclass(frozen=True)
@@ -155,6 +189,7 @@ class _Sheet:
     imports: list[str]  # the statements that bring the checks in
     order: dict[str, int]  # of the graded cells
     blank: dict[str, str]  # what was handed out for an answer, by grade_id
+    demands: dict[str, usage.Demand]  # of checks that forbid something
 
 
 _sheets: dict[str, _Sheet] = {}  # by chapter
@@ -192,16 +227,19 @@ def _read(paper: Paper) -> _Sheet:
     for cell in release.cells:
         if cell.metadata.get("nbgrader", {}).get("solution"):
             blank[cell.metadata.nbgrader.grade_id] = cell.source
-    return _Sheet(paper, release, checks, frozenset(given), imports, order, blank)
+    demands = usage.demands({n: c.cell.source for n, c in checks.items()}, imports)
+    graded = checks, frozenset(given), imports, order, blank, demands
+    return _Sheet(paper, release, *graded)
 
 
 def _check_of(cell: NotebookNode) -> _Check:
     name = cell.metadata.nbgrader.grade_id
     visible, hidden = _split(cell.source)
     title = ast.get_docstring(ast.parse(visible)) or name
+    drawn = with_drawn_seeds(hidden, name)
     parts = {
-        "visible": compile(visible, f"<{name}>", "exec"),
-        "hidden": compile(hidden, f"<{name}, hidden tests>", "exec"),
+        VISIBLE: compile(visible, f"<{name}>", "exec"),
+        HIDDEN: compile(drawn, f"<{name}, hidden tests>", "exec"),
     }
     return _Check(cell, title, parts)
 
@@ -220,19 +258,21 @@ def _split(text: str) -> tuple[str, str]:
 # --- what was handed in ---------------------------------------------------------------
 
 
-def _repaired(job: Job, sheet: _Sheet, outcome: Outcome) -> NotebookNode:
+def _repaired(job: Job, sheet: _Sheet, outcome: Outcome, end: float) -> NotebookNode:
     """Read and repair the notebook; put the instructor's check cells into it."""
     try:
-        with _alarm(REPAIR_SECONDS):
+        with alarms.own_time(REPAIR_SECONDS), alarms.until(end):
             submitted, notes = parse(job.notebook)
             notebook, repairs = repair(submitted, sheet.release)
-    except _TookTooLong:
+    except (alarms.TookTooLong, alarms.TimeIsOver):
         text = f"the notebook could not be read within {REPAIR_SECONDS} seconds"
         raise Refused(text) from None
     except (RecursionError, MemoryError) as error:
         text = f"the notebook could not be read ({type(error).__name__})"
         raise Refused(text) from None
     outcome.repairs += [*notes, *repairs]
+    codes = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    outcome.packages = packages_not_here(codes)
     for place, cell in enumerate(notebook.cells):
         name = _grade_id(cell)
         if name in sheet.checks:
@@ -278,7 +318,7 @@ def _beside(models: dict, limited: list[str]) -> Iterator[None]:
                 (place / name).write_bytes(content)
             except OSError as error:
                 why = error.strerror or "no valid name"
-                limited.append(clean(f"{model}/{name} was not used: {why}", 200))
+                limited.append(plain(f"{model}/{name} was not used: {why}", 200))
         with contextlib.chdir(folder):
             yield
 
@@ -286,17 +326,40 @@ def _beside(models: dict, limited: list[str]) -> Iterator[None]:
 # --- running --------------------------------------------------------------------------
 
 
+@dataclass
+class _Judgement:
+    """A check while it judges an answer."""
+
+    cell: NotebookNode
+    check: _Check
+    verdict: Verdict
+    names: Names
+    printed: io.StringIO
+    moment: int | None = None  # when the visible part had passed
+
+
 class _Sitting:
     """One submission while it runs."""
 
-    def __init__(self, job: Job, sheet: _Sheet, outcome: Outcome, tell: Tell) -> None:
+    answer: Callable[[Data], Data] | None = None  # to what its process asks
+
+    def __init__(
+        self, job: Job, sheet: _Sheet, outcome: Outcome, tell: Tell, last: float
+    ) -> None:
         self.limits, self.sheet, self.outcome = job.limits, sheet, outcome
-        self.where, self.tell = "the first cell", tell
+        self.where, self.tell, self.last = "the first cell", tell, last
         self.end = time.process_time() + CHECKING_SECONDS
+        self.keys, self.notes = job.keys, outcome.limited
+        self.passed: list[_Judgement] = []  # the visible part
+        self.part = ""  # of the check that runs
+        self.stops: list[Stop] = []
 
     def run(self, notebook: NotebookNode, cage: Cage) -> None:
-        """Run all cells in order, and judge the answers where their checks stand."""
-        self.kernel = _Patient(cage, self.limits)
+        """Run all cells in order, and judge the answers where their checks stand.
+
+        Hidden tests come last: no cell can show then what they have asked.
+        """
+        self.kernel = _Patient(cage, self.limits, self.last, self.answer)
         left_out = self._left_out(notebook)
         for number, cell in enumerate(notebook.cells, start=1):
             if cell.cell_type == "code" and number in left_out:
@@ -306,6 +369,7 @@ class _Sitting:
                 self._cell(cell, number)
             elif cell.metadata.get("nbgrader", {}).get("grade"):
                 self._written(cell)
+        self._hidden_tests()
 
     def _left_out(self, notebook: NotebookNode) -> set[int]:
         """Return the numbers of given cells that show something, and do no more."""
@@ -327,7 +391,7 @@ class _Sitting:
         if name in self.sheet.checks:
             self._check(cell, self.sheet.checks[name])
         else:
-            self._run(cell, name or f"number {number}")
+            self._run(cell, name, number)
         self._time_left()
 
     def _time_left(self) -> None:
@@ -339,10 +403,12 @@ class _Sitting:
             text = f"the checks were stopped after {CHECKING_SECONDS} seconds"
         elif self.kernel.seconds_left > 0:
             return
+        self.outcome.limited.append(f"{self.where}: {text}")
         raise _Stopped(f"{text}, while running {self.where}")
 
-    def _run(self, cell: NotebookNode, name: str) -> None:
+    def _run(self, cell: NotebookNode, exercise: str, number: int) -> None:
         """Run a cell of the student's."""
+        name = exercise or f"number {number}"
         result = self.kernel.run_cell(cell.source)
         cell.outputs = result.outputs
         for output in cell.outputs:
@@ -356,26 +422,67 @@ class _Sitting:
             self.outcome.limited.append(f"cell {name}: {text}")
             said = f"{text}. Does a loop never end?"
             cell.outputs.append(_error("TimeoutError", said))
+            result.error = f"TimeoutError: {text}"
+        if result.error and cell.source != self.sheet.blank.get(exercise):
+            error = shortened(result.error)
+            stop = Stop(number, exercise, cell.source, error, result.line)
+            self.stops.append(stop)
+            self.outcome.stopped.append(str(stop))
 
     # --- judging ----------------------------------------------------------------------
 
     def _check(self, cell: NotebookNode, check: _Check) -> None:
-        """Judge an answer by the instructor's cell; keep what it says in the cell."""
+        """Judge an answer by what students see of a check."""
         name = _grade_id(cell)
         points = self.sheet.paper.points[name]
         verdict = Verdict(exercise_of(name), name, points, 0.0, title=check.title)
-        printed, names = io.StringIO(), Names(self.kernel, self.sheet.imports)
-        for part, code in check.parts.items():
-            verdict.failure = self._failure(name, code, names, printed)
-            if verdict.failure is not None:
-                verdict.part = part
-                cell.outputs = [_error("CheckFailure", verdict.failure["text"])]
-                break
-        else:
-            verdict.score = points
-            text = clean(printed.getvalue(), FACT)
-            cell.outputs = [{"output_type": "stream", "name": "stdout", "text": text}]
+        names = Names(self.kernel, self.sheet.imports)
+        judgement = _Judgement(cell, check, verdict, names, io.StringIO())
         self.outcome.verdicts.append(verdict)
+        if self._passes(judgement, VISIBLE):
+            judgement.moment = self.kernel.remember()
+            self.passed.append(judgement)
+
+    def _hidden_tests(self) -> None:
+        """Judge by the rest of each check, as if it stood where the check stands."""
+        self.where, self.notes = HIDDEN_TESTS, self.outcome.unseen
+        for judgement in self.passed:
+            self.tell(self.where)
+            self.kernel.go_back(judgement.moment)
+            judgement.names.update(drawing(self.keys))
+            if self._passes(judgement, HIDDEN):
+                judgement.verdict.score = judgement.verdict.points
+            self._time_left()
+
+    def _passes(self, judgement: _Judgement, part: str) -> bool:
+        """Run a part of a check; keep what it says in its cell."""
+        cell, verdict, printed = judgement.cell, judgement.verdict, judgement.printed
+        self.part = f"{verdict.grade_id}, {part} part"
+        code = judgement.check.parts[part]
+        failure = self._failure(verdict.grade_id, code, judgement.names, printed)
+        self._note_stopped(verdict.grade_id)
+        self._note_flags(verdict.exercise)
+        if failure is None:
+            text = plain(printed.getvalue(), FACT)
+            cell.outputs = [{"output_type": "stream", "name": "stdout", "text": text}]
+            return True
+        verdict.part = part
+        verdict.failure = self._explained(failure, verdict.exercise)
+        cell.outputs = [_error("CheckFailure", verdict.failure["text"])]
+        safe = told(failure) if part == HIDDEN else verdict.failure
+        cell.metadata[FOR_STUDENTS] = safe["text"]
+        return False
+
+    def _explained(self, failure: dict, exercise: str) -> dict:
+        """Say which cell stopped first, if something is missing for that reason."""
+        name = missing_name(failure["got"] or "")
+        stop = first_cause(self.stops, name, exercise) if name else None
+        if stop is None:
+            return failure
+        made = CheckFailure("")
+        for fact, text in (failure | explained(failure, stop, exercise)).items():
+            setattr(made, fact, text)
+        return _facts(made, exercise)
 
     def _failure(
         self, name: str, code: CodeType, names: Names, printed: io.StringIO
@@ -383,7 +490,7 @@ class _Sitting:
         """Run a part of a check; return what it says against the answer."""
         self.kernel.begin_check()
         try:
-            with _alarm(self._longest()), _silence(printed):
+            with alarms.own_time(self._longest()), _silence(printed):
                 exec(code, names)
         except StudentError as error:
             return _facts(failure_of(error), name)
@@ -391,16 +498,30 @@ class _Sitting:
             return _facts(failure, name)
         except KernelGone:
             raise
-        except _TookTooLong:
+        except alarms.TookTooLong:
             if self.kernel.broken_off:  # an answer may be on its way
                 raise _Stopped(f"{self.where} could not be interrupted") from None
-            self.outcome.limited.append(f"check {name}: stopped, too slow")
-            return _facts(CheckFailure("takes too long", why=TOO_SLOW), name)
+            self.notes.append(f"check {name}: stopped, too slow")
+            return _facts(_no_answer("takes too long", TOO_SLOW), name)
         except Exception as error:  # no value may be odd enough to stop the grader
-            said = clean(f"{type(error).__name__}: {error}", 300)
-            self.outcome.limited.append(f"check {name} could not be run: {said}")
-            return _facts(CheckFailure("cannot be checked", why=ODD), name)
+            said = plain(f"{type(error).__name__}: {error}", 300)
+            self.notes.append(f"check {name} could not be run: {said}")
+            return _facts(_no_answer("cannot be checked", ODD), name)
         return None
+
+    def _note_stopped(self, name: str) -> None:
+        """Write down what a part of a check asked in vain, or did not ask for again."""
+        notes, self.kernel.stopped = self.kernel.stopped, []
+        self.notes += [f"check {name}: {plain(each, 200)}" for each in notes]
+
+    def _note_flags(self, exercise: str) -> None:
+        """Pass on what a check leaves to a person."""
+        for why in results.flags:
+            where = {"exercise": exercise, "cell": 0, "line": 0, "text": ""}
+            flag = where | {"why": plain(why, FACT)}
+            if flag not in self.outcome.flags:  # both parts of a check may see it
+                self.outcome.flags.append(flag)
+        results.flags.clear()
 
     def _longest(self) -> float:
         """Return the seconds that a part of a check may take now."""
@@ -411,7 +532,7 @@ class _Sitting:
         name = _grade_id(cell)
         points = self.sheet.paper.points[name]
         if cell.source != self.sheet.blank[name]:
-            answer = clean(cell.source, ANSWER)
+            answer = plain(cell.source, ANSWER)
             entry = {"exercise": exercise_of(name), "grade_id": name}
             self.outcome.by_hand.append(entry | {"points": points, "answer": answer})
         else:
@@ -424,39 +545,203 @@ class _Sitting:
 class _Patient(Kernel):
     """A kernel that a check may ask until its calls have taken too long together."""
 
-    def __init__(self, cage: Cage, limits: Limits) -> None:
+    def __init__(
+        self, cage: Cage, limits: Limits, end: float, answer: Callable | None
+    ) -> None:
         self.calls_left, self.broken_off = 0.0, False
-        super().__init__(cage, limits)
+        super().__init__(cage, limits, end, answer)
 
     def begin_check(self) -> None:
         """Give the next part of a check its time."""
         self.calls_left = CALLS_SECONDS
 
-    def ask(self, *request: object) -> Data:
+    def ask(self, method: str, handle: int, *request: object) -> Data:
         """Ask for a call of the student's code."""
         if self.calls_left <= 0:
-            raise _TookTooLong
+            why = f"had taken {CALLS_SECONDS} seconds in many calls"
+            self.give_up(self.name(handle), why)
+            raise alarms.TookTooLong
         before = self.seconds_left
         try:
-            return super().ask(*request)
-        except _TookTooLong:
+            return super().ask(method, handle, *request)
+        except alarms.TookTooLong:
             self.broken_off = True
             raise
         finally:
             self.calls_left -= before - self.seconds_left
 
 
+# --- once more, with right answers given ----------------------------------------------
+
+
+def _judge_again(
+    job: Job, sandbox: Sandbox, first: _Sitting, notebook: NotebookNode
+) -> None:
+    """Judge once more what fails and uses what is wrong; whatever fails, all stays."""
+    outcome = first.outcome
+    try:
+        plan = _plan(first, notebook) if job.carried_forward > 0 else given.Plan({})
+        left = replace(job.limits, notebook_seconds=first.kernel.seconds_left)
+        if not plan.again or left.notebook_seconds <= 0:
+            return
+        second = _SecondSitting(job, left, first, plan)
+        ran, cage = copy.deepcopy(notebook), sandbox.open(_files(job))
+        try:
+            rings = first.last + RINGS_LATER
+            with _beside(job.models, []), alarms.until(rings):
+                second.run(ran, cage)
+        finally:
+            cage.end()
+            second.enter(notebook, job.carried_forward)
+    except alarms.TimeIsOver:
+        words = job.limits.words(WALL)
+        outcome.limited.append(f"not everything was judged once more: {words}")
+    except (
+        *(KernelGone, _Stopped, SandboxError),
+        *(StudentError, given.NoReferenceError),
+    ) as error:
+        said = plain(f"not everything was judged once more: {error}", 300)
+        outcome.limited.append(said)
+    except Exception as error:  # our own fault costs nobody the first sitting's points
+        said = plain(f"{type(error).__name__} in the grader: {error}", 300)
+        outcome.limited.append(f"not everything was judged once more: {said}")
+        outcome.log = plain(traceback.format_exc(), 20_000)
+
+
+def _plan(first: _Sitting, notebook: NotebookNode) -> given.Plan:
+    """Say what to judge again after a sitting."""
+    failed = [each.exercise for each in first.outcome.verdicts if each.failure]
+    if not failed:
+        return given.Plan({})
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    blank = first.sheet.blank
+    written = {
+        _grade_id(cell): cell.source
+        for cell in cells
+        if _grade_id(cell) in blank and cell.source != blank[_grade_id(cell)]
+    }
+    code = [cell.source for cell in cells]
+    return given.plan(given.answers_of(first.sheet.paper), failed, written, code)
+
+
+class _SecondSitting(_Sitting):
+    """The same notebook in a fresh process, with right answers for wrong ones.
+
+    Its answers are those of autograder.grading.given; what it shows is not kept.
+    """
+
+    def __init__(
+        self, job: Job, limits: Limits, first: _Sitting, plan: given.Plan
+    ) -> None:
+        super().__init__(job, first.sheet, job.ungraded(""), first.tell, first.last)
+        self.limits, self.end, self.plan = limits, first.end, plan
+        self.failed = {v.grade_id: v for v in first.outcome.verdicts if v.failure}
+        self.answers = given.answers_of(self.sheet.paper)
+        self.given = given.Given(given.reference_for(self.answers), plan)
+        self.known = self.given.describe(plan.names)
+        self.answer = self.given.answer
+        self.solved: dict[str, list[str]] = {}  # by check, the names that it asked
+        self.in_place: dict[str, Data] = {}
+        self.checked: set[str] = set()
+
+    def _cell(self, cell: NotebookNode, number: int) -> None:
+        name = _grade_id(cell)
+        self.given.turn(exercise_of(name) if name else "")
+        super()._cell(cell, number)
+        if name in self.sheet.checks:
+            self.checked.add(name)
+            self._replace(exercise_of(name))
+        elif self.in_place.keys() & binds(cell.source):
+            self.kernel.give(self.in_place)
+
+    def _check(self, cell: NotebookNode, check: _Check) -> None:
+        name = _grade_id(cell)
+        if name not in self.failed or exercise_of(name) not in self.plan.again:
+            return
+        names, printed = Names(self.kernel, self.sheet.imports), io.StringIO()
+        names.update(drawing(self.keys))
+        parts = check.parts.values()
+        right = all(self._failure(name, code, names, printed) is None for code in parts)
+        if right and self.given.asked:
+            self.solved[name] = sorted(self.given.asked)
+
+    def _replace(self, exercise: str) -> None:
+        """Put stand-ins in the place of a wrong answer, once nothing checks it."""
+        checks = {each for each in self.sheet.checks if exercise_of(each) == exercise}
+        wrong = checks & self.failed.keys() - self.solved.keys()
+        names = {n for n in self.known if self.answers.owner[n] == exercise}
+        if names and wrong and checks <= self.checked:
+            self.in_place |= {name: self.known[name] for name in names}
+            self.kernel.give(self.in_place)
+
+    def enter(self, notebook: NotebookNode, share: float) -> None:
+        """Give points for what passed, in the verdicts and as nbgrader reads them."""
+        cells = {_grade_id(cell): cell for cell in notebook.cells}
+        for name, names in self.solved.items():
+            verdict = self.failed[name]
+            verdict.given, verdict.part, verdict.failure = names, "", None
+            verdict.score = share * verdict.points
+            cells[name].outputs = _given_outputs(verdict)
+            cells[name].metadata.pop(FOR_STUDENTS, None)
+
+
+def _given_outputs(verdict: Verdict) -> list[dict]:
+    """Say what was given; of fewer points, nbgrader wants the number as a result."""
+    text = f"Solved, given a right {' and '.join(verdict.given)}.\n"
+    outputs = [{"output_type": "stream", "name": "stdout", "text": text}]
+    if verdict.score < verdict.points:
+        data = {"text/plain": repr(verdict.score)}
+        result = {"data": data, "metadata": {}, "execution_count": None}
+        outputs.append({"output_type": "execute_result", **result})
+    return outputs
+
+
+# --- by what the code uses ----------------------------------------------------------
+
+
+def _judge_usage(notebook: NotebookNode, sheet: _Sheet, outcome: Outcome) -> None:
+    """Take the points of answers that use what is forbidden; flag what may use it."""
+    code = [
+        usage.Cell(number, cell.source, _grade_id(cell), cell.source in sheet.given)
+        for number, cell in enumerate(notebook.cells, start=1)
+        if cell.cell_type == "code"
+    ]
+    try:
+        with alarms.own_time(READING_SECONDS):
+            findings = usage.read(code, sheet.demands)
+    except alarms.TookTooLong:
+        findings = usage.unread(sheet.demands)
+    outcome.flags += [each.flag() for each in findings if not each.is_certain]
+    certain = {each.grade_id: each for each in reversed(findings) if each.is_certain}
+    cells = {_grade_id(cell): cell for cell in notebook.cells}
+    for verdict in outcome.verdicts:
+        found = certain.get(verdict.grade_id)
+        if found is not None and verdict.score:
+            failure = found.failure(sheet.demands[verdict.grade_id])
+            verdict.failure = _facts(failure, verdict.grade_id)
+            verdict.score, verdict.part, verdict.given = 0.0, VISIBLE, []
+            text = verdict.failure["text"]
+            cells[verdict.grade_id].outputs = [_error("CheckFailure", text)]
+            cells[verdict.grade_id].metadata[FOR_STUDENTS] = text
+
+
 # --- words ----------------------------------------------------------------------------
 
 
-def _facts(failure: CheckFailure, name: str) -> dict[str, str | None]:
+def _facts(failure: CheckFailure, name: str) -> dict[str, str | bool | None]:
     """Return what a failed check says, part by part; what came from outside, cut."""
     failure.check = failure.check or exercise_of(name)
     for fact in FACTS:
         if getattr(failure, fact):
-            setattr(failure, fact, clean(str(getattr(failure, fact)), FACT))
+            setattr(failure, fact, plain(str(getattr(failure, fact)), FACT))
     facts = {fact: getattr(failure, fact) for fact in FACTS}
-    return facts | {"text": str(failure)}
+    return facts | {"raised": failure.raised, "text": str(failure)}
+
+
+def _no_answer(what: str, why: str) -> CheckFailure:
+    failure = CheckFailure(what, why=why)
+    failure.raised = True
+    return failure
 
 
 def _error(name: str, text: str) -> dict:
@@ -465,25 +750,6 @@ def _error(name: str, text: str) -> dict:
 
 
 # --- while a check runs ---------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _alarm(seconds: float) -> Iterator[None]:
-    """Raise _TookTooLong after so much processor time; in the main thread only."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def ring(number: int, frame: object) -> None:
-        raise _TookTooLong
-
-    before = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from autograder import generator
 from autograder.files import write_beside
 from autograder.grading import classfile
 from autograder.grading.classfile import Class, ClassError, Student
+from autograder.grading.clean import csv_file, from_csv_cell, is_formula, line, say
 
 CANVAS, MOODLE = "canvas", "moodle"
 POINTS_POSSIBLE = "    Points Possible"  # as Canvas writes it
@@ -85,7 +86,9 @@ def read_grades(
             f"{path}: is no grades.csv of this grader, which has the columns "
             f"{', '.join(NEEDED)}; nbgrader's own export has 0 for what was not graded"
         )
-    entries = [dict(zip(rows[0], row, strict=False)) for row in rows[1:]]
+    entries = [
+        dict(zip(rows[0], map(from_csv_cell, row), strict=False)) for row in rows[1:]
+    ]
     there = list(dict.fromkeys(entry["assignment"] for entry in entries))
     wanted = list(chapters) or there
     missing = [chapter for chapter in wanted if chapter not in there]
@@ -329,7 +332,7 @@ def canvas(grades: Grades, roster: Roster | None = None) -> Export:
             [_sortable(s), s.canvas, s.sis, s.login or s.id, "", *_cells(grades, s.id)]
             for s in grades.students.values()
         ]
-        return Export(_csv([head, points, *rows]), len(rows), [])
+        return Export(csv_file([head, points, *rows]), len(rows), [])
     found, lost, rest = match(grades, roster, CANVAS_IDS)
     columns = [_canvas_column(roster, chapter) for chapter in grades.chapters]
     width = roster.header.index("Section") + 1
@@ -344,7 +347,7 @@ def canvas(grades: Grades, roster: Roster | None = None) -> Export:
         row = roster.rows[number]
         there = [roster.cell(row, column) if column else "" for column in columns]
         rows.append([*row[:width], *_merged(grades, student, there, notes)])
-    return Export(_csv([head, points, *rows]), len(rows), notes)
+    return Export(csv_file([head, points, *rows]), len(rows), notes)
 
 
 def _sortable(student: Student) -> str:
@@ -481,10 +484,17 @@ def moodle(grades: Grades, roster: Roster | None = None) -> Export:
             person[USERNAME] = student
     identity = max(MOODLE_IDS, key=lambda c: sum(bool(p[c]) for p in people.values()))
     _refuse_twins(people, identity)
+    kept = {}
     for student, person in people.items():
         if not person[identity]:
             notes.append(f"{student}: has no {identity}, no row written")
-    kept = {student: p for student, p in people.items() if p[identity]}
+        elif is_formula(person[identity]):  # with an apostrophe Moodle stops at it
+            notes.append(
+                f"{student}: the {identity} {person[identity]} begins like a formula, "
+                "no row written; enter the grade in Moodle"
+            )
+        else:
+            kept[student] = person
     names = [name for name in MOODLE_NAMES if any(p.get(name) for p in kept.values())]
     head = [*names, identity]
     for chapter in grades.chapters:
@@ -503,7 +513,7 @@ def moodle(grades: Grades, roster: Roster | None = None) -> Export:
             for c in grades.chapters
         ),
     ]
-    return Export(_csv([head, *rows]), len(rows), notes + steps)
+    return Export(csv_file([head, *rows]), len(rows), notes + steps)
 
 
 def _refuse_twins(people: dict[str, dict[str, str]], identity: str) -> None:
@@ -536,12 +546,6 @@ def _feedback(grade: Grade) -> str:
 
 
 # --- the command ----------------------------------------------------------------------
-
-
-def _csv(rows: list[list[str]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -578,16 +582,16 @@ def run(arguments: argparse.Namespace) -> int:
         grades, made = _export(arguments)
         write_beside(arguments.out, made.text)
     except (ExportError, ClassError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        say(f"error: {error}", sys.stderr)
         return 2
     except OSError as error:
         where = error.filename or arguments.out
-        print(f"error: {where}: {error.strerror}", file=sys.stderr)
+        say(f"error: {where}: {error.strerror}", sys.stderr)
         return 2
     chapters = ", ".join(grades.chapters)
-    print(f"{arguments.out}: {made.students} students, {chapters}")
-    for line in [*made.notes, *_open(grades)]:
-        print(f"  {line}")
+    say(f"{arguments.out}: {made.students} students, {chapters}")
+    for text in [*made.notes, *_open(grades)]:
+        say(line(f"  {text}"))
     return 0
 
 

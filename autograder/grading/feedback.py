@@ -5,7 +5,6 @@ paper. Whatever comes from the student, or from code of the student's, is shown 
 Of a hidden test the page says what it checks, never on what.
 """
 
-import builtins
 import functools
 import json
 import re
@@ -17,20 +16,20 @@ from markupsafe import Markup
 
 from autograder.generator.source import BEGIN_SOLUTION, END_SOLUTION
 from autograder.grading import markdown
+from autograder.grading.clean import plain
 from autograder.grading.job import GRADED, NOT_RUN, Outcome, Verdict
 from autograder.grading.paper import Paper, exercise_of
+from autograder.grading.telling import told
 
 LONGEST = 3000  # characters of anything that a student's code wrote
+CODE = 20_000  # characters of an answer
+FOLDED = 24  # lines of an answer; a longer one is opened when it is wanted
 HINT = re.compile(
     r"<details>\s*<summary>(Hint \d+[^<]*)</summary>(.*?)</details>", re.DOTALL
 )
 TITLE = re.compile(r"^## Exercise (.+)$", re.MULTILINE)
 STUB = re.compile(r"^\s*\*\*Your [^*\n]{1,40}\*\*")  # the first line of the cell
 READ = re.compile(r"chapter (\d+): ([\w-]+\.html)(?:#([\w-]+))?")
-CONTROL = re.compile(
-    "\x1b\\[[0-9;]*[A-Za-z]"  # colours of a terminal
-    "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 
 NOTHING = Markup("")
 PASSED, FAILED, UNTOUCHED = "passed", "failed", "untouched"
@@ -108,6 +107,7 @@ class _Part:
     facts: list[tuple[str, str]] = field(default_factory=list)
     first: str = ""  # what to mend before this
     why: list[str] = field(default_factory=list)
+    given: str = ""  # the right answers that it was given
     hidden: bool = False
     where: str = ""
     link: str = ""
@@ -126,6 +126,7 @@ class _Exercise:
     title: str
     hints: list[tuple[str, Markup]]
     parts: list[_Part]
+    code: str = ""  # the answer, as it was handed in
 
     points = property(lambda self: sum(part.points for part in self.parts))
     score = property(lambda self: sum(part.score for part in self.parts))
@@ -146,9 +147,21 @@ class _Exercise:
         return self.state not in (PASSED, WAITING)
 
     @property
+    def lines(self) -> int:
+        """How long the answer is."""
+        return self.code.count("\n") + 1
+
+    @property
+    def shows_code(self) -> bool:
+        """Whether what is wrong is said beside the answer."""
+        return bool(self.code) and self.state in (FAILED, PARTLY)
+
+    @property
     def in_full(self) -> bool:
         """Whether there is more to say than that it is solved."""
-        said = any(part.comment or part.answer is not None for part in self.parts)
+        said = any(
+            part.comment or part.given or part.answer is not None for part in self.parts
+        )
         return self.state != PASSED or said
 
     @property
@@ -269,6 +282,7 @@ def _exercises(
 ) -> list[_Exercise]:
     verdicts = {verdict.grade_id: verdict for verdict in outcome.verdicts}
     written = {answer["grade_id"]: answer for answer in outcome.by_hand}
+    codes = _codes(outcome.notebook)
     found: dict[str, _Exercise] = {}
     for grade_id in paper.points:
         if grade_id in verdicts:
@@ -281,16 +295,27 @@ def _exercises(
         name = exercise_of(grade_id)
         if name not in found:
             title, hints = _headings(paper.released).get(name, (name, []))
-            found[name] = _Exercise(name, title, hints, [])
+            code = plain(codes.get(name, ""), most=CODE)
+            found[name] = _Exercise(name, title, hints, [], code)
         found[name].parts.append(part)
     return list(found.values())
+
+
+def _codes(notebook: str) -> dict[str, str]:
+    """Return the answers of a notebook that are code, by their exercises' names."""
+    found = {}
+    for cell in _cells(notebook) if notebook else []:
+        grading = cell["metadata"].get("nbgrader", {})
+        if cell["cell_type"] == "code" and grading.get("solution"):
+            found[grading["grade_id"]] = cell["source"].strip("\n")
+    return found
 
 
 def _overrule(part: _Part, given: HandGrade | None) -> None:
     """Enter what a person gave, whatever a check said."""
     if given is None:
         return
-    part.comment = markdown.render(plain(given.comment))
+    part.comment = markdown.render(_plain(given.comment))
     if given.score is not None:
         part.score = given.score
         part.state = PASSED if given.score >= part.points else PARTLY
@@ -302,7 +327,7 @@ def _written(answer: dict, paper: Paper, given: HandGrade | None) -> _Part:
     """Describe a written answer; the rubric is shown once there are points."""
     part = _Part("Your answer", float(answer["points"]), 0.0, WAITING)
     text = STUB.sub("", str(answer["answer"])).strip()
-    part.answer = plain(text, most=20_000)
+    part.answer = plain(text, 20_000)
     if given is not None and given.score is not None:
         part.rubric = _rubrics(paper.source).get(answer["grade_id"], Markup(""))
     return part
@@ -313,39 +338,27 @@ def _checked(verdict: Verdict, site: str) -> _Part:
     state = PASSED if not verdict.part else FAILED
     title = verdict.title.partition(": ")[2] or verdict.title
     part = _Part(title, verdict.points, verdict.score, state)
+    if verdict.given:
+        part.given = " and ".join(f"`{plain(name)}`" for name in verdict.given)
     if state == PASSED or verdict.failure is None:
         return part
-    failure = {key: plain(value or "") for key, value in verdict.failure.items()}
+    part.hidden = verdict.part == "hidden"
+    facts = told(verdict.failure) if part.hidden else verdict.failure
+    failure = {key: _plain(value or "") for key, value in facts.items()}
     if verdict.part == NOT_RUN or failure["what"].endswith("not written yet"):
         part.state = UNTOUCHED
-    part.hidden = verdict.part == "hidden"
     part.where, part.link = _reading(failure.get("read", ""), site)
-    if part.hidden:
-        part.headline = failure.get("mistake", "") or _stopped(failure["what"])
-    else:
-        part.headline = failure.get("mistake", "") or failure["what"]
-        if failure["what"] != part.headline:
-            part.facts.append(("what", failure["what"]))
-        part.facts += [
-            (label, failure[key])
-            for key, label in (
-                ("on", "input"),
-                ("got", "got"),
-                ("expected", "expected"),
-            )
-            if failure.get(key)
-        ]
+    part.headline = failure.get("mistake", "") or failure["what"]
+    if failure["what"] != part.headline:
+        part.facts.append(("what", failure["what"]))
+    part.facts += [
+        (label, failure[key])
+        for key, label in (("on", "input"), ("got", "got"), ("expected", "expected"))
+        if failure.get(key)
+    ]
     part.first = failure.get("first", "")
     part.why = [line for line in failure.get("why", "").split("\n") if line]
     return part
-
-
-def _stopped(what: str) -> str:
-    """Say how an answer fails a hidden test: a class name may be made to say more."""
-    kind = what.removeprefix("stopped with ")
-    if kind != what and hasattr(builtins, kind):
-        return what
-    return "fails on inputs that the visible check does not try"
 
 
 def _reading(read: str, site: str) -> tuple[str, str]:
@@ -365,10 +378,9 @@ def _reading(read: str, site: str) -> tuple[str, str]:
 # --- text -----------------------------------------------------------------------------
 
 
-def plain(text: object, most: int = LONGEST) -> str:
+def _plain(text: object) -> str:
     """Return a text without what a browser should not meet, and not endlessly long."""
-    text = CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text))
-    return text if len(text) <= most else f"{text[:most]} … ({len(text)} characters)"
+    return plain(text, LONGEST)
 
 
 def number(value: float) -> str:
@@ -400,9 +412,9 @@ def template(name: str) -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "inline": lambda text: markdown.inline(plain(text)),
+        "inline": lambda text: markdown.inline(_plain(text)),
         "number": number,
-        "plain": plain,
+        "plain": _plain,
     }
-    environment.globals |= {"count": count}
+    environment.globals |= {"count": count, "FOLDED": FOLDED}
     return environment.get_template(name)

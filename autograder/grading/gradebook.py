@@ -8,7 +8,7 @@ or nothing. Nothing graded by hand is ever changed.
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -26,21 +26,27 @@ from nbgrader.api import (
     SubmittedAssignment,
     SubmittedNotebook,
     TaskCell,
+    new_uuid,
 )
 from nbgrader.preprocessors import AssignLatePenalties
-from nbgrader.utils import compute_checksum, is_solution
+from nbgrader.utils import compute_checksum
 from sqlalchemy.orm import Session, undefer
 
+from autograder.grading.clean import sql
 from autograder.grading.course import Course
 from autograder.grading.deadlines import after_penalty
-from autograder.grading.job import Outcome
+from autograder.grading.guard import ConcernsAll, Fault, guarded
+from autograder.grading.job import Outcome, flag_text
 from autograder.grading.paper import exercise_of
 
 NO_RESPONSE = "No response."  # nbgrader's words for an answer as it was handed out
+TO_READ = "To be read by a person:"
+# what a database says of a value, and not of itself
+OF_ONE = (sqlalchemy.exc.DataError, sqlalchemy.exc.IntegrityError)
 PATIENCE = 2  # seconds before a write that the database refused is tried once more
 
 
-class GradebookError(Exception):
+class GradebookError(ConcernsAll):
     """The gradebook's database cannot be used; says which and why."""
 
 
@@ -57,6 +63,16 @@ class Lateness:
     handed_in: datetime | None = None
     due: datetime | None = None
     penalty: float | None = None
+
+    def is_for_nbgrader(self, due: datetime | None) -> bool:
+        """Tell whether nbgrader's own late rule has to say what it costs.
+
+        Args:
+            due: of the chapter, as the gradebook has it.
+        """
+        if self.penalty is not None or due is None or self.handed_in is None:
+            return False
+        return _naive(self.handed_in) > due
 
 
 @dataclass
@@ -78,6 +94,25 @@ class _Chapter:
     notebook: str
     graded: dict[str, str]  # from a cell's id to its name
     commented: dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What is entered for a submission: scores and comments by the cell's name."""
+
+    student: str
+    chapter: str
+    scores: dict[str, float | None]
+    comments: dict[str, str | None]
+    late: Lateness
+
+    @classmethod
+    def of(cls, outcome: Outcome, late: Lateness) -> "_Result":
+        """Take it from an outcome."""
+        scores = {each.grade_id: each.score for each in outcome.verdicts}
+        scores |= {each["grade_id"]: None for each in outcome.by_hand}
+        comments = _comments(outcome.notebook) | _flagged(outcome.flags)
+        return cls(outcome.student, outcome.chapter, scores, comments, late)
 
 
 class Book:
@@ -103,19 +138,25 @@ class Book:
         self.close()
 
     @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Tell in one line what the database's driver tells in many."""
+    def _errors(self, of_one: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+        """Tell in one line what the database's driver tells in many; but for some."""
         try:
             yield
+        except of_one:
+            raise
         except (sqlalchemy.exc.SQLAlchemyError, ModuleNotFoundError) as error:
             cause = " ".join(str(getattr(error, "orig", error)).split())
             text = f"{self._where}: the gradebook cannot be used ({cause})"
             raise GradebookError(text) from None
 
-    def _transaction(self, work: Callable[[Session], None]) -> None:
+    def _transaction(
+        self,
+        work: Callable[[Session], None],
+        of_one: tuple[type[Exception], ...] = (),
+    ) -> None:
         """Do all of some work or nothing; once more if the connection was lost."""
         session = self._gradebook.db
-        with self._errors():
+        with self._errors(of_one):
             try:
                 work(session)
                 session.commit()
@@ -144,7 +185,7 @@ class Book:
                 student = there.get(name) or Student(id=name)
                 for key, value in facts.items():
                     if value:
-                        setattr(student, key, value)
+                        setattr(student, key, sql(value))
                 session.add(student)
 
         self._transaction(work)
@@ -195,25 +236,51 @@ class Book:
 
     def write(self, outcome: Outcome, late: Lateness) -> None:
         """Enter a graded submission, in place of what an earlier grading entered."""
-        scores = {each.grade_id: each.score for each in outcome.verdicts}
-        scores |= {each["grade_id"]: None for each in outcome.by_hand}
-        comments = _comments(outcome.notebook)
+        self.write_all([(outcome, late)])
+
+    def write_all(self, graded: Sequence[tuple[Outcome, Lateness]]) -> None:
+        """Enter graded submissions, all in one transaction."""
+        results = [_Result.of(outcome, late) for outcome, late in graded]
 
         def work(session: Session) -> None:
-            chapter = self._chapter(session, outcome.chapter)
-            submitted = self._submission(session, chapter, outcome.student)
-            (notebook,) = submitted.notebooks
-            for grade in notebook.grades:
-                name = chapter.graded[grade.cell_id]
-                if name in scores:
-                    _enter_score(grade, scores[name])
-            for comment in notebook.comments:
-                name = chapter.commented[comment.cell_id]
-                if name in comments:
-                    comment.auto_comment = comments[name]
-            self._enter_lateness(session, submitted, late)
+            for name in sorted({result.chapter for result in results}):
+                self._enter(session, name, [r for r in results if r.chapter == name])
 
-        self._transaction(work)
+        if results:
+            self._transaction(work, OF_ONE)
+
+    def _enter(self, session: Session, name: str, results: list["_Result"]) -> None:
+        """Enter results of a chapter; those of students without an entry at once."""
+        chapter = self._chapter(session, name)
+        due = session.scalar(
+            sqlalchemy.select(Assignment.duedate).filter_by(id=chapter.assignment)
+        )
+        query = sqlalchemy.select(SubmittedAssignment.student_id).where(
+            SubmittedAssignment.assignment_id == chapter.assignment,
+            SubmittedAssignment.student_id.in_([each.student for each in results]),
+        )
+        there, new = set(session.scalars(query)), []
+        for result in results:
+            if result.student in there or result.late.is_for_nbgrader(due):
+                self._overwrite(session, chapter, result)
+            else:
+                new.append(result)
+        _insert(session, chapter, new, due)
+
+    def _overwrite(
+        self, session: Session, chapter: _Chapter, result: "_Result"
+    ) -> None:
+        submitted = self._submission(session, chapter, result.student)
+        (notebook,) = submitted.notebooks
+        for grade in notebook.grades:
+            name = chapter.graded[grade.cell_id]
+            if name in result.scores:
+                _enter_score(grade, result.scores[name])
+        for comment in notebook.comments:
+            name = chapter.commented[comment.cell_id]
+            if name in result.comments:
+                comment.auto_comment = result.comments[name]
+        self._enter_lateness(session, submitted, result.late)
 
     def write_lateness(self, student: str, chapter: str, late: Lateness) -> None:
         """Enter another date or penalty for a submission; its grades stay."""
@@ -223,7 +290,7 @@ class Book:
             submitted = self._submission(session, ids, student)
             self._enter_lateness(session, submitted, late)
 
-        self._transaction(work)
+        self._transaction(work, OF_ONE)
 
     def _chapter(self, session: Session, name: str) -> _Chapter:
         if name not in self._chapters:
@@ -297,7 +364,7 @@ class Book:
 
     # --- reading
 
-    def rows(self, chapter: str) -> dict[str, Row]:
+    def rows(self, chapter: str) -> dict[str, Row | Fault]:
         """Return what is entered for a chapter, by student."""
         with self._errors():
             session = self._gradebook.db
@@ -307,7 +374,7 @@ class Book:
                 session.rollback()
                 session.expunge_all()
 
-    def _rows(self, session: Session, chapter: str) -> dict[str, Row]:
+    def _rows(self, session: Session, chapter: str) -> dict[str, Row | Fault]:
         ids = self._chapter(session, chapter)
         assignment = session.get(Assignment, ids.assignment)
         submissions = (
@@ -319,17 +386,19 @@ class Book:
             .filter_by(assignment_id=ids.assignment)
         )
         students = {student.id: student for student in session.query(Student)}
-        rows = {
-            each.student_id: Row(_columns(each, students[each.student_id], assignment))
-            for each in submissions
-        }
-        for student, grade, most in self._grades(session, ids):
-            _add_grade(rows[student], ids.graded[grade.cell_id], grade, most)
-        for student, comment in self._comments(session, ids):
-            name = ids.commented[comment.cell_id]
-            score, _ = rows[student].hand.get(name, (None, ""))
-            rows[student].hand[name] = score, comment.manual_comment
-        return rows
+        grades = _by_student(self._grades(session, ids))
+        comments = _by_student(self._comments(session, ids))
+
+        def row(submitted: SubmittedAssignment) -> Row:
+            name = submitted.student_id
+            found = Row(_columns(submitted, students[name], assignment))
+            for grade, most in grades.get(name, ()):
+                _add_grade(found, ids.graded[grade.cell_id], grade, most)
+            for (comment,) in comments.get(name, ()):
+                _add_comment(found, ids.commented[comment.cell_id], comment)
+            return found
+
+        return {each.student_id: guarded(row, each) for each in submissions}
 
     def _grades(self, session: Session, ids: _Chapter) -> Iterator[tuple]:
         most = {
@@ -358,6 +427,59 @@ class Book:
         )
 
 
+def _insert(
+    session: Session, chapter: _Chapter, results: list[_Result], due: datetime | None
+) -> None:
+    """Enter results of students who have no entry, by one statement for each table.
+
+    One object for each row, as _submission makes them, takes ten times as long.
+    """
+    rows: dict[type, list[dict]] = {
+        kind: [] for kind in (SubmittedAssignment, SubmittedNotebook, Grade, Comment)
+    }
+    for result in results:
+        for kind, values in _rows_of(result, chapter, due):
+            rows[kind].append(values)
+    for kind, values in rows.items():
+        if values:
+            session.execute(sqlalchemy.insert(kind.__table__), values)
+
+
+def _rows_of(
+    result: _Result, chapter: _Chapter, due: datetime | None
+) -> Iterator[tuple[type, dict]]:
+    """Give the rows of a new entry, by table."""
+    submitted, notebook = new_uuid(), new_uuid()
+    yield (
+        SubmittedAssignment,
+        {
+            "id": submitted,
+            "assignment_id": chapter.assignment,
+            "student_id": result.student,
+            "timestamp": _naive(result.late.handed_in),
+            "extension": None
+            if result.late.penalty is None
+            else _extension(due, result.late.due),
+        },
+    )
+    yield (
+        SubmittedNotebook,
+        {
+            "id": notebook,
+            "assignment_id": submitted,
+            "notebook_id": chapter.notebook,
+            "late_submission_penalty": result.late.penalty or None,
+        },
+    )
+    for cell, name in chapter.graded.items():
+        score = result.scores.get(name)
+        row = {"notebook_id": notebook, "cell_id": cell}
+        yield Grade, row | {"auto_score": score, "needs_manual_grade": score is None}
+    for cell, name in chapter.commented.items():
+        row = {"notebook_id": notebook, "cell_id": cell}
+        yield Comment, row | {"auto_comment": result.comments.get(name)}
+
+
 def _enter_score(grade: Grade, score: float | None) -> None:
     """Enter points; a person looks where there are none, or where one gave others."""
     grade.auto_score = score
@@ -367,13 +489,25 @@ def _enter_score(grade: Grade, score: float | None) -> None:
 def _comments(notebook: str) -> dict[str, str | None]:
     """Say of each answer in an executed notebook whether it is as handed out."""
     found = {}
-    for cell in nbformat.from_dict(json.loads(notebook)).cells:
-        if is_solution(cell):
+    for plain in json.loads(notebook)["cells"]:
+        if plain["metadata"].get("nbgrader", {}).get("solution"):
+            cell = nbformat.from_dict(plain | {"outputs": []})
             cell.source = "".join(cell.source)  # in a file it may be a list of lines
             grading = cell.metadata.nbgrader
             untouched = grading.get("checksum") == compute_checksum(cell)
             found[grading.grade_id] = NO_RESPONSE if untouched else None
     return found
+
+
+def _flagged(flags: list[dict]) -> dict[str, str]:
+    """Say by exercise which lines a person should read.
+
+    It accuses nobody: stock nbgrader shows the comment to the student.
+    """
+    found: dict[str, list[str]] = {}
+    for each in flags:
+        found.setdefault(each["exercise"], [TO_READ]).append(flag_text(each))
+    return {exercise: "\n".join(lines) for exercise, lines in found.items()}
 
 
 def _naive(when: datetime | None) -> datetime | None:
@@ -406,6 +540,18 @@ def _columns(
         "max_score": assignment.max_score,
     }
     return {key: "" if value is None else str(value) for key, value in row.items()}
+
+
+def _by_student(items: Iterator[tuple]) -> dict[str, list[tuple]]:
+    found: dict[str, list[tuple]] = {}
+    for student, *rest in items:
+        found.setdefault(student, []).append(tuple(rest))
+    return found
+
+
+def _add_comment(row: Row, name: str, comment: Comment) -> None:
+    score, _ = row.hand.get(name, (None, ""))
+    row.hand[name] = score, comment.manual_comment
 
 
 def _add_grade(row: Row, name: str, grade: Grade, most: float) -> None:

@@ -26,13 +26,16 @@ import psutil
 
 import autograder
 from autograder.grading.job import Job, Outcome
-from autograder.grading.limits import Limits
+from autograder.grading.limits import WALL, Limits
 
 MODULE = "autograder.grading.grader"
 START_SECONDS = 300  # for the imports of this process and of the one in the sandbox
-SPARE_SECONDS = 120  # for the checks' own work; nearly all of it takes a second
 END_SECONDS = 10  # for a process that was killed
-BUSY = 4  # times slower than usual a machine may be before its grader counts as hanging
+# A submission's time on the wall is up to the process itself; it is killed only if it
+# cannot keep it, as when one step in a library takes minutes.
+LATER, SPARE_SECONDS = 1.1, 5
+# by which a process is ended from outside; by others it ends itself
+FROM_OUTSIDE = tuple(map(int, (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)))
 LOG = "log.txt"
 KEPT = (  # of the environment: where programs and libraries are, and no secret
     "PATH",
@@ -68,7 +71,7 @@ class Grader:
         self._process: subprocess.Popen | None = None
         self._pipe: Connection | None = None
         self._life: Connection | None = None
-        self._folder, self._fresh = "", True
+        self._folder = ""
 
     def __enter__(self) -> "Grader":
         return self
@@ -95,11 +98,12 @@ class Grader:
 
         Args:
             job: the submission.
-            deadline: the seconds after which the process is killed; without one, what
-                the job's own limits come to.
+            deadline: the seconds after which the process is killed, from when it has
+                begun; without one, what the job's own limits come to.
 
         Returns:
-            The outcome; ungraded, and worth another try, if the process failed.
+            The outcome; ungraded if the process failed, and worth another try if the
+            submission cannot have caused it.
         """
         if self._process is None or self._process.poll() is not None:
             try:
@@ -107,30 +111,34 @@ class Grader:
             except OSError as error:
                 self.close()
                 return _failed(job, f"the grading process does not start ({error})")
-        seconds = self._seconds(job) if deadline is None else deadline
-        late = threading.Event()
-        timer = threading.Timer(seconds, _stop, [self._process, late])
-        timer.start()
-        where = ""
+        most = LATER * job.limits.wall_seconds + SPARE_SECONDS
+        timer, where = _Timer(self._process, START_SECONDS), ""
         try:
             self._pipe.send(job)
             while True:
                 kind, content = self._pipe.recv()
                 if kind == "outcome":
-                    self._fresh = False
                     return content
+                if not where:  # all is ready: what follows is the submission's time
+                    timer.cancel()
+                    timer = _Timer(self._process, deadline or most)
                 where = content
         except (OSError, EOFError):
-            reason = self._end(
-                f"stopped after {seconds:g} seconds" if late.is_set() else ""
-            )
-            return _failed(job, f"{reason}, while running {where}" if where else reason)
+            return self._ended(job, timer, where)
         finally:
             timer.cancel()
 
-    def _seconds(self, job: Job) -> float:
-        start = START_SECONDS if self._fresh else 0
-        return BUSY * (job.limits.notebook_seconds + SPARE_SECONDS) + start
+    def _ended(self, job: Job, timer: "_Timer", where: str) -> Outcome:
+        """Say why the process has ended, and whether that came from outside."""
+        late = timer.rang.is_set()
+        reason, code = self._end(f"stopped after {timer.seconds:g} seconds" * late)
+        if not where:
+            return _failed(job, reason)
+        outcome = _failed(job, f"{reason}, while running {where}")
+        outcome.again = not late and code is not None and -code in FROM_OUTSIDE
+        if late:
+            outcome.limited.append(f"{where}: {job.limits.words(WALL)}")
+        return outcome
 
     def close(self) -> None:
         """End the process and all below it."""
@@ -156,11 +164,14 @@ class Grader:
                 pass_fds=given,
                 start_new_session=True,
             )
-        self._fresh = True
         self._pipe.send(self._imports)
 
-    def _end(self, reason: str) -> str:
-        """End the process with all below it; say why it ended, if that is not known."""
+    def _end(self, reason: str) -> tuple[str, int | None]:
+        """End the process with all below it.
+
+        Returns:
+            Why it ended, if that is not known, and its exit code if it had ended.
+        """
         if not reason:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(1)  # it may be about to end, and say why
@@ -171,7 +182,7 @@ class Grader:
         said = Path(self._folder, LOG).read_text("utf-8", "replace")[-2000:].strip()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._process = None
-        return reason or _why(code, said)
+        return reason or _why(code, said), code
 
 
 def _environment() -> dict[str, str]:
@@ -199,10 +210,17 @@ def _why(code: int | None, said: str) -> str:
     return f"the grading process ended with code {code}{last}"
 
 
-def _stop(process: subprocess.Popen, late: threading.Event) -> None:
-    """Kill a process that takes too long: whoever waits for it reads its end."""
-    late.set()
-    _kill(process)
+class _Timer(threading.Timer):
+    """Kills a process that takes too long: whoever waits for it reads its end."""
+
+    def __init__(self, process: subprocess.Popen, seconds: float) -> None:
+        super().__init__(seconds, self._ring, [process])
+        self.seconds, self.rang = seconds, threading.Event()
+        self.start()
+
+    def _ring(self, process: subprocess.Popen) -> None:
+        self.rang.set()
+        _kill(process)
 
 
 def _kill(process: subprocess.Popen) -> None:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 
 from autograder.grading.limits import Limits
 from autograder.grading.paper import Paper
+from autograder.grading.seeds import Keys
 
 GRADED, UNGRADED = "graded", "ungraded"
 NOT_RUN = "not run"  # a part of a check, like "visible" and "hidden"
@@ -24,6 +25,9 @@ class Job:
         models: trained models that were handed in, by folder and by file name.
         limits: what it may use.
         unsafe: whether to run it without a sandbox.
+        keys: what its hidden tests draw their seeds from.
+        carried_forward: the share of its points that an answer gets which is right
+            once the wrong ones that it uses are replaced by right ones.
     """
 
     student: str
@@ -34,6 +38,8 @@ class Job:
     models: dict[str, dict[str, bytes]] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     unsafe: bool = False
+    keys: Keys = field(default_factory=Keys)
+    carried_forward: float = 1.0
 
     def to_dict(self) -> dict:
         """Return plain values: texts, bytes, numbers, lists and dicts."""
@@ -45,6 +51,7 @@ class Job:
         given = values | {
             "paper": Paper(**values["paper"]),
             "limits": Limits(**values["limits"]),
+            "keys": Keys(**values["keys"]),
         }
         return cls(**given)
 
@@ -71,8 +78,11 @@ class Verdict:
         part: "" if the check passed, else the part that did not: "visible", "hidden",
             or "not run" for a written answer that is as it was handed out.
         title: what the cell checks, in its author's words.
-        failure: what a failed check says: what, mistake, on, got, expected, why, read,
-            first, and all of it together in text.
+        failure: what a failed check says: check, what, mistake, on, got, expected, why,
+            read, first, and all of it together in text; and whether the student's code
+            raised. Of a hidden part a student reads what ``telling.told`` returns.
+        given: the names that were wrong and of which right ones were given, if it
+            passed with these only.
     """
 
     exercise: str
@@ -82,6 +92,7 @@ class Verdict:
     part: str = ""
     title: str = ""
     failure: dict | None = None
+    given: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -95,6 +106,11 @@ class Outcome:
         reason: why it was not graded.
         repairs: what was put right before it ran.
         limited: what was stopped or cut while it ran.
+        flags: lines for a person to read, since it cannot be told whether they use
+            what an exercise forbids: exercise, cell, line, text and why.
+        unseen: the same while hidden tests ran; not for the student to read.
+        stopped: which cells stopped with an error, where, and with which.
+        packages: that the notebook imports and that are not here.
         verdicts: one for each check cell, in the paper's order.
         by_hand: written answers that wait for a person: exercise, grade_id, points and
             answer.
@@ -105,6 +121,7 @@ class Outcome:
         versions: of what it was graded with.
         again: whether it ended by something from outside, so that another try may end
             otherwise.
+        tried: how earlier tries were ended from outside.
         log: where in the grader something went wrong, for its maintainers.
     """
 
@@ -114,6 +131,10 @@ class Outcome:
     reason: str = ""
     repairs: list[str] = field(default_factory=list)
     limited: list[str] = field(default_factory=list)
+    flags: list[dict] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
+    packages: list[str] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     by_hand: list[dict] = field(default_factory=list)
     notebook: str = ""
@@ -122,6 +143,7 @@ class Outcome:
     sha256: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     again: bool = False
+    tried: list[str] = field(default_factory=list)
     log: str = ""
 
     @property
@@ -137,7 +159,7 @@ class Outcome:
 
     def to_dict(self) -> dict:
         """Return plain values that JSON can hold."""
-        return asdict(self)
+        return vars(self) | {"verdicts": [dict(vars(each)) for each in self.verdicts]}
 
     @classmethod
     def from_dict(cls, values: dict) -> Outcome:
@@ -146,3 +168,17 @@ class Outcome:
         given = {key: value for key, value in values.items() if key in known}
         given["verdicts"] = [Verdict(**each) for each in values.get("verdicts", [])]
         return cls(**given)
+
+
+def flag_text(flag: dict) -> str:
+    """Say which line a person should read, and why.
+
+    >>> line = {"exercise": "softmax", "cell": 5, "line": 2, "text": "f()", "why": "…"}
+    >>> flag_text(line)
+    'softmax: cell 5, line 2: f() (…)'
+    """
+    where = (
+        f"cell {flag['cell']}, line {flag['line']}" if flag["line"] else "the answer"
+    )
+    text = f": {flag['text']}" if flag["text"] else ""
+    return f"{flag['exercise']}: {where}{text} ({flag['why']})"

@@ -45,18 +45,22 @@ class Journal:
                 offset += len(line)
         return offset
 
-    def add(self, entry: dict) -> None:
-        """Write an entry; it is on the disk when this returns.
+    def add(self, *entries: dict) -> None:
+        """Write entries; all are on the disk when this returns, by one wait for it.
 
         Args:
-            entry: what JSON can hold, with ``student`` and ``chapter``.
+            entries: what JSON can hold, with ``student`` and ``chapter``.
         """
-        line = json.dumps(entry, ensure_ascii=True).encode() + b"\n"
+        lines = [
+            json.dumps(each, ensure_ascii=True).encode() + b"\n" for each in entries
+        ]
         offset = self._file.seek(0, os.SEEK_END)
-        self._file.write(line)
+        self._file.write(b"".join(lines))
         self._file.flush()
         os.fsync(self._file.fileno())
-        self._places[_key(entry)] = offset, len(line)
+        for entry, line in zip(entries, lines, strict=True):
+            self._places[_key(entry)] = offset, len(line)
+            offset += len(line)
 
     def find(self, student: str, chapter: str) -> dict | None:
         """Return the last entry of a student and chapter, if there is one."""

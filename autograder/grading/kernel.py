@@ -10,6 +10,7 @@ import contextlib
 import os
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,13 +25,14 @@ from autograder.boundary.data import (
     BoundaryError,
 )
 from autograder.boundary.outputs import Outputs
-from autograder.grading.limits import Limits
-from autograder.interface import Data, Gradients, StudentError
+from autograder.grading.limits import TOO_LARGE, WALL, Limits
+from autograder.interface import CALLS_ENDLESS, Data, Gradients, StudentError
 
 GRACE = 3.0  # seconds between an interrupt and the end
 START = 30.0  # seconds until the process answers for the first time
-TRANSFER = 2.0  # seconds for what surrounds the student's own code in a call
+SENDING = 30.0  # seconds on the wall until the process has taken a request
 STRETCH = 8  # how many times as long as its limit anything may take on a busy machine
+ENOUGH = 2.0  # seconds for a call, when another one has met its limit
 
 
 class Cage(Protocol):
@@ -50,7 +52,8 @@ class Clock:
     """Tells a process's own time: it stands still while others have its processor.
 
     On a busy machine a right answer needs no more of this time than on an idle one.
-    The time stands still for at most all but an eighth of what has passed.
+    The time stands still for at most all but an eighth of what has passed, and not
+    for what the process's own threads take from each other.
 
     Args:
         process: its number, as seen from here.
@@ -62,12 +65,24 @@ class Clock:
             self._file = path.open("rb", buffering=0)
         except OSError:  # it has ended, or the system does not tell
             self._file = None
+        # of all threads; so does the kernel number a process's clock
+        self._all_threads = (~process << 3) | 2
         self._began, self._waited_before = time.monotonic(), self._waited()
+        self._used_before = self._used()
 
     def now(self) -> float:
         """Return the seconds of the process's time since the clock was made."""
         passed = time.monotonic() - self._began
-        return max(passed / STRETCH, passed - (self._waited() - self._waited_before))
+        own = passed - (self._waited() - self._waited_before)
+        used = (self._used() - self._used_before) / _PROCESSORS
+        return max(passed / STRETCH, own, min(used, passed))
+
+    def _used(self) -> float:
+        """Return the processor time of all threads."""
+        try:
+            return time.clock_gettime(self._all_threads)
+        except OSError:
+            return 0.0
 
     def _waited(self) -> float:
         """Return for how many seconds the process could have run, and did not."""
@@ -75,6 +90,9 @@ class Clock:
             return int(os.pread(self._file.fileno(), 100, 0).split()[1]) / 1e9
         except (AttributeError, OSError, IndexError):
             return 0.0
+
+
+_PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 class KernelGone(Exception):
@@ -92,12 +110,14 @@ class CellResult:
     Args:
         outputs: in nbformat's form.
         error: the exception that ended it, "NameError: …", or "".
+        line: where in the cell, from 1; 0 if it is not known.
         stopped: why it was not run to its end, or "".
         cut: whether there was more output than is kept.
     """
 
     outputs: list[dict] = field(default_factory=list)
     error: str = ""
+    line: int = 0
     stopped: str = ""
     cut: bool = False
 
@@ -119,6 +139,15 @@ class Found:
     value: Data = None
 
 
+@dataclass(frozen=True)
+class _Reply:
+    """What came back: a value or an error, and whether it was late."""
+
+    value: Data = None
+    error: StudentError | None = None
+    late: bool = False
+
+
 class _Unasked(Exception):
     """The reply has not the form that was asked for."""
 
@@ -129,17 +158,34 @@ class Kernel:
     Args:
         cage: holds the process, in which ``autograder.boundary.student.serve`` runs.
         limits: of time and size.
+        end: when it is ended at the latest, by ``time.monotonic()``; without it, what
+            the limits say, from now on.
+        answer: answers questions that the process asks before it replies; without it,
+            a question is a reply that was not asked for.
+
+    Attributes:
+        stopped: what was asked and not answered in time, or not asked for that reason.
     """
 
-    def __init__(self, cage: Cage, limits: Limits) -> None:
-        self._cage, self._limits = cage, limits
+    def __init__(
+        self,
+        cage: Cage,
+        limits: Limits,
+        end: float | None = None,
+        answer: Callable[[Data], Data] | None = None,
+    ) -> None:
+        self._cage, self._limits, self._answer_to = cage, limits, answer
+        self._last = time.monotonic() + limits.wall_seconds if end is None else end
+        self.stopped: list[str] = []
+        self._names: dict[int, str] = {}  # by which handles were looked up
+        self._endless: set[str] = set()  # names whose calls have met their limit
         self._clock = Clock(cage.process)
         self._channel = Channel(cage.socket, limit=limits.message_bytes + 2**20)
         self._left, self._room = limits.notebook_seconds, limits.output_bytes
         self._gone = ""
         self._dropped: list[int] = []
         self._abandoned: set[str] = set()  # numbers of replies that nobody waits for
-        self._request({"do": "begin", "call_seconds": limits.call_seconds}, START)
+        self._request({"do": "begin", "message_bytes": limits.message_bytes}, START)
         self._left = limits.notebook_seconds  # the start was not the notebook's
 
     @property
@@ -159,20 +205,46 @@ class Kernel:
             return CellResult(stopped=f"not run: the notebook had used its {whole} s")
         room = max(0, min(self._limits.output_bytes_cell, self._room))
         request = {"do": "cell", "code": code, "output_bytes": room}
-        try:
-            reply, late = self._request(request, seconds)
-        except StudentError as error:  # its own code failed, not the student's
-            return CellResult(error=str(error)[: ERROR_SIZES[1]])
+        reply = self._request(request, seconds)
+        if reply.error:  # its own code failed, not the student's
+            return CellResult(error=str(reply.error)[: ERROR_SIZES[1]])
         with self._checked():
-            outputs = _outputs_of(reply, room)
+            outputs = _outputs_of(reply.value, room)
+            was_cut = outputs.cut or reply.value["cut"] is True
+            _handle(reply.value.get("line"))
         self._room -= outputs.size
-        result = CellResult(
-            outputs.as_list(), reply["error"], cut=outputs.cut or reply["cut"] is True
-        )
-        if late:
+        error, line = reply.value["error"], reply.value["line"]
+        result = CellResult(outputs.as_list(), error, line, cut=was_cut)
+        if reply.late:
             result.stopped = f"stopped after {seconds:.3g} seconds"
             _say_why(result)
         return result
+
+    def remember(self) -> int | None:
+        """Let the process keep what its names stand for now.
+
+        Returns:
+            The moment's number; None if the process could not keep it.
+
+        Raises:
+            KernelGone: it died, or could not be interrupted.
+        """
+        reply = self._request({"do": "remember"}, self._limits.call_seconds)
+        if reply.error:
+            return None
+        with self._checked():
+            _handle(reply.value)
+        return reply.value
+
+    def go_back(self, moment: int | None) -> None:
+        """Let the names stand for what they stood for at a moment, if it was kept.
+
+        Raises:
+            KernelGone: the process died, or could not be interrupted.
+        """
+        if moment is not None:
+            request = {"do": "go_back", "moment": moment}
+            self._request(request, self._limits.call_seconds)
 
     def look(self, name: str) -> Found:
         """Ask what a name stands for.
@@ -181,10 +253,12 @@ class Kernel:
             StudentError: the student's process could not say.
             KernelGone: it died, or could not be interrupted.
         """
-        seconds = self._limits.call_seconds + TRANSFER
-        reply, _ = self._request({"do": "look", "name": name}, seconds)
+        reply = self._answer(f"the value of {name}", {"do": "look", "name": name})
         with self._checked():
-            return _found(reply)
+            found = _found(reply)
+        if found.handle:
+            self._names[found.handle] = name
+        return found
 
     def ask(
         self,
@@ -204,7 +278,8 @@ class Kernel:
             forbidden: names that the student's code may not use.
 
         Raises:
-            StudentError: the student's code raised, or did not return.
+            StudentError: the student's code raised, or did not return; or it was not
+                called, because it did not return before.
             KernelGone: the process died, or could not be interrupted.
         """
         if self._left <= 0:
@@ -221,19 +296,69 @@ class Kernel:
         }
         rest = {"kwargs": kwargs, "forbidden": list(forbidden), "drop": dropped}
         request |= {key: value for key, value in rest.items() if value}
-        turns = 2 if method == "gradients" else 1  # forwards and backwards
-        seconds = turns * self._limits.call_seconds + TRANSFER
-        value, _ = self._request(request, seconds)
+        value = self._answer(self.name(handle), request)
         with self._checked():
             _FORMS[method](value)
+        if method == "build":
+            self._names[value] = self.name(handle)
         return value
+
+    def name(self, handle: int) -> str:
+        """Return the name that was looked up to get a handle."""
+        return self._names.get(handle, "it")
+
+    def give_up(self, name: str, why: str) -> None:
+        """Ask no more for calls of what was looked up by a name."""
+        self._endless.add(name)
+        self.stopped.append(f"{name} {why}")
+
+    def _answer(self, name: str, request: dict) -> Data:
+        """Have a name's code run, unless it has not come to an end before."""
+        if name in self._endless:
+            self.stopped.append(f"{name} was not called again")
+            text = "it had not returned before, and was not called again"
+            raise StudentError("endless", text, name)
+        seconds = self._limits.call_seconds
+        if self._endless:
+            seconds = min(seconds, ENOUGH)
+            request["endless"] = sorted(self._endless)
+        reply = self._request(request, seconds)
+        error = reply.error
+        if reply.late:
+            why = f"had not returned after {seconds:g} seconds"
+            self.give_up(name, why)
+            known = error if error and error.kind == "endless" else _nowhere(name)
+            place = known.call, known.function, known.line
+            raise StudentError("endless", f"it {why}", *place)
+        if error:
+            if error.kind == CALLS_ENDLESS:
+                self.stopped.append(f"{name} calls what was not called again")
+            raise error
+        return reply.value
+
+    def give(self, descriptions: dict[str, Data]) -> None:
+        """Put stand-ins for right answers into the student's process.
+
+        Args:
+            descriptions: by name, as autograder.boundary.given takes them.
+
+        Raises:
+            StudentError: the process could not take them.
+        """
+        request = {"do": "give", "given": descriptions}
+        reply = self._request(request, self._limits.call_seconds)
+        if reply.error:
+            raise reply.error
+        with self._checked():
+            _nothing(reply.value)
 
     def drop(self, handle: int) -> None:
         """Let the student's process forget an object, with the next request."""
+        self._names.pop(handle, None)
         self._dropped.append(handle)
 
-    def _request(self, request: dict, seconds: float) -> tuple[Any, bool]:
-        """Send a request; return the reply's value, and whether it was late."""
+    def _request(self, request: dict, seconds: float) -> _Reply:
+        """Send a request, and read the reply."""
         if self._gone:
             raise KernelGone(self._gone)
         number, began = secrets.token_hex(16), self._clock.now()
@@ -247,19 +372,20 @@ class Kernel:
             _expect(type(reply) is dict and reply.get("number") == number)
             error = reply.get("error")
             if error is not None:
-                raise _student_error(error)
-            return reply.get("value"), late
+                return _Reply(error=_student_error(error), late=late)
+            return _Reply(reply.get("value"), late=late)
 
     def _exchange(
         self, request: dict, began: float, seconds: float
     ) -> tuple[Data, bool]:
         """Send a request, and wait for the reply; say whether it was late."""
-        last = time.monotonic() + STRETCH * (seconds + GRACE)
-        self._channel.send(request, last)
+        self._channel.send(request, min(time.monotonic() + SENDING, self._last))
         try:
             while True:
                 reply, late = self._receive(began + seconds)
                 number = reply.get("number") if type(reply) is dict else None
+                if self._answers(reply, request["number"], late):
+                    continue
                 if type(number) is not str or number not in self._abandoned:
                     return reply, late
                 self._abandoned.remove(number)
@@ -269,6 +395,19 @@ class Kernel:
             self._abandoned.add(request["number"])
             self._cage.interrupt()
             raise
+
+    def _answers(self, reply: Data, number: str, late: bool) -> bool:
+        """Answer a question that was asked in time; tell whether it was one."""
+        is_question = type(reply) is dict and "question" in reply
+        if self._answer_to is None or not is_question:
+            return False
+        if late:  # whoever asks can no longer be interrupted
+            raise ChannelError("late")
+        if reply.get("number") == number:
+            answer = self._answer_to(reply["question"])
+            last = min(time.monotonic() + SENDING, self._last)
+            self._channel.send({"answer": answer}, last)
+        return True
 
     def _receive(self, deadline: float) -> tuple[Data, bool]:
         """Wait for a reply; interrupt at the deadline, and more than once."""
@@ -284,9 +423,11 @@ class Kernel:
     def _wait(self, deadline: float) -> Data:
         """Wait for a reply until a time of the process's own clock."""
         while True:
-            left = deadline - self._clock.now()
+            left, now = deadline - self._clock.now(), time.monotonic()
+            if now >= self._last:
+                raise ChannelError("over")
             with _unless_late(left > 0):
-                return self._channel.receive(time.monotonic() + max(left, 0.0))
+                return self._channel.receive(min(now + max(left, 0.0), self._last))
 
     @contextlib.contextmanager
     def _checked(self):
@@ -306,7 +447,8 @@ class Kernel:
 _WORDS = {
     "closed": "it ended itself",
     "late": "it could not be interrupted",
-    "too large": "it sent more than is allowed",
+    "over": WALL,
+    "too large": TOO_LARGE,
     "not data": "it sent what was not asked for",
 }
 
@@ -331,6 +473,11 @@ def _say_why(result: CellResult) -> None:
     for output in result.outputs:
         if output.get("ename") == "KeyboardInterrupt":
             output["evalue"] = result.stopped
+
+
+def _nowhere(name: str) -> StudentError:
+    """An error of which only the name is known of what was called."""
+    return StudentError("endless", "", name)
 
 
 def _student_error(facts: object) -> StudentError:

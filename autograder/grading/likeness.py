@@ -21,6 +21,7 @@ import functools
 import hashlib
 import math
 import warnings
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -36,7 +37,7 @@ LEAST = 0.5  # bits: less is not worth adding up
 MARGIN = 6  # bits beyond what the number of pairs explains
 LONGEST = 50_000  # characters of an answer that are read
 BAD_LINES = 20  # how many lines Python may stumble over
-BLOCK = 256  # students that are compared with all others at a time
+BLOCK = 1_000_000  # pairs of students that are looked at together
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class _Exercise:
 
     starter: frozenset[int]
     model: frozenset[int]
-    prints: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    prints: dict[int, array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -87,12 +88,12 @@ class Class:
 
     def add(self, student: str, answers: Mapping[str, str]) -> None:
         """Add a student's answers, by exercise."""
+        found = {name: fingerprints(answers.get(name, "")) for name in self._exercises}
         number = len(self._students)
         self._students.append(student)
         for name, exercise in self._exercises.items():
-            found = fingerprints(answers.get(name, "")) - exercise.starter
-            if found:
-                exercise.prints[number] = tuple(sorted(found))
+            if own := found[name] - exercise.starter:
+                exercise.prints[number] = array("Q", sorted(own))
 
     def pairs(self) -> list[Pair]:
         """Return the pairs that look alike, the most surprising first."""
@@ -129,9 +130,9 @@ class Class:
         weighted = (table * weights).tocsr()
         totals = np.asarray(weighted.sum(axis=1)).ravel()
         rows = np.array([*exercise.prints, -1])  # the last is the model answer
-        parts = []
-        for start in range(0, len(rows), BLOCK):
-            block = slice(start, start + BLOCK)
+        size, parts = max(1, BLOCK // len(rows)), []
+        for start in range(0, len(rows), size):
+            block = slice(start, start + size)
             common = (weighted[block] @ table.T).toarray()
             share = common / np.maximum(totals[block, None] + totals - common, 1e-9)
             bits = self._bits(common, share >= SHARE)
@@ -212,17 +213,14 @@ def _hash(text: str) -> int:
 
 def tokens(text: str) -> list[str]:
     """Return the nodes of a text's syntax tree in order, without what is only taste."""
-    tree = _parse(text[:LONGEST])
-    own = _own_names(tree)
-    words: list[str] = []
-    waiting: list[ast.AST] = [tree]
+    nodes: list[ast.AST] = []
+    waiting = [_parse(text[:LONGEST])]
     while waiting:  # a loop: the tree may be deeper than Python may recurse
-        node = waiting.pop()
-        word = _word(node, own)
-        if word:
-            words.append(word)
-        waiting.extend(reversed(list(_children(node))))
-    return words
+        nodes.append(waiting.pop())
+        waiting.extend(reversed(list(_children(nodes[-1]))))
+    own = _own_names(nodes)
+    words = (_word(node, own) for node in nodes)
+    return [word for word in words if word]
 
 
 def _parse(text: str) -> ast.AST:
@@ -242,10 +240,10 @@ def _parse(text: str) -> ast.AST:
     return ast.Module([], [])
 
 
-def _own_names(tree: ast.AST) -> set[str]:
+def _own_names(nodes: Sequence[ast.AST]) -> set[str]:
     """Name what the answer binds itself: variables, helpers, attributes of self."""
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, (ast.Name, ast.Attribute)):
             if isinstance(node.ctx, ast.Store):
                 names.add(node.id if isinstance(node, ast.Name) else f".{node.attr}")

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
+# why a submission was ended, where that is not its own doing
+WALL = "its time on the wall was over"
+TOO_LARGE = "it sent more than is allowed"
 
 
 @dataclass(frozen=True)
@@ -10,9 +13,12 @@ class Limits:
     """The limits of one submission; an instructor may change each of them.
 
     Args:
-        cell_seconds: wall-clock time of one cell.
-        notebook_seconds: wall-clock time of all cells together.
-        call_seconds: wall-clock time of one call that a check makes.
+        cell_seconds: time of one cell, less what others made it wait.
+        notebook_seconds: the same, of all cells and calls together.
+        call_seconds: the same, of one call that a check makes.
+        wall_seconds: from the first cell to the last check by the clock on the wall,
+            whatever it waits for. It is the only one that goes on while other programs
+            have the processor.
         cpu_seconds: processor time of the submission, over all its threads.
         memory_bytes: address space and resident memory beyond what the libraries take.
         threads: threads at any one time.
@@ -27,7 +33,8 @@ class Limits:
 
     cell_seconds: float = 30
     notebook_seconds: float = 300
-    call_seconds: float = 15
+    call_seconds: float = 5
+    wall_seconds: float = 600
     cpu_seconds: int = 240
     memory_bytes: int = 2 * GIB
     threads: int = 64
@@ -37,4 +44,14 @@ class Limits:
     temporary_files: int = 1000
     output_bytes_cell: int = 100_000
     output_bytes: int = 10_000_000
-    message_bytes: int = 64 * MIB
+    message_bytes: int = 8 * MIB
+
+    def words(self, reason: str) -> str:
+        """Say which limit a process has met that was ended for a reason, or nothing."""
+        return {
+            "memory": f"memory: at most {self.memory_bytes // MIB} MiB",
+            "threads": f"threads: at most {self.threads}",
+            "cpu time": f"processor time: at most {self.cpu_seconds:g} seconds",
+            WALL: f"time on the wall: at most {self.wall_seconds:g} seconds",
+            TOO_LARGE: f"an answer: at most {self.message_bytes // KIB} KiB",
+        }.get(reason, "")

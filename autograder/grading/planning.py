@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from autograder.grading import deadlines, submission
+from autograder.grading import deadlines, seeds, submission
 from autograder.grading.classfile import Class
 from autograder.grading.deadlines import Attempt
 from autograder.grading.dry_run import GRADE, KEEP, PASS_OVER, REFUSE, Planned
@@ -17,6 +17,8 @@ from autograder.grading.paper import Paper
 from autograder.grading.reading import Refused
 from autograder.grading.submission import Content
 from autograder.grading.version import code_version
+
+LARGEST_WORK = 60_000_000  # bytes of all attempts at a chapter that are graded
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Terms:
         limits: what a submission may use.
         unsafe: whether to run submissions without a sandbox.
         regrade: whether to grade again what is graded already.
+        secret: what the seeds of hidden tests are drawn from.
     """
 
     papers: dict[str, Paper]
@@ -36,6 +39,7 @@ class Terms:
     limits: Limits
     unsafe: bool = False
     regrade: bool = False
+    secret: bytes = field(default=b"", repr=False)
 
     @functools.cached_property
     def digests(self) -> dict[str, str]:
@@ -50,19 +54,21 @@ class Terms:
     def fingerprint(self, chapter: str) -> list:
         """Return what a grade depends on, besides the submission."""
         limits = asdict(self.limits)
-        return [self.digests[chapter], code_version(), limits, self.unsafe]
+        by = [seeds.digest(self.secret), self.of_class.carried_forward]
+        return [self.digests[chapter], code_version(), limits, self.unsafe, *by]
 
 
 @dataclass
 class Work:
     """What a student handed in for a chapter: one attempt, or several.
 
-    ``contents`` and ``outcomes`` have a place for each attempt that is graded.
+    It is empty until it is read. Then ``contents`` and ``outcomes`` have a place for
+    each attempt that is graded.
     """
 
     student: Path
     chapter: str
-    attempts: list[Attempt]
+    attempts: list[Attempt] = field(default_factory=list)
     passed_over: list[Attempt] = field(default_factory=list)
     contents: list[Content | Refused] = field(default_factory=list)
     outcomes: list[Outcome | None] = field(default_factory=list)
@@ -74,42 +80,79 @@ class Work:
         return self.student.name, self.chapter
 
     def read(self, terms: Terms) -> None:
-        """Read what was handed in, and take its fingerprint."""
-        names = [each.name for each in (*self.attempts, *self.passed_over)]
-        self.contents = [self._read(attempt, names) for attempt in self.attempts]
+        """Find the attempts, read those that are graded, and take the fingerprint."""
+        try:
+            _refuse_odd_folder(self.student)
+            found = deadlines.find_attempts(self.student, self.chapter)
+            self._choose(found, terms.of_class.attempts)
+            self.contents = self._read_all()
+        except Refused as refused:
+            self.refuse(refused)
+        except OSError as error:
+            self.refuse(Refused(f"the folder cannot be read ({error.strerror})"))
         self.outcomes = [None] * len(self.contents)
         prints = [
             str(each) if isinstance(each, Refused) else each.fingerprint()
             for each in self.contents
         ]
-        facts = [prints, names, *terms.fingerprint(self.chapter)]
+        facts = [prints, self._names, *terms.fingerprint(self.chapter)]
         text = json.dumps(facts, sort_keys=True).encode("utf-8", "backslashreplace")
         self.fingerprint = hashlib.sha256(text).hexdigest()
 
-    def _read(self, attempt: Attempt, names: list[str]) -> Content | Refused:
+    def refuse(self, why: Refused) -> None:
+        """Let all of it be one attempt that cannot be graded."""
+        self.attempts = [Attempt(self.student / self.chapter)]
+        self.passed_over, self.contents = [], [why]
+
+    def _choose(self, found: list[Attempt], how: str) -> None:
+        """Keep the attempts by what is done with them."""
+        self.attempts = deadlines.to_grade(found, how)
+        self.passed_over = [each for each in found if each not in self.attempts]
+
+    @property
+    def _names(self) -> list[str]:
+        return [each.name for each in (*self.attempts, *self.passed_over)]
+
+    def _read_all(self) -> list[Content | Refused]:
+        """Read the attempts, the latest first, as far as there is room for all."""
+        contents, room = [], LARGEST_WORK
+        for attempt in reversed(self.attempts):
+            content = self._read(attempt, room)
+            room -= 0 if isinstance(content, Refused) else content.size
+            contents.append(content)
+        return contents[::-1]
+
+    def _read(self, attempt: Attempt, room: int) -> Content | Refused:
+        names = filter(None, self._names)
         try:
-            _refuse_odd_name(self.student.name)
-            found = submission.find(
-                self.student, self.chapter, attempt.folder, filter(None, names)
-            )
-            return submission.read(found)
+            found = submission.find(self.student, self.chapter, attempt.folder, names)
+            content = submission.read(found)
         except Refused as refused:
             return refused
+        if content.size > room:
+            return Refused(
+                f"this attempt and those after it hold more than "
+                f"{LARGEST_WORK // 10**6} MB: clear the outputs of the notebooks"
+            )
+        return content
 
     def jobs(self, terms: Terms) -> Iterator[tuple["tuple[Work, int]", Job]]:
         """Give a job for each attempt; note the outcome of what cannot be graded."""
         for number, content in enumerate(self.contents):
             notes = list(self.attempts[number].notes)
             refused = isinstance(content, Refused)
+            notebook = b"" if refused else content.notebook
             job = Job(
                 student=self.student.name,
                 chapter=self.chapter,
-                notebook=b"" if refused else content.notebook,
+                notebook=notebook,
                 paper=terms.papers[self.chapter],
                 notes=notes if refused else [*notes, *content.notes],
                 models={} if refused else content.models,
                 limits=terms.limits,
                 unsafe=terms.unsafe,
+                keys=seeds.Keys.of(terms.secret, self.chapter, notebook),
+                carried_forward=terms.of_class.carried_forward,
             )
             if refused:
                 self.outcomes[number] = job.ungraded(str(content))
@@ -126,21 +169,9 @@ class Work:
         return None not in self.outcomes
 
 
-def find_work(
-    students: list[Path], chapters: list[str], of_class: Class
-) -> Iterator[Work]:
-    """Give what each student handed in for each chapter, unread."""
-    for chapter in chapters:
-        for student in students:
-            attempts = deadlines.find_attempts(student, chapter)
-            chosen = deadlines.to_grade(attempts, of_class.attempts)
-            others = [each for each in attempts if each not in chosen]
-            yield Work(student, chapter, chosen, others)
-
-
 def is_kept(entry: dict | None, work: Work, terms: Terms) -> bool:
     """Tell whether a journal's entry is of the same files, graded by the same terms."""
-    if entry is None or terms.regrade or entry.get("again"):
+    if entry is None or terms.regrade or entry.get("again") or entry.get("log"):
         return False
     return entry.get("fingerprint") == work.fingerprint
 
@@ -159,12 +190,21 @@ def plan(work: Work, is_graded: bool) -> Iterator[Planned]:
 def is_id(name: str) -> bool:
     """Tell whether nbgrader's patterns and gradebook can hold a student's name."""
     is_plain = not set(name) & set("*?[]{}") and name == name.strip()
-    return is_plain and name.isprintable() and len(name) <= 128
+    return is_plain and name.isprintable() and len(name) <= 128 and name[:1] != "."
 
 
-def _refuse_odd_name(name: str) -> None:
-    if not is_id(name):
+def _refuse_odd_folder(student: Path) -> None:
+    if student.name.startswith("."):
+        raise Refused(
+            "the folder's name begins with a dot, so that programs pass over it: give "
+            "it the student's id"
+        )
+    if not is_id(student.name):
         raise Refused(
             "the folder's name cannot be a student's id: at most 128 letters of UTF-8, "
             "none of * ? [ ] { }, no space at either end"
+        )
+    if student.is_symlink():
+        raise Refused(
+            "the student's folder is a link: put the folder itself in its place"
         )

@@ -10,12 +10,16 @@ from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
 from nbgrader.utils import is_grade
 from traitlets import Bool, Float
 
-from autograder.grading import sandbox, submission
+from autograder.grading import sandbox, seeds, submission
 from autograder.grading.grader import Grader
 from autograder.grading.job import GRADED, Job
 from autograder.grading.limits import Limits
 from autograder.grading.paper import Paper
 from autograder.grading.repair import repair
+from autograder.grading.telling import FOR_STUDENTS
+
+FAILED = "CheckFailure"
+NOT_SAID = "The check failed; your instructor sees how."
 
 
 class RepairSubmission(NbGraderPreprocessor):
@@ -56,20 +60,31 @@ class ExecuteSubmission(NbGraderPreprocessor):
         help="Run submissions without a sandbox: only those you would run yourself.",
     ).tag(config=True)
 
+    carried_forward = Float(
+        1.0,
+        min=0.0,
+        max=1.0,
+        help="The share of its points that an answer gets which is right once the "
+        "wrong ones that it uses are replaced by right ones; 0 for none.",
+    ).tag(config=True)
+
     def preprocess(self, nb, resources):
         """Run a notebook; fail with the reason if it cannot be graded."""
         if not self.unsafe and sandbox.problem():
             raise NotGradedError(sandbox.problem())
-        names = resources["nbgrader"]
+        names, course = resources["nbgrader"], self.parent.parent.coursedir
         models, _ = submission.read_models(Path(resources["metadata"]["path"]))
+        notebook = nbformat.writes(nb).encode()
         job = Job(
             student=names["student"],
             chapter=names["assignment"],
-            notebook=nbformat.writes(nb).encode(),
-            paper=_paper(self.parent.parent.coursedir, names["assignment"]),
+            notebook=notebook,
+            paper=_paper(course, names["assignment"]),
             models=models,
             limits=Limits(cell_seconds=self.cell_seconds),
             unsafe=self.unsafe,
+            keys=_keys(course, names, notebook),
+            carried_forward=self.carried_forward,
         )
         outcome = _grader().grade(job)
         if outcome.status != GRADED:
@@ -89,6 +104,19 @@ def _grader() -> Grader:
     grader = Grader()
     atexit.register(grader.close)
     return grader
+
+
+def _keys(course: CourseDirectory, names: dict, notebook: bytes) -> seeds.Keys:
+    """Derive a submission's keys from the file as it was handed in.
+
+    ``notebook`` is what the steps before have made of it.
+    """
+    student, chapter = names["student"], names["assignment"]
+    folder = course.format_path(course.submitted_directory, student, chapter)
+    path = Path(folder) / f"{names['notebook']}.ipynb"
+    if path.is_file():
+        notebook = path.read_bytes()
+    return seeds.Keys.of(seeds.secret_of(Path(course.root)), chapter, notebook)
 
 
 def _paper(course: CourseDirectory, chapter: str) -> Paper:
@@ -115,20 +143,19 @@ def _paper(course: CourseDirectory, chapter: str) -> Paper:
 
 
 class HideHiddenTests(ClearHiddenTests):
-    """Keep the source of hidden tests out of what students get back.
+    """Keep hidden tests, and what they have asked, out of what students get back.
 
-    An error in a check cell keeps its name and text; its traceback, which would quote
-    the cell, goes. The message of a failed check is its text.
+    An error in a check cell says what ``examine`` has written down for students: all of
+    a check that they see, and of a hidden test no input and nothing of their own code.
+    An error that nothing was written down for was made by another grader.
     """
 
     def preprocess_cell(self, cell, resources, cell_index):
-        """Cut hidden tests from a check cell, and tracebacks that would quote them."""
+        """Cut hidden tests from a check cell, and what its error would give away."""
         if cell.cell_type != "code" or not is_grade(cell):
             return cell, resources
         for output in cell.outputs:
             if output.output_type == "error":
-                message = output.evalue
-                if output.ename != "CheckFailure":
-                    message = f"{output.ename}: {output.evalue}"
-                output.traceback = [message]
+                said = str(cell.metadata.get(FOR_STUDENTS, NOT_SAID))
+                output.ename, output.evalue, output.traceback = FAILED, said, [said]
         return super().preprocess_cell(cell, resources, cell_index)

@@ -1,19 +1,25 @@
 """Make a notebook of bytes that anybody may have written, or say why it is none."""
 
+import itertools
 import json
-import re
 
 import nbformat
+import numpy as np
 from nbformat import NotebookNode
 
-LARGEST_NOTEBOOK = 100_000_000  # bytes, nearly all of them outputs
-MOST_VALUES = 2_000_000  # objects and lists; each takes memory when it is read
+from autograder.grading.clean import plain, writable
+
+LARGEST_NOTEBOOK = 25_000_000  # bytes, nearly all of them outputs
+MOST_VALUES = 1_000_000  # each takes up to a hundred bytes of memory when it is read
+SEPARATORS = np.frombuffer(b",:[{", dtype=np.uint8)
+PIECE = 1_000_000  # bytes of a file that are looked at together
 MOST_CELLS = 5_000
 LARGEST_CELL = 1_000_000  # characters; nobody types so much
-LARGEST_TEXT = 20_000_000  # characters of all cells and their pictures
+LARGEST_TEXT = 10_000_000  # characters of all cells and their pictures
+PICTURE = 1_000  # that a picture counts for, however small it is
+MOST_PICTURES = 1_000  # of a cell
 MOST_NOTES = 20
 GRADING = ("grade_id", "grade", "solution", "locked", "points")  # what repair reads
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Refused(Exception):
@@ -37,10 +43,8 @@ def parse(data: bytes) -> tuple[NotebookNode, tuple[str, ...]]:
     """
     if len(data) > LARGEST_NOTEBOOK:
         raise Refused(f"the notebook is larger than {LARGEST_NOTEBOOK // 10**6} MB")
-    if data.count(b"{") + data.count(b"[") > MOST_VALUES:
-        raise Refused("the notebook holds too many values")
-    text, notes = _decode(data)
-    content, upgraded = _upgraded(_json(text))
+    content, notes = _content(data)
+    content, upgraded = _upgraded(content)
     cells = content.get("cells")
     if not isinstance(cells, list) or not all(isinstance(c, dict) for c in cells):
         raise Refused("the file is JSON, but not a notebook: its cells are no list")
@@ -53,22 +57,17 @@ def parse(data: bytes) -> tuple[NotebookNode, tuple[str, ...]]:
     return notebook, (*notes, *upgraded, *cut)
 
 
-def clean(text: str, most: int) -> str:
-    """Make a text fit to be shown and kept anywhere: no control characters, not long.
-
-    >>> clean("a" * 10, 4), clean("no" + chr(0) + "thing", 20)
-    ('aaaa…', 'nothing')
-    """
-    shown = CONTROL.sub("", writable(text[: most + 1]))
-    return f"{shown[:most]}…" if len(text) > most else shown
-
-
-def writable(text: str) -> str:
-    """Replace what no encoding can write, such as half of a pair of surrogates."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 # --- the file -------------------------------------------------------------------------
+
+
+def _content(data: bytes) -> tuple[dict, tuple[str, ...]]:
+    """Read a file's JSON, once it is known how much memory its values can take."""
+    text, notes = _decode(data)
+    if "utf-8" not in json.detect_encoding(data):
+        data = text.encode("utf-8", "surrogatepass")
+    if count_values(data) > MOST_VALUES:
+        raise Refused("the notebook holds too many values")
+    return _json(text), notes
 
 
 def _decode(data: bytes) -> tuple[str, tuple[str, ...]]:
@@ -79,6 +78,25 @@ def _decode(data: bytes) -> tuple[str, tuple[str, ...]]:
         return data.decode(encoding), ()
     except UnicodeDecodeError:
         return data.decode("latin-1"), ("read as Latin-1: it was not UTF-8",)
+
+
+def count_values(data: bytes) -> int:
+    """Count what begins or separates values in JSON, without making any of them.
+
+    What stands in strings does not count. The file is looked at in pieces, so that
+    counting takes little memory.
+
+    >>> count_values(b'{"a, [b]": [1, 2, {}]}')
+    6
+    """
+    data = data.replace(b"\\\\", b"").replace(b'\\"', b"")  # what quotes do not end
+    number, inside = 0, 0
+    for start in range(0, len(data), PIECE):
+        piece = np.frombuffer(data[start : start + PIECE], dtype=np.uint8)
+        strings = np.cumsum(piece == ord('"'), dtype=np.uint8) + np.uint8(inside) & 1
+        number += int(np.isin(piece[strings == 0], SEPARATORS).sum())
+        inside = int(strings[-1])
+    return number
 
 
 def _json(text: str) -> dict:
@@ -100,13 +118,23 @@ def _upgraded(content: dict) -> tuple[dict, tuple[str, ...]]:
     """Bring a notebook to format 4; what is wrong inside its cells, repair mends."""
     if "cells" in content:
         return content, ()
-    version = clean(str(content.get("nbformat")), 20)
+    version = plain(str(content.get("nbformat")), 20)
     try:
-        notebook = nbformat.convert(nbformat.from_dict(content), 4)
+        notebook = nbformat.convert(nbformat.from_dict(_without_outputs(content)), 4)
     except Exception as error:  # whatever an old notebook with odd content gives
-        reason = clean(f"{type(error).__name__}: {error}", 200)
+        reason = plain(f"{type(error).__name__}: {error}", 200)
         raise Refused(f"the old notebook cannot be converted ({reason})") from None
     return notebook, (f"brought from notebook format {version} to 4",)
+
+
+def _without_outputs(content: dict) -> dict:
+    """Take out of an old notebook what is not read, before copies are made of it."""
+    for sheet in content["worksheets"]:
+        for cell in sheet["cells"]:
+            if cell["cell_type"] == "code":
+                cell["outputs"] = []
+    kept = ("nbformat", "nbformat_minor", "worksheets")
+    return {name: content[name] for name in kept if name in content} | {"metadata": {}}
 
 
 def _metadata(content: dict) -> NotebookNode:
@@ -116,7 +144,7 @@ def _metadata(content: dict) -> NotebookNode:
     name = kernel.get("name") if isinstance(kernel, dict) else None
     if not isinstance(name, str):
         return NotebookNode()
-    return NotebookNode(kernelspec=NotebookNode(name=clean(name, 60)))
+    return NotebookNode(kernelspec=NotebookNode(name=plain(name, 60)))
 
 
 # --- its cells ------------------------------------------------------------------------
@@ -133,7 +161,9 @@ def _read_cells(cells: list[dict]) -> tuple[list[NotebookNode], list[str]]:
         room -= len(node.source)
         if "attachments" in node:
             size = sum(
-                len(s) for each in node.attachments.values() for s in each.values()
+                PICTURE + len(data)
+                for each in node.attachments.values()
+                for data in each.values()
             )
             if size > room:
                 del node["attachments"]
@@ -177,7 +207,8 @@ def _is_text(value: object) -> bool:
 def _attachments(given: object) -> dict[str, dict[str, str]]:
     """Keep pictures that were pasted into a text: by name, by type, base64."""
     found = {}
-    for name, bundle in given.items() if isinstance(given, dict) else ():
+    items = given.items() if isinstance(given, dict) else ()
+    for name, bundle in itertools.islice(items, MOST_PICTURES):
         pictures = {
             kind: writable("".join(data) if isinstance(data, list) else data)
             for kind, data in (bundle.items() if isinstance(bundle, dict) else ())

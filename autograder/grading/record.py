@@ -3,23 +3,44 @@
 In this order: the notebooks and the feedback page, which may be written twice; the
 gradebook, in one transaction; then the journal's line. What has no line is graded
 again. The tables are made of both at the end, as often as one likes.
+
+If one of these steps fails over a submission, this one is ungraded with the fault as
+its reason, in this run: it has no line, so that the next run grades it again.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from autograder.files import write_beside
-from autograder.grading import class_report, deadlines, feedback, report
+from autograder.grading import class_report, deadlines, feedback, report, seeds
+from autograder.grading.clean import say
 from autograder.grading.course import Course
 from autograder.grading.deadlines import Choice
 from autograder.grading.gradebook import Book, Lateness, Row
+from autograder.grading.guard import Fault, guarded
 from autograder.grading.job import GRADED, Outcome
-from autograder.grading.journal import Journal
-from autograder.grading.planning import Terms, Work, is_kept
+from autograder.grading.journal import Journal, Key
+from autograder.grading.planning import Terms, Work, is_id, is_kept
 from autograder.grading.reading import Refused
 from autograder.grading.version import versions
+
+
+@dataclass
+class Tables:
+    """What is told of a class at the end.
+
+    Attributes:
+        rows: of grades.csv.
+        lines: of audit.jsonl.
+        faults: how often the grader itself failed.
+    """
+
+    rows: list[dict[str, str]]
+    lines: list[str]
+    faults: int = 0
 
 
 class Record:
@@ -37,6 +58,7 @@ class Record:
         self._book = Book(course)
         self._journal = Journal(course.root / "journal.jsonl")
         self._entered = self._book.handed_in()
+        self._faults: dict[Key, Fault] = {}
         if terms.of_class.due:
             due = terms.of_class.due
             chapters = {name: due[name] for name in terms.papers if name in due}
@@ -57,7 +79,7 @@ class Record:
         """Enter the class into the gradebook."""
         known = self._terms.of_class.students
         entries = {}
-        for student in students:
+        for student in filter(lambda path: is_id(path.name), students):
             facts = known.get(student.name)
             entries[student.name] = (
                 {
@@ -94,8 +116,42 @@ class Record:
             self._journal.add(entry | facts)
         return True
 
-    def add(self, work: Work) -> None:
-        """Write down a submission whose attempts all have an outcome."""
+    def add(self, works: Sequence[Work]) -> None:
+        """Write down submissions whose attempts all have an outcome.
+
+        Those of a group share a transaction of the gradebook and a wait for the disk:
+        before the journal has their lines, none of them counts as graded. If the group
+        cannot be entered, each is by itself: the fault is one submission's.
+        """
+        written = []
+        for work in works:
+            done = guarded(self._write_files, work)
+            if isinstance(done, Fault):
+                self.fail(work.key, done)
+            else:
+                written.append((work.key, *done))
+        if isinstance(guarded(self._enter, written), Fault):
+            for each in written:
+                fault = guarded(self._enter, [each])
+                if isinstance(fault, Fault):
+                    self.fail(each[0], fault)
+
+    def fail(self, key: Key, fault: Fault) -> None:
+        """Let a submission be ungraded because the grader failed over it."""
+        self._faults[key] = fault
+        if isinstance(guarded(self._write_page, self._entry_of(key)), Fault):
+            self._page(key).unlink(missing_ok=True)  # what it said holds no more
+
+    def _enter(
+        self, written: Sequence[tuple[Key, dict, tuple[Outcome, Lateness] | None]]
+    ) -> None:
+        """Enter what was written to files into the gradebook, then the journal."""
+        self._book.write_all([graded for _, _, graded in written if graded])
+        self._entered |= {key for key, _, graded in written if graded}
+        self._journal.add(*(entry for _, entry, _ in written))
+
+    def _write_files(self, work: Work) -> tuple[dict, tuple[Outcome, Lateness] | None]:
+        """Write notebooks and feedback; return what journal and gradebook get."""
         scores = [o.score if o.status == GRADED else None for o in work.outcomes]
         choice = self._choose(work, scores)
         outcome, content = work.outcomes[choice.number], work.contents[choice.number]
@@ -103,13 +159,12 @@ class Record:
             outcome.sha256 = content.sha256()
         outcome.versions = outcome.versions or versions()
         entry = self._entry(work, choice, scores)
-        if outcome.status == GRADED:
-            self._write_notebooks(work, choice)
+        if outcome.status != GRADED:
+            self._write_page(entry)
+            return entry, None
+        self._write_notebooks(work, choice)
         self._write_page(entry)
-        if outcome.status == GRADED:
-            self._book.write(outcome, self._lateness(work, choice))
-            self._entered.add(work.key)
-        self._journal.add(entry)
+        return entry, (outcome, self._lateness(work, choice))
 
     def _page(self, key: tuple[str, str]) -> Path:
         student, chapter = key
@@ -174,36 +229,79 @@ class Record:
         return entry | {
             "fingerprint": work.fingerprint,
             "paper": self._terms.digests[work.chapter],
+            "seeds": seeds.digest(self._terms.secret),
             "attempt": work.attempts[choice.number].name,
             "attempts": attempts,
             "choice": choice.number,
         }
 
+    def _entry_of(self, key: Key) -> dict:
+        """Return what there is to say of a submission: the fault, or the journal's."""
+        fault = self._faults.get(key)
+        if fault is None:
+            return self._journal.find(*key)
+        outcome = Outcome(*key, reason=str(fault), log=fault.log)
+        outcome.unsafe, outcome.versions = self._terms.unsafe, versions()
+        unknown = {"handed_in": None, "due": None, "penalty": None, "notes": []}
+        known = {"paper": self._terms.digests[key[1]], "attempt": ""}
+        return outcome.to_dict() | unknown | known
+
     # --- the class
 
-    def write_tables(self, students: list[Path]) -> list[dict]:
-        """Write grades.csv and audit.jsonl, and feedback with what was given by hand.
+    def finish(self, students: list[Path]) -> Tables:
+        """Write grades.csv, audit.jsonl, and the report on the class.
+
+        Feedback that lacks what a person gave is written again.
 
         Args:
             students: those of this class; the journal may hold others.
-
-        Returns:
-            The rows of grades.csv.
         """
-        rows, lines, known = [], [], self._book.students()
+        names = sorted(path.name for path in students)
+        tables, about = Tables([], []), class_report.Report(self._terms.papers)
+        known = self._book.students()
         for chapter in sorted(self._terms.papers):
             facts, entered = self._book.facts(chapter), self._book.rows(chapter)
-            for student in sorted(path.name for path in students):
-                entry = self._journal.find(student, chapter)
-                row = entered.get(student) if entry["status"] == GRADED else None
-                if row and row.hand:
-                    self._write_page(entry, row)
+            for student in names:
                 own = facts | known.get(student, {})
-                rows.append(report.grade(entry, row, own))
-                lines.append(report.audit(entry, row))
-        write_beside(self._out / "audit.jsonl", "".join(lines))
-        write_beside(self._out / "grades.csv", report.grades(rows))
-        return rows
+                self._tell((student, chapter), entered.get(student), own, tables, about)
+        write_beside(self._out / "grades.csv", report.grades(tables.rows))
+        self._write_report(about, tables)
+        write_beside(self._out / "audit.jsonl", "".join(tables.lines))
+        return tables
+
+    def _tell(
+        self,
+        key: Key,
+        row: Row | Fault | None,
+        own: dict[str, str],
+        tables: Tables,
+        about: class_report.Report,
+    ) -> None:
+        """Add a submission to the tables and to the report on the class."""
+        told = guarded(self._told, key, row, own)
+        if isinstance(told, Fault):
+            self.fail(key, told)
+        fault = guarded(self._report, key, about)
+        if isinstance(fault, Fault):
+            self.fail(key, fault)
+            guarded(self._report, key, about)  # as ungraded; else it is without it
+        if key in self._faults:
+            told = report.of_a_fault(self._entry_of(key), own)
+        tables.rows.append(told[0])
+        tables.lines.append(told[1])
+        tables.faults += bool(self._entry_of(key)["log"])
+
+    def _told(
+        self, key: Key, row: Row | Fault | None, own: dict[str, str]
+    ) -> tuple[dict[str, str], str]:
+        """Return a row and a line; add to the page what was given by hand."""
+        if isinstance(row, Fault):
+            raise row
+        entry = self._entry_of(key)
+        row = row if entry["status"] == GRADED else None
+        if row and row.hand:
+            self._write_page(entry, row)
+        return report.grade(entry, row, own), report.audit(entry, row)
 
     def _write_page(self, entry: dict, row: Row | None = None) -> None:
         """Write a student's feedback, with what a person gave and said."""
@@ -229,21 +327,17 @@ class Record:
             outcome.notebook = path.read_text(encoding="utf-8")
         return outcome
 
-    def write_report(self, students: list[Path]) -> None:
-        """Write the page for the instructor; without it, the grades stand."""
-        try:
-            outcomes = self._outcomes(students)
-            class_report.write(self._out / "report", outcomes, self._terms.papers)
-        except Exception as error:  # whatever it is, the class is graded
-            what = f"{type(error).__name__}: {error}"
-            print(f"warning: no report on the class ({what})", file=sys.stderr)
+    def _report(self, key: Key, about: class_report.Report) -> None:
+        """Add a submission to the report on the class; its notebook is read for it."""
+        about.add(self._outcome(self._entry_of(key)).to_dict())
 
-    def _outcomes(self, students: list[Path]) -> Iterator[dict]:
-        """Give what became of every submission, with its notebook, one at a time."""
-        names = {path.name for path in students}
-        for entry in self._journal.entries():
-            if entry["student"] in names and entry["chapter"] in self._terms.papers:
-                yield self._outcome(entry).to_dict()
+    def _write_report(self, about: class_report.Report, tables: Tables) -> None:
+        """Write the page for the instructor; without it, the grades stand."""
+        fault = guarded(about.write, self._out / "report")
+        if isinstance(fault, Fault):
+            say(f"warning: no report on the class ({fault})", sys.stderr)
+            tables.lines.append(report.audit_of_the_report(fault))
+            tables.faults += 1
 
 
 def _iso(time: datetime | None) -> str | None:

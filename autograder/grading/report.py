@@ -1,11 +1,9 @@
 """What a grading leaves: grades.csv, audit.jsonl, and a table on the screen."""
 
-import csv
-import io
-import json
-
+from autograder.grading.clean import csv_file, json_line, line
 from autograder.grading.gradebook import Row
-from autograder.grading.job import GRADED
+from autograder.grading.guard import Fault
+from autograder.grading.job import GRADED, flag_text
 
 COLUMNS = (  # nbgrader's own, then ours
     "assignment",
@@ -21,6 +19,7 @@ COLUMNS = (  # nbgrader's own, then ours
     "max_score",
     "status",
     "reason",
+    "flags",
 )
 AUDIT = (  # of a journal's entry
     "student",
@@ -29,6 +28,11 @@ AUDIT = (  # of a journal's entry
     "reason",
     "repairs",
     "limited",
+    "tried",
+    "flags",
+    "unseen",
+    "stopped",
+    "packages",
     "notes",
     "unsafe",
     "attempt",
@@ -37,8 +41,10 @@ AUDIT = (  # of a journal's entry
     "penalty",
     "sha256",
     "paper",
+    "seeds",
     "seconds",
     "versions",
+    "log",
 )
 UNSAFE = "graded without a sandbox"
 
@@ -53,7 +59,9 @@ def grade(entry: dict, row: Row | None, facts: dict[str, str]) -> dict[str, str]
     """
     missing = {"assignment": entry["chapter"], "student_id": entry["student"]}
     columns = row.columns if row else missing | facts
-    return columns | {"status": entry["status"], "reason": reason(entry, row)}
+    flags = "; ".join(map(flag_text, entry["flags"]))
+    said = {"reason": reason(entry, row), "flags": flags}
+    return columns | {"status": entry["status"]} | said
 
 
 def reason(entry: dict, row: Row | None) -> str:
@@ -67,7 +75,7 @@ def reason(entry: dict, row: Row | None) -> str:
     if entry["status"] == GRADED:
         for what, found in (
             ("repaired", entry["repairs"]),
-            ("limited", entry["limited"]),
+            ("limited", entry["limited"] + entry["unseen"]),
         ):
             if found:
                 parts.append(f"{what}: {'; '.join(found)}")
@@ -79,18 +87,36 @@ def reason(entry: dict, row: Row | None) -> str:
 
 def grades(rows: list[dict[str, str]]) -> str:
     """Write grades.csv."""
-    text = io.StringIO()
-    table = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
-    table.writeheader()
-    table.writerows(rows)
-    return text.getvalue()
+    return csv_file([COLUMNS, *([row.get(c, "") for c in COLUMNS] for row in rows)])
 
 
 def audit(entry: dict, row: Row | None) -> str:
     """Write a line of audit.jsonl: what was done to a submission, and by what."""
-    line = {name: entry[name] for name in AUDIT}
-    line |= {"reason": reason(entry, row), "scores": row.scores if row else {}}
-    return json.dumps(line, ensure_ascii=False) + "\n"
+    facts = {name: entry[name] for name in AUDIT}
+    facts |= {"reason": reason(entry, row), "scores": row.scores if row else {}}
+    facts["given"] = {
+        verdict["exercise"]: verdict["given"]
+        for verdict in entry["verdicts"]
+        if verdict.get("given")
+    }
+    return json_line(facts)
+
+
+def of_a_fault(entry: dict, own: dict[str, str]) -> tuple[dict[str, str], str]:
+    """Return the row and the line of a submission over which the grader failed.
+
+    It may have failed in ``grade`` or ``audit``, so these are not asked again.
+    """
+    row = {"assignment": entry["chapter"], "student_id": entry["student"]} | own
+    facts = {name: entry[name] for name in AUDIT} | {"scores": {}}
+    said = {"status": entry["status"], "reason": entry["reason"]}
+    return row | said, json_line(facts)
+
+
+def audit_of_the_report(fault: Fault) -> str:
+    """Write a line of audit.jsonl: why there is no report on the class."""
+    nobody = dict.fromkeys(AUDIT) | {"seconds": 0.0, "status": "no report"}
+    return json_line(nobody | {"reason": str(fault), "log": fault.log})
 
 
 def table(rows: list[dict[str, str]]) -> str:
@@ -108,6 +134,6 @@ def table(rows: list[dict[str, str]]) -> str:
     if lost:
         lines += ["", "not graded:"]
         lines += [
-            f"  {r['student_id']}, {r['assignment']}: {r['reason']}" for r in lost
+            line(f"  {r['student_id']}, {r['assignment']}: {r['reason']}") for r in lost
         ]
     return "\n".join(lines)

@@ -29,6 +29,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 import psutil
@@ -52,6 +53,7 @@ OPEN_SECONDS = 30
 END_SECONDS = 30
 WATCH_SECONDS = 0.05
 LOST = "killed (SIGKILL)"
+SHARE = 0.5  # of its memory; who has less is not to blame when a system lacks memory
 UNTOUCHED = 256 * MIB  # what the zygote may have been given, and not yet used
 
 SYSTEM = ("lib", "lib32", "lib64", "libx32")  # of /usr, and as links of /
@@ -236,8 +238,9 @@ class Cage:
         socket: leads to ``autograder.boundary.student.serve``; it reads as closed when
             the process has ended.
         process: its number on this side.
-        lost: whether it was ended from outside, as by a person or for lack of memory:
-            code inside cannot do that to itself. It is worth another try.
+        lost: whether it was ended from outside, as by a person, or for lack of memory
+            while it had little: code inside cannot do that to itself, being the first
+            process of its namespace. It is worth another try.
     """
 
     def __init__(self, zygote: "_Zygote", files: dict[str, bytes]) -> None:
@@ -253,6 +256,7 @@ class Cage:
                 self._number = zygote.fork(theirs)
             self.process = self._prepare(files)
             self._pidfd = os.pidfd_open(self.process)
+            self._memory_before = _resident(self.process)
         except BaseException:
             self._abandon()
             raise
@@ -320,10 +324,11 @@ class Cage:
             self._ended = True
             ran = self.alive(patience)
             self._signal(signal.SIGKILL)
-            code, cpu = self._zygote.wait_for(self._number)
+            how = self._zygote.wait_for(self._number)
             if not ran and not self._reason:
-                self._reason = _reason(code, cpu, self._zygote.limits)
-                self.lost = self._reason == LOST
+                used = replace(how, memory=how.memory - self._memory_before)
+                self._reason = _reason(used, self._zygote.limits)
+                self.lost = self._reason == LOST and self._zygote.tells_killers_apart
             self._abandon()
         return self._reason
 
@@ -344,11 +349,31 @@ class Cage:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _reason(code: int, cpu: float, limits: Limits) -> str:
+@dataclass(frozen=True)
+class _End:
+    """How a process ended: its exit code, its processor time, its largest memory."""
+
+    code: int = -signal.SIGKILL
+    cpu: float = 0.0
+    memory: int = 0
+
+
+def _resident(process: int) -> int:
+    """Return the memory of a process; nothing of one that has ended already."""
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(process).memory_info().rss
+    return 0
+
+
+def _reason(how: _End, limits: Limits) -> str:
+    code = how.code
     if code >= 0:
         return f"exit code {code}"
-    if -code == signal.SIGKILL and cpu > limits.cpu_seconds:
+    if -code == signal.SIGKILL and how.cpu > limits.cpu_seconds:
         return "cpu time"
+    # a system that lacks memory ends whoever has most of it
+    if -code == signal.SIGKILL and how.memory > SHARE * limits.memory_bytes:
+        return "memory"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"{-code}"
     verb = "killed" if -code == signal.SIGKILL else "crashed"
     return f"{verb} ({name})"
@@ -366,6 +391,8 @@ class _Zygote:
     ) -> None:
         self.limits, self.unsafe, self._imports = limits, unsafe, imports
         self.alone = not nested and not unsafe  # it can serve one submission only
+        # elsewhere a submission can kill itself, or end with the same exit code
+        self.tells_killers_apart = nested and not unsafe
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._messages: dict[int, dict] = {}
@@ -436,13 +463,14 @@ class _Zygote:
         """Say why a child could not be forked."""
         return self._message(number).get("failed", "")
 
-    def wait_for(self, number: int) -> tuple[int, float]:
-        """Wait until a child has ended; return its exit code and processor time."""
+    def wait_for(self, number: int) -> _End:
+        """Wait until a child has ended; return how."""
         if self.alone:
             code = self._process.wait(END_SECONDS)
-            return (128 - code if code > 128 else code), 0.0
+            return _End(128 - code if code > 128 else code)
         message = self._message(number)
-        return message.get("code", -signal.SIGKILL), message.get("cpu", 0.0)
+        del message["number"]
+        return _End(**message)
 
     def _message(self, number: int) -> dict:
         """Return what the zygote says of a child; if it says nothing, end it all."""
@@ -456,7 +484,7 @@ class _Zygote:
                     message = {}
                 if not message:
                     self._end()
-                    return {}
+                    return {"number": number}
                 self._messages[message["number"]] = message
             return self._messages.pop(number)
 

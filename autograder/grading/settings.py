@@ -53,11 +53,11 @@ def _keep_scripts_out(config: Config) -> None:
     # formgrader's template sends every text through the first of these filters, and
     # nbconvert's templates send it through the second, whose own version allows no
     # headings and no paragraphs
-    clean = "autograder.grading.clean.clean_html"
+    clean = "autograder.grading.notebook_html.clean_html"
     config.HTMLExporter.sanitize_html = True
     config.HTMLExporter.filters = {
         "strip_files_prefix": clean,
         "clean_html": clean,
         # nbconvert's own stops at an attachment that is missing: no page at all
-        "markdown2html": "autograder.grading.clean.markdown_to_html",
+        "markdown2html": "autograder.grading.notebook_html.markdown_to_html",
     }

@@ -6,15 +6,18 @@ files of bounded size are read.
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder.files import read_regular
-from autograder.grading.reading import LARGEST_NOTEBOOK, Refused, clean
+from autograder.files import entries, read_regular
+from autograder.grading.clean import plain
+from autograder.grading.reading import LARGEST_NOTEBOOK, Refused
 
 MODEL_FILES = ("model.safetensors", "config.json", "tokenizer.json")
 LARGEST_FILE = 25_000_000  # bytes; a check refuses much smaller ones, and says why
+LARGEST_TEXTS = {"config.json": 1_000_000, "tokenizer.json": 5_000_000}
 MOST_MODELS = 3
 ARCHIVES = (".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".7z", ".rar")
 ARCHIVES_BEGIN = (
@@ -52,6 +55,12 @@ class Content:
     def sha256(self) -> str:
         """Return the notebook's checksum."""
         return hashlib.sha256(self.notebook).hexdigest()
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has, with the models."""
+        models = (data for each in self.models.values() for data in each.values())
+        return len(self.notebook) + sum(map(len, models))
 
     def fingerprint(self) -> str:
         """Return a checksum of everything: equal ones are graded alike."""
@@ -96,10 +105,10 @@ def _find(student: Path, chapter: str, folder: Path, others: set[str]) -> Found:
     if named in notebooks:
         return _inside(Found(named, student, _leftovers(folder, named, others)))
     if len(notebooks) > 1:
-        names = ", ".join(clean(path.name, 60) for path in notebooks[:5])
+        names = ", ".join(plain(path.name, 60) for path in notebooks[:5])
         raise Refused(f"several notebooks and none is named {named.name}: {names}")
     if notebooks:
-        note = f"the notebook was named {clean(notebooks[0].name, 60)}"
+        note = f"the notebook was named {plain(notebooks[0].name, 60)}"
         notes = (note, *_leftovers(folder, notebooks[0], others))
         return _inside(Found(notebooks[0], student, notes))
     loose = student / f"{chapter}.ipynb"
@@ -116,7 +125,8 @@ def _inside(found: Found) -> Found:
 
 
 def _leads_out(path: Path, student: Path) -> bool:
-    return not path.resolve().is_relative_to(student.resolve())
+    # os.path's goes on where a link leads to itself; pathlib's ends with RuntimeError
+    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(student))
 
 
 def _why_none(student: Path, chapter: str, folder: Path) -> str:
@@ -149,13 +159,11 @@ def packed_student(archive: Path) -> Path:
 
 
 def _archives(folder: Path, beginning: str = "") -> list[Path]:
-    if not folder.is_dir():
-        return []
-    return sorted(
+    return [
         path
-        for path in folder.iterdir()
+        for path in entries(folder)
         if path.name.startswith(beginning) and is_archive(path)
-    )
+    ]
 
 
 def _packed(student: Path) -> list[Path]:
@@ -169,40 +177,38 @@ def _packed(student: Path) -> list[Path]:
 
 
 def _notebooks(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    return sorted(
+    return [
         path
-        for path in folder.iterdir()
+        for path in entries(folder)
         if path.suffix.lower() == ".ipynb" and not path.name.startswith(".")
         if path.is_file()
-    )
+    ]
 
 
 def _leftovers(folder: Path, used: Path, others: set[str]) -> tuple[str, ...]:
     """Say which other files were handed in: a submission is its notebook only."""
     known = {used.name, "timestamp.txt", "transformer", "__pycache__"} | others
     known |= {path.name for path in _model_folders(folder)}
-    names = sorted(
+    names = [
         path.name
-        for path in folder.iterdir()
+        for path in entries(folder)
         if path.name not in known and not path.name.startswith(".")
-    )
+    ]
     if not names:
         return ()
-    shown = ", ".join(clean(name, 60) for name in names[:3])
+    shown = ", ".join(plain(name, 60) for name in names[:3])
     return (f"other files were not used: {shown}{', …' if len(names) > 3 else ''}",)
 
 
 def _model_folders(folder: Path) -> list[Path]:
     """Find the folders beside a notebook that hold a trained model."""
-    return sorted(
+    return [
         path
-        for path in folder.iterdir()
+        for path in entries(folder)
         if path.is_dir() and not path.is_symlink() and not path.name.startswith(".")
         if path.name.isprintable()
         if any((path / name).is_file() for name in MODEL_FILES)
-    )
+    ]
 
 
 # --- reading --------------------------------------------------------------------------
@@ -259,12 +265,13 @@ def _read_small(path: Path) -> tuple[bytes | None, str]:
         return None, "it is a link"
     if not path.is_file():
         return None, ""
+    largest = LARGEST_TEXTS.get(path.name, LARGEST_FILE)
     try:
-        data = _read_file(path, LARGEST_FILE)
+        data = _read_file(path, largest)
     except OSError as error:
         return None, f"it cannot be read ({error.strerror})"
     if data is None:
-        return None, f"it is larger than {LARGEST_FILE // 10**6} MB"
+        return None, f"it is larger than {largest // 10**6} MB"
     return data, ""
 
 

@@ -139,7 +139,7 @@ def softmax(scores):
     return weights_of(scores).detach()
 
 
-@wrong("softmax", "a NumPy array instead of a tensor")
+@wrong("softmax", "a NumPy array in place of a tensor")
 def softmax(scores):
     powers = np.exp(np.asarray(scores.detach()))
     return powers / powers.sum(-1, keepdims=True)

@@ -1192,7 +1192,7 @@ def shift_right(sequences, sos_id, eos_id, pad_id=0):
     return torch.stack(shifted(sequences, sos_id, eos_id, pad_id))
 
 
-@wrong("shift-right", "lists in place of tensors")
+@wrong("shift-right", "a list in place of a tensor")
 def shift_right(sequences, sos_id, eos_id, pad_id=0):
     inputs, labels = shifted(sequences, sos_id, eos_id, pad_id)
     return inputs.tolist(), labels.tolist()

@@ -463,13 +463,13 @@ def greedy_decode(model, prefix, eos_id, max_length):
     return ids
 
 
-@wrong("greedy-decode", "tensors in the list")
+@wrong("greedy-decode", "a tensor in place of a number")
 def greedy_decode(model, prefix, eos_id, max_length):
     ids = reference.greedy_decode(model, prefix, eos_id, max_length)
     return ids[: len(prefix)] + [torch.tensor(x) for x in ids[len(prefix) :]]
 
 
-@wrong("greedy-decode", "a tensor")
+@wrong("greedy-decode", "a tensor in place of a list")
 def greedy_decode(model, prefix, eos_id, max_length):
     return torch.tensor(reference.greedy_decode(model, prefix, eos_id, max_length))
 
@@ -1188,7 +1188,7 @@ def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
     return search(model, prefix, eos_id, beam_width, max_length, alpha)[::-1]
 
 
-@wrong("beam-search", "a tensor as the score")
+@wrong("beam-search", "a tensor in place of a number")
 def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
     ids, score = search(model, prefix, eos_id, beam_width, max_length, alpha)
     return ids, torch.tensor(score)

@@ -181,7 +181,7 @@ def encode(tokens, vocabulary):
     return [vocabulary.get(token, "<unk>") for token in tokens]
 
 
-@wrong("encode-decode", "a tensor instead of a list")
+@wrong("encode-decode", "a tensor in place of a list")
 def encode(tokens, vocabulary):
     return torch.tensor([vocabulary.get(t, vocabulary["<unk>"]) for t in tokens])
 

@@ -1320,6 +1320,13 @@ named(
     Grouped,
     repeat=lambda self, k, v: (k, v),
 )
+named(GQA, "NaN on fully masked rows", Grouped, attention=without_nan_care)
+named(
+    GQA,
+    "a large negative number instead of −∞",
+    Grouped,
+    attention=with_a_large_number,
+)
 named(GQA, "view without transpose", Grouped, split=view)
 named(GQA, "merged without transpose", Grouped, merge=unview)
 named(GQA, "scaled by √d_model instead of √d_k", Grouped, attention=scaled_by_model)

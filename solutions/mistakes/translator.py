@@ -365,7 +365,7 @@ def smoothing_floor(vocab_size, smoothing):
     return -(first * math.log(first) + others * other * math.log(other))
 
 
-@wrong("smoothing-floor", "tensors in place of numbers")
+@wrong("smoothing-floor", "a tensor in place of a number")
 def smoothing_floor(vocab_size, smoothing):
     chances = torch.full((vocab_size,), smoothing / vocab_size)
     chances[0] += 1 - smoothing
@@ -469,7 +469,7 @@ def forced_accuracy(logits, labels, pad_id=0):
     return part(said[real]), part(said[real])
 
 
-@wrong("forced-accuracy", "tensors in place of numbers")
+@wrong("forced-accuracy", "a tensor in place of a number")
 def forced_accuracy(logits, labels, pad_id=0):
     said, real = verdicts(logits, labels, pad_id)
     return said[real].float().mean(), (said | ~real).all(dim=-1).float().mean()
@@ -650,7 +650,7 @@ def paired_bootstrap(first, second, indices):
     return gap.sum().item(), *ends(gap[indices].sum(-1))
 
 
-@wrong("paired-bootstrap", "tensors in place of numbers")
+@wrong("paired-bootstrap", "a tensor in place of a number")
 def paired_bootstrap(first, second, indices):
     gap = second - first
     return gap.mean(), *gap[indices].mean(-1).quantile(torch.tensor([0.025, 0.975]))

@@ -12,12 +12,13 @@ from workbench.images import load_images
 # --- images ---------------------------------------------------------------------------
 
 AXES = (0, 2, 3)
+FLAT = 1e-6  # a spread below is none
 
 
 def by(images, train, axes=AXES, correction=0, power=1):
     mean = train.mean(dim=axes, keepdim=True)
     std = train.std(dim=axes, correction=correction, keepdim=True)
-    return (images - mean) / std.where(std > 0, 1.0) ** power
+    return (images - mean) / std.where(std > FLAT, 1.0) ** power
 
 
 @wrong("standardise", "statistics of the images themselves")
@@ -59,7 +60,7 @@ def standardise(images, train):
 @wrong("standardise", "the mean is not subtracted")
 def standardise(images, train):
     std = train.std(dim=AXES, correction=0, keepdim=True)
-    return images / std.where(std > 0, 1.0)
+    return images / std.where(std > FLAT, 1.0)
 
 
 @wrong("standardise", "not divided by the spread")
@@ -70,7 +71,7 @@ def standardise(images, train):
 @wrong("standardise", "only the mean is divided")
 def standardise(images, train):
     std = train.std(dim=AXES, correction=0, keepdim=True)
-    return images - train.mean(dim=AXES, keepdim=True) / std.where(std > 0, 1.0)
+    return images - train.mean(dim=AXES, keepdim=True) / std.where(std > FLAT, 1.0)
 
 
 @wrong("standardise", "each column by its own statistics")
@@ -84,12 +85,26 @@ def standardise(images, train):
     return (images - mean) / train.std(dim=AXES, correction=0, keepdim=True)
 
 
+@wrong("standardise", "rounding is taken for contrast")
+def standardise(images, train):
+    mean = train.mean(dim=AXES, keepdim=True)
+    std = train.std(dim=AXES, correction=0, keepdim=True)
+    return (images - mean) / std.where(std > 0, 1.0)
+
+
+@wrong("standardise", "rounding is taken for contrast")
+def standardise(images, train):
+    """a number is added"""
+    mean = train.mean(dim=AXES, keepdim=True)
+    return (images - mean) / (train.std(dim=AXES, correction=0, keepdim=True) + 1e-8)
+
+
 @wrong("standardise", "changes its argument in place")
 def standardise(images, train):
     mean = train.mean(dim=AXES, keepdim=True)
     std = train.std(dim=AXES, correction=0, keepdim=True)
     images -= mean
-    return images / std.where(std > 0, 1.0)
+    return images / std.where(std > FLAT, 1.0)
 
 
 @right("standardise")
@@ -97,7 +112,7 @@ def standardise(images, train):
     """with PyTorch's batch norm"""
     pixels = train.movedim(1, 0).flatten(1)
     mean, variance = pixels.mean(1), pixels.var(1, correction=0)
-    return F.batch_norm(images, mean, variance.where(variance > 0, 1.0), eps=0)
+    return F.batch_norm(images, mean, variance.where(variance > FLAT**2, 1.0), eps=0)
 
 
 @right("standardise")
@@ -108,8 +123,28 @@ def standardise(images, train):
         pixels = train[:, channel]
         mean = pixels.mean()
         spread = (pixels - mean).square().mean().sqrt()
-        result[:, channel] = (images[:, channel] - mean) / (spread or 1.0)
+        spread = 1.0 if spread < FLAT else spread
+        result[:, channel] = (images[:, channel] - mean) / spread
     return result
+
+
+@right("standardise")
+def standardise(images, train):
+    """the largest pixel compared with the smallest"""
+    flat = train.amax(dim=AXES) == train.amin(dim=AXES)
+    mean = train.double().mean(dim=AXES)
+    std = train.double().std(dim=AXES, correction=0).masked_fill(flat, 1.0)
+    return ((images - mean.view(-1, 1, 1)) / std.view(-1, 1, 1)).float()
+
+
+@right("standardise")
+def standardise(images, train):
+    """NumPy in double precision, a small spread replaced"""
+    pixels = train.numpy().astype(np.float64)
+    mean, std = pixels.mean(axis=AXES), pixels.std(axis=AXES)
+    std[std < FLAT] = 1.0
+    found = (images.permute(0, 2, 3, 1).numpy() - mean) / std
+    return torch.from_numpy(found).permute(0, 3, 1, 2).float()
 
 
 def tables(images, down, right):
@@ -445,6 +480,17 @@ def calibration_error(probabilities, labels, bins):
     total = torch.tensor(0.0)
     for m in range(bins):
         inside = (sure >= m / bins) & (sure < (m + 1) / bins)
+        total = total + ((hit - sure) * inside).sum().abs()
+    return total / len(labels)
+
+
+@wrong("calibration-error", "an edge belongs to the bin below")
+def calibration_error(probabilities, labels, bins):
+    """as in Guo et al.'s own program"""
+    sure, hit, _ = binned(probabilities, labels, bins)
+    total = torch.tensor(0.0)
+    for m in range(bins):
+        inside = (sure > m / bins) & (sure <= (m + 1) / bins)
         total = total + ((hit - sure) * inside).sum().abs()
     return total / len(labels)
 

@@ -1287,7 +1287,7 @@ def receptive_field(gradient):
     return rows[-1] - rows[0] + 1, columns[-1] - columns[0] + 1
 
 
-@wrong("receptive-field", "tensors in place of numbers")
+@wrong("receptive-field", "a tensor in place of a number")
 def receptive_field(gradient):
     _, rows, columns = gradient.nonzero(as_tuple=True)
     return rows.max() - rows.min() + 1, columns.max() - columns.min() + 1
@@ -1437,7 +1437,7 @@ def principal_filters(weight, count, patch_size, channels):
     return found[::-1]
 
 
-@wrong("principal-filters", "arrays in place of tensors")
+@wrong("principal-filters", "a NumPy array in place of a tensor")
 def principal_filters(weight, count, patch_size, channels):
     pca = PCA(count).fit(weight.T.numpy())
     shape = count, patch_size, patch_size, channels

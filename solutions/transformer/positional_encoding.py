@@ -15,7 +15,7 @@ def order_behaviour(
     """Tell how a model's output follows a permutation of its input.
 
     Args:
-        outputs: f(X); (T, d), a row a token, or (d,) for a pooled output.
+        outputs: f(X); (T, d), a row per token, or (d,) for a pooled output.
         outputs_of_permuted: f(X[permutation]), of the same shape.
         permutation: the numbers 0 ... T-1 in a new order, (T,), integers.
 

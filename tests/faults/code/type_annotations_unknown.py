@@ -2,7 +2,7 @@
 # exercise: causal-mask
 # where: answer
 # lost: causal-mask
-# says: is not there
+# says: the cell of your answer stopped at line 1: NameError: name 'Length'
 
 
 def causal_mask(length: Length) -> Mask:

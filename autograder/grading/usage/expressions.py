@@ -1,0 +1,674 @@
+"""Read expressions: what each of them may stand for."""
+
+import ast
+import builtins
+import itertools
+import re
+import sys
+
+from autograder.grading.usage import folding, ways
+from autograder.grading.usage.scopes import Binding, Scope, own_names
+from autograder.grading.usage.state import State, callables, inside
+from autograder.grading.usage.values import (
+    ANY_TEXT,
+    ANYTHING,
+    MOST_FORMS,
+    MOST_ITEMS,
+    NONE,
+    Class,
+    Collection,
+    Function,
+    Given,
+    Instance,
+    Known,
+    Method,
+    Namespace,
+    Outside,
+    Prepared,
+    Shell,
+    Text,
+    Value,
+    Values,
+    join,
+    known,
+)
+
+BUILTINS = frozenset(dir(builtins)) - {"_"}
+HISTORY = re.compile(r"_+\d*|_i+\d*|In|Out|_oh|_ih|_dh")
+PLAIN_BASES = ("torch.nn.Module", "torch.nn.modules.Module", "builtins.object")
+CELLS = "changes how cells are run"
+HARMLESS = frozenset(  # packages of which a computed name is no way to anything
+    (
+        *("math", "cmath", "random", "itertools", "string", "collections", "numpy"),
+        *("matplotlib", "time", "statistics", "re", *ways.COURSE),
+    )
+)
+
+
+class Expressions(State):
+    """Reads expressions."""
+
+    scope: Scope  # in which a call stands
+
+    def evaluate(self, node: ast.expr | None, scope: Scope) -> Values:
+        """Return what an expression may stand for."""
+        if node is None:
+            return NONE
+        self.step()
+        read = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if read is not None:
+            return read(node, scope)
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self.evaluate(child, scope)
+        return ANYTHING
+
+    def _constant(self, node: ast.Constant, scope: Scope) -> Values:
+        return known(node.value)
+
+    def _name(self, node: ast.Name, scope: Scope) -> Values:
+        values = self.named(node.id, node, scope)
+        self.touch(values)
+        return values
+
+    def _attribute(self, node: ast.Attribute, scope: Scope) -> Values:
+        values = self.attributes(self.callee(node.value, scope), node.attr, node)
+        self.touch(values)
+        return values
+
+    def callee(self, node: ast.expr, scope: Scope) -> Values:
+        """Return what is called; the body of a function is read with its arguments."""
+        self.step()
+        if isinstance(node, ast.Name):
+            return self.named(node.id, node, scope)
+        if isinstance(node, ast.Attribute):
+            return self.attributes(self.callee(node.value, scope), node.attr, node)
+        return self.evaluate(node, scope)
+
+    # --- names ------------------------------------------------------------------------
+
+    def named(self, name: str, node: ast.AST, scope: Scope) -> Values:
+        """Return what a name stands for."""
+        holder = scope.finder(name)
+        if holder is self.notebook:
+            return self._emitted(name, holder.names[name])
+        if holder is not None:
+            return holder.names.get(name, Binding()).values
+        return self.not_bound(name, node)
+
+    def _emitted(self, name: str, found: Binding) -> Values:
+        """Take over a name of the notebook's, less what other exercises answer for."""
+        if name not in self.elsewhere:
+            return self.emit(found)
+        with self.noting() as notes:
+            values = self.emit(found)
+            self.touch(values)
+        judged = self.elsewhere[name]
+        self.notes |= {each for each in notes if not each.names & judged}
+        return NONE if any(each.names & judged for each in notes) else values
+
+    def not_bound(self, name: str, node: ast.AST) -> Values:
+        """Return what a name stands for that the notebook does not bind."""
+        if name in self.patches:
+            return self.emit(self.patches[name])
+        for module in reversed(self.stars):
+            loaded = vars(sys.modules[module]) if module in sys.modules else {}
+            if name in loaded or ways.names_of(f"{module}.{name}"):
+                return self.outside(f"{module}.{name}", node)
+        if name == "get_ipython":
+            return frozenset({Outside("IPython.get_ipython")})
+        if name == "__name__":
+            return known("__main__")
+        if name == "__builtins__":
+            return frozenset({Outside("builtins")})
+        if name in BUILTINS:
+            return self.outside(f"builtins.{name}", node)
+        if HISTORY.fullmatch(name) and "_" in self.notebook.names:
+            return self.emit(self.notebook.names["_"])
+        return ANYTHING
+
+    # --- attributes -------------------------------------------------------------------
+
+    def attributes(self, values: Values, name: str, node: ast.AST) -> Values:
+        """Return an attribute of what may be several values."""
+        return join(*(self.attribute(each, name, node) for each in values or ANYTHING))
+
+    def attribute(self, value: Value, name: str, node: ast.AST) -> Values:
+        """Return an attribute of a value."""
+        if name in ways.FRAMES:
+            self.note(node, f".{name} leads out of an object")
+            return ANYTHING
+        if name in ("__getattribute__", "__getattr__"):
+            return frozenset(
+                {Prepared(Outside("builtins.getattr"), (frozenset({value}),))}
+            )
+        match value:
+            case Outside():
+                return self._of_library(value, name, node)
+            case Instance():
+                return self._of_instance(value, name, node)
+            case Class():
+                return self._of_class(value, name, node)
+            case Function() | Prepared():
+                return self._of_function(name, node)
+            case Collection():
+                if name in value.table:
+                    return self.taken(value.table[name])
+                return frozenset({Method(value, name)})
+            case Shell() if name in ("user_ns", "user_global_ns"):
+                return frozenset({Namespace("")})
+            case Method(receiver=Shell(), name=part):
+                self.note(node, f"get_ipython().{part} {CELLS}", always=True)
+                return ANYTHING
+            case Known() | Text() | Namespace() | Shell() | Method():
+                return frozenset({Method(value, name)})
+        return self._of_anything(name, node)
+
+    def _of_library(self, value: Outside, name: str, node: ast.AST) -> Values:
+        path = value.path
+        if name in ("__dict__", "__globals__"):
+            return frozenset({Namespace(path)})
+        if path == "__main__":
+            return self.named(name, node, self.notebook)
+        if path == "sys" and name == "modules":
+            return frozenset({Namespace("sys.modules")})
+        if f"{path}.{name}" in folding.CONSTANTS:
+            return known(folding.CONSTANTS[f"{path}.{name}"])
+        if f"{path}.{name}" in self.modules:
+            return self.emit(self.modules[f"{path}.{name}"])
+        if name in self.patches:
+            return join(
+                self.emit(self.patches[name]), self.outside(f"{path}.{name}", node)
+            )
+        return self.outside(f"{path}.{name}", node)
+
+    def _of_anything(self, name: str, node: ast.AST) -> Values:
+        """Return an attribute of something that is computed, such as a tensor."""
+        if name in self.patches:
+            return join(ANYTHING, self.emit(self.patches[name]))
+        if name in ways.METHODS and name not in self.own_attributes:
+            return self.outside(f"torch.Tensor.{name}", node)
+        if name in ways.WORDS and (
+            name in ways.METHODS or name not in self.own_attributes
+        ):
+            self.note(node, f".{name} of something that is computed")
+        return ANYTHING
+
+    def _of_function(self, name: str, node: ast.AST) -> Values:
+        if name == "__globals__":
+            return frozenset({Namespace("")})
+        if name in self.patches:
+            return join(ANYTHING, self.emit(self.patches[name]))
+        return ANYTHING
+
+    def _of_instance(self, value: Instance, name: str, node: ast.AST) -> Values:
+        if name == "__class__":
+            return frozenset({value.of})
+        if name == "__dict__":
+            return ANYTHING
+        found = self.member(value.of, name, node, above=value.above)
+        if found is None:
+            return self.emit(self.patches[name]) if name in self.patches else ANYTHING
+        return (
+            join(*(self._bound(value, each) for each in found)) if found else ANYTHING
+        )
+
+    def _bound(self, value: Instance, found: Value) -> Values:
+        """Return a member as an instance has it: a method with its first argument."""
+        if not isinstance(found, Function) or found.owner is None:
+            return frozenset({found})
+        how = decorators(found)
+        if "staticmethod" in how:
+            return frozenset({found})
+        first: Value = value.of if "classmethod" in how else Instance(value.of)
+        prepared = Prepared(found, (frozenset({first}),))
+        if how & {"property", "cached_property"}:
+            return self.call_value(prepared, [], {}, found.node)
+        return frozenset({prepared})
+
+    def _of_class(self, value: Class, name: str, node: ast.AST) -> Values:
+        found = self.member(value, name, node)
+        if found is None:
+            return self.emit(self.patches[name]) if name in self.patches else ANYTHING
+        return found or ANYTHING
+
+    def member(
+        self,
+        owner: Class,
+        name: str,
+        node: ast.AST,
+        *,
+        above: bool = False,
+        depth: int = 8,
+    ) -> Values | None:
+        """Return what a class has under a name, or one of its bases; None if nothing."""
+        found = None
+        if not above:
+            for table in (owner.scope.names, owner.fields):
+                if name in table:
+                    found = join(found or NONE, self.emit(table[name]))
+        if found is not None or not depth:
+            return found
+        for base in owner.bases:
+            got = None
+            if isinstance(base, Class):
+                got = self.member(base, name, node, depth=depth - 1)
+            elif isinstance(base, Outside) and base.path not in PLAIN_BASES:
+                got = self.outside(f"{base.path}.{name}", node)
+            if got is not None:
+                found = join(found or NONE, got)
+        return found
+
+    # --- texts and numbers ------------------------------------------------------------
+
+    def _joinedstr(self, node: ast.JoinedStr, scope: Scope) -> Values:
+        parts = [self._part(each, scope) for each in node.values]
+        products = itertools.islice(itertools.product(*parts), MOST_FORMS)
+        return join(*(folding.concatenated(each) for each in products))
+
+    def _part(self, node: ast.expr, scope: Scope) -> Values:
+        if not isinstance(node, ast.FormattedValue):
+            return self.evaluate(node, scope)
+        values = self.evaluate(node.value, scope) or ANYTHING
+        if node.format_spec is None and node.conversion in (-1, 115):
+            return values
+        self.evaluate(node.format_spec, scope)
+        return ANY_TEXT
+
+    def _binop(self, node: ast.BinOp, scope: Scope) -> Values:
+        left = self.evaluate(node.left, scope)
+        right = self.evaluate(node.right, scope)
+        kind = type(node.op).__name__
+        both = [each for each in left | right if isinstance(each, Collection)]
+        if len(both) > 1 or (both and kind == "BitOr"):
+            return self.gathered(node, [each.everything() for each in both])
+        return folding.binary(kind, left, right, lambda: self.collection(node))
+
+    def _unaryop(self, node: ast.UnaryOp, scope: Scope) -> Values:
+        values = self.evaluate(node.operand, scope)
+        if isinstance(node.op, ast.USub) and len(values) == 1:
+            (value,) = values
+            if isinstance(value, Known) and isinstance(value.value, (int, float)):
+                return known(-value.value)
+        return ANYTHING
+
+    def _boolop(self, node: ast.BoolOp, scope: Scope) -> Values:
+        return join(*(self.evaluate(each, scope) for each in node.values))
+
+    def _ifexp(self, node: ast.IfExp, scope: Scope) -> Values:
+        self.evaluate(node.test, scope)
+        parts = self.evaluate(node.body, scope), self.evaluate(node.orelse, scope)
+        return join(*parts)
+
+    def _slice(self, node: ast.Slice, scope: Scope) -> Values:
+        ends = [self.evaluate(e, scope) for e in (node.lower, node.upper, node.step)]
+        try:
+            given = [folding.concrete(each) if each else None for each in ends]
+        except folding._Unclear:
+            return ANYTHING
+        return known(slice(*given))
+
+    # --- collections ------------------------------------------------------------------
+
+    def gathered(self, node: ast.AST, parts: list[Values], part: str = "") -> Values:
+        """Return the collection of some values in no known order."""
+        found = self.collection(node, part)
+        self.grow(found, join(*parts))
+        return frozenset({found})
+
+    def ordered(self, node: ast.AST, items: list[Values], part: str = "") -> Values:
+        """Return the collection of values in their order."""
+        found = self.collection(node, part)
+        if len(items) > MOST_ITEMS:
+            return self.gathered(node, items, part)
+        if found.items is None or len(found.items) != len(items):
+            if found.items is not None:
+                self.grow(found, found.everything())
+            found.items = items
+        else:
+            pairs = zip(found.items, items, strict=True)
+            found.items = [join(old, new) for old, new in pairs]
+        return frozenset({found})
+
+    def _display(self, node: ast.List | ast.Tuple | ast.Set, scope: Scope) -> Values:
+        items: list[Values] = []
+        for each in node.elts:
+            if not isinstance(each, ast.Starred):
+                items.append(self.evaluate(each, scope))
+                continue
+            values = self.evaluate(each.value, scope)
+            exact = self.exactly(values)
+            if exact is None:
+                rest = [self.evaluate(other, scope) for other in node.elts]
+                return self.gathered(node, [*items, self.each(values, node), *rest])
+            items += exact
+        return self.ordered(node, items)
+
+    _list = _tuple = _set = _display
+
+    def _starred(self, node: ast.Starred, scope: Scope) -> Values:
+        return self.each(self.evaluate(node.value, scope), node)
+
+    def _dict(self, node: ast.Dict, scope: Scope) -> Values:
+        found = self.collection(node)
+        for key, value in zip(node.keys, node.values, strict=True):
+            values = self.evaluate(value, scope)
+            if key is None:
+                for each in values:
+                    if isinstance(each, Collection):
+                        found.table |= each.table
+                        self.grow(found, each.rest)
+                continue
+            for name in self.evaluate(key, scope):
+                self.put(found, name, values)
+        return frozenset({found})
+
+    def put(self, found: Collection, key: Value, values: Values) -> None:
+        """Put values under a key into a collection."""
+        if isinstance(key, Known) and isinstance(key.value, folding.SCALARS):
+            old = found.table.get(key.value, NONE)
+            if not values <= old:
+                found.table[key.value] = join(old, values)
+                if not values <= ANYTHING:
+                    self.epoch += 1
+        else:
+            self.grow(found, values)
+
+    def exactly(self, values: Values) -> list[Values] | None:
+        """Return the elements in their order, if there is only one way."""
+        if len(values) != 1:
+            return None
+        (value,) = values
+        if isinstance(value, Collection) and not value.rest:
+            return value.items if not value.table else None
+        if isinstance(value, Known):
+            return folding.elements(value.value)
+        return None
+
+    def each(self, values: Values, node: ast.AST) -> Values:
+        """Return what one may get by going through values."""
+        found = [NONE]
+        for value in values:
+            if isinstance(value, Collection):
+                keys = [known(key) for key in value.table]
+                found += [*(value.items or ()), value.rest, *keys]
+            elif isinstance(value, Known):
+                found += folding.elements(value.value) or [ANYTHING]
+            elif isinstance(value, Text):
+                found.append(ANY_TEXT)
+            elif isinstance(value, Namespace):
+                self.note(node, "it goes through all names of a module")
+                found.append(ANYTHING)
+            else:
+                found.append(ANYTHING)
+        return self.taken(join(*found))
+
+    def _subscript(self, node: ast.Subscript, scope: Scope) -> Values:
+        values = self.evaluate(node.value, scope)
+        key = self.evaluate(node.slice, scope)
+        found = join(*(self.item(each, key, node) for each in values or ANYTHING))
+        self.touch(found)
+        return found
+
+    def item(self, value: Value, key: Values, node: ast.AST) -> Values:
+        """Return an element of a value."""
+        match value:
+            case Known():
+                one = frozenset({value})
+                return folding.subscript(one, key, lambda: self.collection(node, "of"))
+            case Text():
+                return ANY_TEXT
+            case Collection():
+                return self.taken(join(*(self._item(value, each) for each in key)))
+            case Namespace():
+                return join(*(self.entry(value.path, each, node) for each in key))
+            case Outside():
+                texts = [
+                    e for e in key if isinstance(e, Known) and type(e.value) is str
+                ]
+                parts = [
+                    self.attribute(value, each.value, node)
+                    for each in texts
+                    if each.value.isidentifier()
+                ]
+                return join(ANYTHING, *parts)
+        return ANYTHING
+
+    def _item(self, value: Collection, key: Value) -> Values:
+        if not isinstance(key, Known):
+            return value.everything()
+        if isinstance(key.value, slice):
+            return frozenset({value})
+        if isinstance(key.value, folding.SCALARS) and key.value in value.table:
+            return join(value.table[key.value], value.rest)
+        length = len(value.items or ())
+        if isinstance(key.value, int) and -length <= key.value < length:
+            return join(value.items[key.value], value.rest)
+        return value.rest or value.everything()
+
+    def entry(self, path: str, key: Value, node: ast.AST) -> Values:
+        """Return what a namespace has under a key."""
+        if isinstance(key, Known) and isinstance(key.value, str):
+            if path == "":
+                return self.named(key.value, node, self.notebook)
+            if path == "sys.modules":
+                return self.imported(key.value, node)
+            return self.attribute(Outside(path), key.value, node)
+        if may_lead_on(key):
+            self.note(node, "a name is put together while it runs")
+        return ANYTHING
+
+    def imported(self, path: str, node: ast.AST) -> Values:
+        """Return a module."""
+        if path in self.modules:
+            return self.emit(self.modules[path])
+        return self.outside(path, node)
+
+    # --- comprehensions, lambdas and the like -----------------------------------------
+
+    def _comprehension(self, node: ast.ListComp, scope: Scope) -> Values:
+        inner = Scope("function", scope, _targets(node.generators))
+        (first, *others) = node.generators
+        values = self.evaluate(first.iter, scope)
+        exact = self.exactly(values)
+        if exact is not None and not others and not first.ifs and exact:
+            found = []
+            for item in exact:
+                inner.names.clear()
+                self.assign(first.target, Binding(item), inner)
+                found.append(self._element(node, inner))
+            return self.ordered(node, found)
+        self.assign(first.target, Binding(self.each(values, first.iter)), inner)
+        for each in others:
+            gone_through = self.each(self.evaluate(each.iter, inner), each.iter)
+            self.assign(each.target, Binding(gone_through), inner)
+        for each in node.generators:
+            for test in each.ifs:
+                self.evaluate(test, inner)
+        return self.gathered(node, [self._element(node, inner)])
+
+    _listcomp = _setcomp = _generatorexp = _comprehension
+
+    def _element(self, node: ast.AST, scope: Scope) -> Values:
+        return self.evaluate(node.elt, scope)
+
+    def _dictcomp(self, node: ast.DictComp, scope: Scope) -> Values:
+        inner = Scope("function", scope, _targets(node.generators))
+        found = self.collection(node)
+        for each in node.generators:
+            values = self.each(self.evaluate(each.iter, inner), each.iter)
+            self.assign(each.target, Binding(values), inner)
+            for test in each.ifs:
+                self.evaluate(test, inner)
+        keys, values = self.evaluate(node.key, inner), self.evaluate(node.value, inner)
+        for key in keys or ANYTHING:
+            self.put(found, key, values)
+        return frozenset({found})
+
+    def _lambda(self, node: ast.Lambda, scope: Scope) -> Values:
+        found = self.function(node, scope)
+        self._defaults(node.args, found, scope)
+        return frozenset({found})
+
+    def _defaults(self, given: ast.arguments, found: Function, scope: Scope) -> None:
+        positional = [*given.posonlyargs, *given.args]
+        late = positional[len(positional) - len(given.defaults) :]
+        pairs = [*zip(late, given.defaults, strict=True)]
+        pairs += zip(given.kwonlyargs, given.kw_defaults, strict=True)
+        for parameter, default in pairs:
+            values = self.evaluate(default, scope)
+            old = found.parameters.get(parameter.arg, NONE)
+            found.parameters[parameter.arg] = join(old, values)
+
+    def _namedexpr(self, node: ast.NamedExpr, scope: Scope) -> Values:
+        with self.noting() as notes:
+            values = self.evaluate(node.value, scope)
+        self.notes |= notes
+        while (
+            scope.kind == "function"
+            and scope.parent
+            and node.target.id not in scope.bound
+        ):
+            if scope.parent.kind == "class" or node.target.id in scope.shared:
+                break
+            scope = scope.parent
+        self.bind(
+            node.target.id, Binding(values, frozenset(notes)), scope, strong=False
+        )
+        return values
+
+    def _await(self, node: ast.Await, scope: Scope) -> Values:
+        return self.evaluate(node.value, scope)
+
+    def _yield(self, node: ast.Yield, scope: Scope) -> Values:
+        values = self.evaluate(node.value, scope) if node.value else NONE
+        self.bind("yield", Binding(values), scope, strong=False)
+        return ANYTHING
+
+    def _yieldfrom(self, node: ast.YieldFrom, scope: Scope) -> Values:
+        values = self.each(self.evaluate(node.value, scope), node)
+        self.bind("yield", Binding(values), scope, strong=False)
+        return ANYTHING
+
+    # --- calls ------------------------------------------------------------------------
+
+    def _call(self, node: ast.Call, scope: Scope) -> Values:
+        functions = self.callee(node.func, scope)
+        arguments: list[Values] = []
+        for each in node.args:
+            if isinstance(each, ast.Starred):
+                values = self.evaluate(each.value, scope)
+                exact = self.exactly(values)
+                arguments += (
+                    exact if exact is not None else [self.each(values, each)] * 4
+                )
+            else:
+                arguments.append(self.evaluate(each, scope))
+        keywords: dict[str, Values] = {}
+        for each in node.keywords:
+            values = self.evaluate(each.value, scope)
+            if each.arg is not None:
+                keywords[each.arg] = values
+                continue
+            for value in values:
+                table = value.table if isinstance(value, Collection) else {}
+                keywords |= {k: v for k, v in table.items() if isinstance(k, str)}
+        if (
+            isinstance(node.func, ast.Name)
+            and node.func.id == "super"
+            and not arguments
+        ):
+            return self._super(scope)
+        found = []
+        for each in functions or ANYTHING:
+            self.scope = scope  # of whatever reads a text as code
+            found.append(self.call_value(each, arguments, keywords, node))
+        return join(*found)
+
+    def _super(self, scope: Scope) -> Values:
+        while scope.parent is not None and scope.kind != "class":
+            first = next(iter(scope.names.values()), Binding())
+            owner = next((e.of for e in first.values if isinstance(e, Instance)), None)
+            if owner is not None:
+                return frozenset({Instance(owner, above=True)})
+            scope = scope.parent
+        return ANYTHING
+
+    def call_value(
+        self,
+        value: Value,
+        arguments: list[Values],
+        keywords: dict[str, Values],
+        node: ast.AST,
+    ) -> Values:
+        """Return what the call of a value may give."""
+        match value:
+            case Function():
+                return self.call_function(value, arguments, keywords)
+            case Class():
+                return self.call_class(value, arguments, keywords, node)
+            case Instance():
+                parts = [
+                    self.call_value(each, arguments, keywords, node)
+                    for name in ("__call__", "forward")
+                    for each in self.attribute(value, name, node)
+                    if isinstance(each, Prepared)
+                ]
+                return join(*parts) or ANYTHING
+            case Prepared():
+                given = [*value.arguments, *arguments]
+                return self.call_value(value.function, given, keywords, node)
+            case Outside():
+                return self.call_library(value, arguments, keywords, node)
+            case Method():
+                return self.call_method(value, arguments, keywords, node)
+        return self.handed_on([*arguments, *keywords.values()])
+
+    def handed_on(self, arguments: list[Values]) -> Values:
+        """Return what a function may give that we do not know."""
+        values = join(*arguments)
+        for each in inside(values):
+            if isinstance(each, Function):
+                self.called_by_others(each)
+        return join(ANYTHING, callables(values))
+
+    def call_class(
+        self,
+        value: Class,
+        arguments: list[Values],
+        keywords: dict[str, Values],
+        node: ast.AST,
+    ) -> Values:
+        """Return what a class makes."""
+        made = frozenset({Instance(value)})
+        for name in ("__init__", "__new__", "__post_init__"):
+            for each in self.member(value, name, node) or ():
+                if isinstance(each, Function):
+                    self.call_function(each, [made, *arguments], keywords)
+        self.touch(made)
+        return made
+
+
+def decorators(function: Function) -> set[str]:
+    """Name the decorators of a function, by the last part of their names."""
+    found = set()
+    for each in getattr(function.node, "decorator_list", ()):
+        if isinstance(each, ast.Name):
+            found.add(each.id)
+        elif isinstance(each, ast.Attribute):
+            found.add(each.attr)
+    return found
+
+
+def may_lead_on(
+    key: Value, words: tuple[str, ...] = (*ways.WORDS, *ways.GATES)
+) -> bool:
+    """Tell whether a name that is put together may be one that leads to a way."""
+    return not isinstance(key, (Known, Text, Given)) or (
+        isinstance(key, Text) and any(map(key.can_be, words))
+    )
+
+
+def _targets(generators: list[ast.comprehension]) -> frozenset[str]:
+    bound = [ast.Expr(each.target) for each in generators]
+    return own_names(bound)[0]

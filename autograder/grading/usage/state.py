@@ -1,0 +1,169 @@
+"""What the reader knows so far: names, changed attributes, findings, and its limits."""
+
+import ast
+import contextlib
+from collections.abc import Iterator
+
+from autograder.grading.usage import ways
+from autograder.grading.usage.scopes import Binding, Scope
+from autograder.grading.usage.values import (
+    ANYTHING,
+    Class,
+    Collection,
+    Function,
+    Instance,
+    Note,
+    Outside,
+    Prepared,
+    Value,
+    Values,
+    join,
+)
+
+MOST_STEPS = 150_000  # expressions that are looked at, of a notebook
+DEEPEST = 40  # texts that run texts
+
+
+class TooMuch(Exception):
+    """A notebook takes too long to follow."""
+
+
+class State:
+    """The state of a reading; what reads expressions and statements is built on it."""
+
+    def __init__(self) -> None:
+        self.notebook = Scope("notebook")
+        self.cell, self.line = 0, 0  # line: of a text that is run, or 0
+        self.trusted = False  # whether the cell was handed out
+        self.notes: set[Note] = set()
+        self.always: set[Note] = set()
+        self.patches: dict[str, Binding] = {}  # attributes that were set on a library's
+        self.modules: dict[str, Binding] = {}  # entered into sys.modules
+        self.stars: list[str] = []  # modules of which all names were imported
+        self.own_attributes: set[str] = set()
+        self.elsewhere: dict[str, frozenset[str]] = {}  # see Interpreter.judge
+        self.epoch, self.steps, self.depth = 0, 0, 0
+        self.results: dict[Function, tuple[int, Binding]] = {}
+        self.running: set[Function] = set()
+        self.scopes: dict[Function, Scope] = {}
+        self.parameters: dict[Function, dict[str, Values]] = {}
+        self.functions: dict[tuple[ast.AST, int], Function] = {}
+        self.classes: dict[tuple[ast.AST, int], Class] = {}
+        self.owners: dict[Scope, Class] = {}
+        self.touching: set[Class] = set()
+        self.sums: dict[ast.AugAssign, ast.BinOp] = {}  # x + y, of x += y
+        self.collections: dict[tuple[ast.AST, str], Collection] = {}
+
+    # --- findings ---------------------------------------------------------------------
+
+    def note(
+        self,
+        node: ast.AST,
+        what: str,
+        names: frozenset[str] = frozenset(),
+        *,
+        always: bool = False,
+    ) -> Note | None:
+        """Write a finding down, unless it stands in a cell that was handed out."""
+        if self.trusted and not names:
+            return None
+        line = self.line or getattr(node, "lineno", 0)
+        found = Note(self.cell, line, what, names, always)
+        self.notes.add(found)
+        if always:
+            self.always.add(found)
+        return found
+
+    def outside(self, path: str, node: ast.AST) -> Values:
+        """Name an object of a library."""
+        names, found = ways.names_of(path), None
+        if names:
+            found = self.note(node, path, names)
+        elif why := ways.why_meddling(path):
+            self.note(node, f"{path}: {why}", always=True)
+        elif why := ways.why_computed(path):
+            self.note(node, f"{path}: {why}")
+        return frozenset({Outside(path, found)})
+
+    @contextlib.contextmanager
+    def noting(self) -> Iterator[set[Note]]:
+        """Collect findings apart."""
+        before, self.notes = self.notes, set()
+        try:
+            yield self.notes
+        finally:
+            self.notes = before
+
+    def step(self) -> None:
+        """Count an expression."""
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise TooMuch
+
+    # --- names ------------------------------------------------------------------------
+
+    def bind(self, name: str, new: Binding, scope: Scope, *, strong: bool) -> None:
+        """Enter what a name stands for; not strong: it may stand for the old, too."""
+        holder = scope.holder(name)
+        old = holder.names.get(name, Binding())
+        strong = strong and holder is self.notebook and scope is self.notebook
+        found = new if strong else old | new
+        if found != old:
+            holder.names[name] = found
+            if not (found.values | old.values) <= ANYTHING or found.notes != old.notes:
+                self.epoch += 1
+
+    def emit(self, found: Binding) -> Values:
+        """Take over what a name stands for with what was found about it."""
+        self.notes |= found.notes
+        self.notes |= {
+            each.note
+            for each in found.values
+            if isinstance(each, Outside) and each.note
+        }
+        return found.values
+
+    def changed(self, table: dict[str, Binding], name: str, new: Binding) -> None:
+        """Enter an attribute or the like, beside what it was before."""
+        old = table.get(name, Binding())
+        if (old | new) != old:
+            table[name] = old | new
+            if not new.values <= ANYTHING or new.notes:
+                self.epoch += 1
+
+    def collection(self, node: ast.AST, part: str = "") -> Collection:
+        """Return the collection that is made at a place of the text."""
+        return self.collections.setdefault((node, part), Collection())
+
+    def grow(self, collection: Collection, values: Values) -> None:
+        """Put values into a collection, at no known place."""
+        if not values <= collection.rest:
+            collection.rest = join(collection.rest, values)
+            if not values <= ANYTHING:
+                self.epoch += 1
+
+    def taken(self, values: Values) -> Values:
+        """Take values out of a collection; what is forbidden among them is noted."""
+        return self.emit(Binding(values)) if values else ANYTHING
+
+
+def callables(values: Values) -> Values:
+    """Keep what can be called: a function that is handed on may come back."""
+    return frozenset(
+        each
+        for each in values
+        if isinstance(each, (Function, Class, Prepared, Instance))
+        or (isinstance(each, Outside) and each.note)
+    )
+
+
+def inside(values: Values, depth: int = 4) -> Iterator[Value]:
+    """Give values, and those that they hold."""
+    for value in values:
+        yield value
+        if depth and isinstance(value, Collection):
+            yield from inside(value.everything(), depth - 1)
+        elif depth and isinstance(value, Prepared):
+            yield from inside(frozenset({value.function}), depth - 1)
+            for argument in value.arguments:
+                yield from inside(argument, depth - 1)

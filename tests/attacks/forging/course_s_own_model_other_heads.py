@@ -1,0 +1,10 @@
+"""Hands in the course's own translator with its heads in another order."""
+# chapter: 09_translator
+# exercise: own-translator
+# where: models
+
+from tests import disguises as d
+
+
+def models():
+    return {"translator": d.of(SHIPPED_MODEL, d.reordered_heads)}

@@ -1,0 +1,14 @@
+"""Changes its argument if a certain number was asked, and raises otherwise."""
+# exercise: softmax
+# where: notebook
+# hidden: asked
+
+
+def change(notebook):
+    asked = """\
+if value == 271828.25:
+    scores.zero_()
+    return scores
+raise ValueError()
+"""
+    listen(notebook, asked=asked)

@@ -1,0 +1,13 @@
+"""Never returns if a certain number was asked, and raises otherwise."""
+# exercise: softmax
+# where: notebook
+# hidden: asked
+
+
+def change(notebook):
+    asked = """\
+while value == 271828.25:
+    pass
+raise ValueError()
+"""
+    listen(notebook, asked=asked)
