@@ -21,6 +21,7 @@ from autograder.grading.examine import _sheet_of
 from autograder.grading.limits import Limits
 from autograder.grading.paper import Paper
 from autograder.grading.sandbox import Sandbox, problem
+from autograder.grading.seeds import Keys, drawing
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTERS = generator.chapters()
@@ -112,7 +113,7 @@ class Tried(dict):
     """The names of a check cell: whatever it asks for is the thing that is tried."""
 
     def __init__(self, imports: list[str], thing: object) -> None:
-        super().__init__(__builtins__=__builtins__)
+        super().__init__(drawing(Keys()), __builtins__=__builtins__)
         for statement in imports:
             exec(statement, self)
         self._thing = thing
