@@ -295,9 +295,10 @@ def test_this_machine_s_own_cluster_listens_nowhere() -> None:
         paper = Paper.of("02_class_token")
         job = Job("ada", paper.chapter, paper.released.encode(), paper)
         ((_, outcome),) = own.grade([(0, job)])
+        this = psutil.Process()
         listening = [
             door
-            for process in (this := psutil.Process(), *this.children(recursive=True))
+            for process in (this, *this.children(recursive=True))
             for door in process.net_connections("inet")
             if door.status == psutil.CONN_LISTEN
         ]

@@ -22,20 +22,10 @@ from autograder.boundary.stubs import CHECKS
 from autograder.grading.paper import ROOT, modules_of
 
 WORKBENCH = "workbench"
-# what runs beside a student's code, and what a notebook of any chapter may call
+BOUNDARY = "autograder.boundary"  # all of it: it holds no secret
+# what else runs beside a student's code, and what a notebook of any chapter may call
 EVERYBODYS = (
     "autograder",
-    "autograder.boundary",
-    "autograder.boundary.channel",
-    "autograder.boundary.data",
-    "autograder.boundary.endless",
-    "autograder.boundary.given",
-    "autograder.boundary.moments",
-    "autograder.boundary.outputs",
-    "autograder.boundary.student",
-    "autograder.boundary.stubs",
-    "autograder.boundary.walls",
-    "autograder.boundary.zygote",
     "autograder.forbidden",
     "autograder.interface",
     "workbench",
@@ -61,18 +51,20 @@ MODELS = "results/models"
 
 def files() -> Iterator[tuple[Path, str]]:
     """Give each file that every submission sees, and its place among the course's."""
-    for name in EVERYBODYS:
+    for name in (*EVERYBODYS, BOUNDARY, *_modules_in(BOUNDARY)):
         path = _path(name)
         yield path, path.relative_to(ROOT).as_posix()
 
 
 def stubs() -> list[str]:
     """Name the modules of the course for which there are stand-ins."""
-    found = [CHECKS]
-    for package in (CHECKS, WORKBENCH):
-        folder = str(ROOT.joinpath(*package.split(".")))
-        found += [each.name for each in iter_modules([folder], f"{package}.")]
+    found = [CHECKS, *_modules_in(CHECKS), *_modules_in(WORKBENCH)]
     return [name for name in found if name not in EVERYBODYS]
+
+
+def _modules_in(package: str) -> list[str]:
+    folder = str(ROOT.joinpath(*package.split(".")))
+    return [each.name for each in iter_modules([folder], f"{package}.")]
 
 
 @functools.lru_cache(maxsize=50)
