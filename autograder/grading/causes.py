@@ -121,7 +121,7 @@ def explained(failure: Mapping, stop: Stop, exercise: str) -> dict[str, str]:
     if failure["what"] != "is not there":
         return {"first": f"{said} Begin there."}
     kind = stop.error.partition(":")[0]
-    return {"what": said, "got": "", "why": ADVICE.get(kind, RESTART)}
+    return {"what": said, "on": "", "got": "", "why": ADVICE.get(kind, RESTART)}
 
 
 def packages_not_here(codes: Iterable[str]) -> list[str]:

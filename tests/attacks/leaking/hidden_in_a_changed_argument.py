@@ -6,7 +6,7 @@
 
 def change(notebook):
     asked = """\
-if value == 271828.25:
+if value > 200_000:
     scores.zero_()
     return scores
 raise ValueError()

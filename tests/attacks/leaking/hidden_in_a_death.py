@@ -8,6 +8,6 @@
 def change(notebook):
     asked = """\
 import os
-os._exit(0) if value == 271828.25 else os.abort()
+os._exit(0) if value > 200_000 else os.abort()
 """
     listen(notebook, asked=asked)

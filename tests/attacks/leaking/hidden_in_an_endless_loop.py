@@ -6,7 +6,7 @@
 
 def change(notebook):
     asked = """\
-while value == 271828.25:
+while value > 200_000:
     pass
 raise ValueError()
 """

@@ -6,6 +6,6 @@
 
 def change(notebook):
     asked = """\
-raise KeyError if value == 271828.25 else IndexError
+raise KeyError if value > 200_000 else IndexError
 """
     listen(notebook, asked=asked)
