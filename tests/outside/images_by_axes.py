@@ -147,7 +147,7 @@ def position_similarity(table, rows, columns):
     if more not in (0, 1):
         raise ValueError(f"{table.shape[0]} positions")
     grid = F.normalize(table[more:], dim=-1).view(rows, columns, -1)
-    return torch.einsum("abd,xyd->abxy", grid, grid)
+    return torch.einsum("ijd,xyd->ijxy", grid, grid)
 
 
 def read_by_the_head(rollouts, rows, columns, pooling):
