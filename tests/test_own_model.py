@@ -21,6 +21,7 @@ from workbench.tokenizer import Tokenizer
 
 RECORD = json.loads(own_model.RECORD.read_text("utf-8"))
 KINDS = {"phrasebook": "translator", "digits": "vit"}
+HONEST = {"phrasebook": 15, "digits": 20}  # seeds of the recipe as it is
 SAME = {  # disguises that change nothing that is computed
     "reordered units": (disguises.reordered_units, {}),
     "doubled units": (disguises.doubled_units, {"d_ff": 512}),
@@ -71,7 +72,7 @@ def test_the_record_says_where_it_comes_from() -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_no_honest_run_is_flagged(name) -> None:
     runs = RECORD["models"][name]["judged"]
-    assert len({run["seed"] for run in runs}) >= 20
+    assert len({run["seed"] for run in runs}) >= HONEST[name]
     limits = own_model.limits(name)
     for run in runs:
         assert own_model.judge(Likeness(**run["likeness"]), limits) == OWN, run

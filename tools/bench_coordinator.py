@@ -31,6 +31,7 @@ from autograder.grading import cluster, command  # noqa: E402
 from autograder.grading.grader import Grader  # noqa: E402
 from autograder.grading.job import GRADED, Job, Outcome  # noqa: E402
 from autograder.grading.paper import Paper  # noqa: E402
+from autograder.grading.settings import put_environment_on_path  # noqa: E402
 from tests.sample_class import notebooks  # noqa: E402
 from tests.test_postgresql import INITDB, Server  # noqa: E402
 from tools import bench_grading, provenance  # noqa: E402
@@ -158,6 +159,7 @@ class StandIn:
 def coordinate(words: list[str]) -> None:
     """Grade a class by the stand-in; write what was noted to a file."""
     templates, every, notes, *rest = words
+    put_environment_on_path()
     stand_in = StandIn(Path(templates), int(every))
     cluster.Cluster = stand_in
     parser = argparse.ArgumentParser()
