@@ -132,7 +132,7 @@ def demands(checks: Mapping[str, str], imports: Iterable[str]) -> dict[str, Dema
                     func=ast.Attribute(value=ast.Name(id=alias), attr=check)
                 ) if alias in modules:
                     module = modules[alias]
-                    function = getattr(module, check)
+                    function = getattr(module, check, None)
                     if getattr(function, "forbidden", ()):
                         banned |= set(function.forbidden)
                         called = check, module.chapter.where(function.section)

@@ -2,7 +2,6 @@
 # exercise: softmax
 # where: answer
 
-import torch
 from torch._decomp import decompositions
 
 
