@@ -240,6 +240,8 @@ class _Reading:
             each for each in notes if not each.names or each.names & demand.forbidden
         ]
         found.sort(key=lambda each: (not each.names, each.cell, each.line, each.what))
+        if any(each.names for each in found):  # then nobody needs to read the rest
+            found = [each for each in found if each.names]
         made = [self._finding(demand, each) for each in found]
         self.findings += list(dict.fromkeys(made))[:MOST_FINDINGS]
 

@@ -104,7 +104,7 @@ class Expressions(State):
             values = self.emit(found)
             self.touch(values)
         judged = self.elsewhere[name]
-        self.notes |= {each for each in notes if not each.names & judged}
+        self.notes |= {each for each in notes if each.names and not each.names & judged}
         return NONE if any(each.names & judged for each in notes) else values
 
     def not_bound(self, name: str, node: ast.AST) -> Values:
@@ -241,7 +241,7 @@ class Expressions(State):
         above: bool = False,
         depth: int = 8,
     ) -> Values | None:
-        """Return what a class has under a name, or one of its bases; None if nothing."""
+        """Return what a class or a base of it has under a name; None if nothing."""
         found = None
         if not above:
             for table in (owner.scope.names, owner.fields):
