@@ -262,6 +262,11 @@ CERTAIN = {
         softmax("a.torch.softmax(scores, -1)"),
     ],
     "what was shown last": ["torch.softmax", "go = _", softmax("go(scores, -1)")],
+    "a class whose base calls it": [
+        "class F(torch.autograd.Function):\n    @staticmethod\n"
+        "    def forward(context, x):\n        return x.softmax(-1)",
+        softmax("F.apply(scores)"),
+    ],
     "a try": [
         "try:\n    from torch import softmax\nexcept ImportError:\n    softmax = None"
     ],

@@ -1,6 +1,7 @@
 """Gives another function of PyTorch a kernel that does it."""
 # exercise: softmax
 # where: answer
+# flagged: changes what PyTorch's functions do
 
 import torch
 from torch._decomp import decompositions as steps
