@@ -76,6 +76,15 @@ def a_class(paper) -> list[dict]:
             repairs=["check cell test-softmax: missing, put back"],
             limited=["cell softmax: stopped after 30 seconds"],
             packages=["einops"],
+            flags=[
+                {
+                    "exercise": "softmax",
+                    "cell": 5,
+                    "line": 2,
+                    "text": "=f(x)",
+                    "why": "a name is put together",
+                }
+            ],
         ),
         Outcome("farid", CHAPTER, reason="no notebook was submitted").to_dict(),
     ]
@@ -117,6 +126,7 @@ def test_the_tables_say_what_the_class_did(a_class, paper, tmp_path):
         ("repaired", "daniel"),
         ("repaired", "elena"),
         ("limited", "elena"),
+        ("to be read", "elena"),
         ("not graded", "farid"),
     }
 

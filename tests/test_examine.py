@@ -163,6 +163,37 @@ def test_a_failure_says_what_and_where_and_in_which_part(sandbox) -> None:
     assert failed.title
 
 
+def test_a_forbidden_name_that_runs_costs_its_own_exercise(sandbox) -> None:
+    there = "from torch._decomp import decompositions as steps\n\n\n"
+    there += "def softmax(scores):\n"
+    there += "    return steps._softmax(scores, -1, False).nan_to_num()"
+    notebook = solved(softmax=there)
+    outcome = examine(job(notebook), sandbox)
+    failed = verdict(outcome, "softmax")
+    assert (failed.score, failed.part) == (0, "visible")
+    words = "uses torch.softmax, which this exercise asks you to write yourself"
+    assert failed.failure["mistake"] == failed.failure["what"] == words
+    assert "steps._softmax(scores" in failed.failure["got"]
+    assert "04_attention.html" in failed.failure["read"]
+    assert lost(outcome) == {"softmax"}
+    assert outcome.flags == []
+    executed = nbformat.reads(outcome.notebook, as_version=4)
+    assert determine_grade(notebooks._cell(executed, "test-softmax"))[0] == 0
+
+
+def test_what_cannot_be_told_keeps_its_points_and_is_flagged(sandbox) -> None:
+    there = "name = open('/dev/null').read() or 'nothing'\n"
+    there += "attend_by = getattr(torch, name, None)"
+    there += "\n\n\nbefore = softmax\n\n\ndef softmax(scores):\n"
+    there += "    return attend_by(scores) if attend_by else before(scores)"
+    outcome = examine(job(solved(softmax=there)), sandbox)
+    assert lost(outcome) == set()
+    (flag,) = {json.dumps(each) for each in outcome.flags}
+    assert json.loads(flag)["exercise"] == "softmax"
+    assert "getattr(torch, name" in json.loads(flag)["text"]
+    assert "put together while it runs" in json.loads(flag)["why"]
+
+
 def test_an_answer_that_knows_the_visible_part_fails_the_hidden_one(
     sandbox, monkeypatch
 ) -> None:

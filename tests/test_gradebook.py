@@ -148,6 +148,22 @@ def test_the_rows_are_nbgraders_own(late, course, paper, monkeypatch) -> None:
     assert penalties == [outcome.score if late else None]
 
 
+def test_a_line_to_be_read_is_a_comment_on_its_answer(course, paper) -> None:
+    outcome = executed(paper)
+    flag = {"exercise": "wavelengths", "cell": 5, "line": 2, "text": "f(x)", "why": "…"}
+    outcome.flags = [flag]
+    ours = course("ours")
+    with Book(ours) as book:
+        book.write(outcome, Lateness())
+        assert book.rows(CHAPTER)[STUDENT].hand == {}  # our feedback says nothing of it
+    comments = {row["name"]: row["auto_comment"] for row in rows(ours)["comment"]}
+    said = "To be read by a person:\nwavelengths: cell 5, line 2: f(x) (…)"
+    assert comments["wavelengths"] == said
+    assert comments["shift-matrix"] != said
+    grades = [row for row in rows(ours)["grade"] if row["name"] == "test-wavelengths"]
+    assert not grades[0]["needs_manual_grade"]  # its points stay
+
+
 def test_points_given_by_hand_stay_and_are_looked_at_again(course, paper) -> None:
     outcome = executed(paper)
     theirs, ours = course("theirs"), course("ours")

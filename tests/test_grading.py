@@ -97,7 +97,7 @@ def test_the_columns_are_nbgraders_then_ours(out, tmp_path) -> None:
     with target.open(newline="", encoding="utf-8") as file:
         stock = list(csv.DictReader(file))
     ours = sample_class.read_grades(out)
-    assert tuple(stock[0]) == COLUMNS[:-2]
+    assert tuple(stock[0]) == COLUMNS[:-3]
     for each in GRADED:
         key = each.student, each.chapter
         row = next(r for r in stock if (r["student_id"], r["assignment"]) == key)

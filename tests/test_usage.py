@@ -242,7 +242,8 @@ CERTAIN = {
         "            return go(-1)"
     ],
     "a property": [
-        "class T:\n    @property\n    def go(self):\n        return torch.softmax\nt = T()",
+        "class T:\n    @property\n    def go(self):\n        return torch.softmax",
+        "t = T()",
         softmax("t.go(scores, -1)"),
     ],
     "a decorator": [
@@ -261,6 +262,11 @@ CERTAIN = {
         softmax("a.torch.softmax(scores, -1)"),
     ],
     "what was shown last": ["torch.softmax", "go = _", softmax("go(scores, -1)")],
+    "a class whose base calls it": [
+        "class F(torch.autograd.Function):\n    @staticmethod\n"
+        "    def forward(context, x):\n        return x.softmax(-1)",
+        softmax("F.apply(scores)"),
+    ],
     "a try": [
         "try:\n    from torch import softmax\nexcept ImportError:\n    softmax = None"
     ],
@@ -342,7 +348,7 @@ UNCLEAR = {
 HONEST = {
     "a right answer": [RIGHT],
     "a comparison in the answer's cell": [
-        f"{RIGHT}\n\nx = torch.randn(3)\nassert torch.allclose(softmax(x), x.softmax(-1))"
+        f"{RIGHT}\n\nx = torch.randn(3)\ntorch.allclose(softmax(x), x.softmax(-1))"
     ],
     "a helper that compares": [
         RIGHT,
@@ -351,7 +357,8 @@ HONEST = {
     ],
     "a table of what is compared": [
         RIGHT,
-        "both = {'mine': softmax, 'torch': torch.softmax}\nfor f in both.values():\n    f",
+        "both = {'mine': softmax, 'torch': torch.softmax}",
+        "for f in both.values():\n    f",
     ],
     "an attempt that was given up": ["softmax = torch.softmax", RIGHT],
     "a figure": [RIGHT, "weights = torch.softmax(torch.randn(3), -1)\nprint(weights)"],
@@ -375,7 +382,8 @@ HONEST = {
     "logarithms": [softmax("(scores - scores.logsumexp(-1, keepdim=True)).exp()")],
     "names that are put together": [
         "class A(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-        "        for n in 'qkv':\n            setattr(self, f'w_{n}', nn.Linear(2, 2))\n"
+        "        for n in 'qkv':\n"
+        "            setattr(self, f'w_{n}', nn.Linear(2, 2))\n"
         "    def forward(self, x, which='q'):\n"
         "        return getattr(self, f'w_{which}')(x)",
         softmax("A()(scores)"),
@@ -399,10 +407,11 @@ HONEST = {
         "@torch.jit.script\ndef e(x: torch.Tensor):\n    return x.exp()",
         RIGHT,
     ],
-    "the check called": ["from autograder.checks import attention as check", RIGHT]
-    + ["check.softmax(softmax)"],
+    "the check called": [
+        *("from autograder.checks import attention as check", RIGHT),
+        "check.softmax(softmax)",
+    ],
     "a broken cell": ["def softmax(:", RIGHT],
-    "a later cell": [RIGHT],
 }
 
 
@@ -694,11 +703,11 @@ ODD = {
     )
     + "\nsoftmax = f0",
     "recursion": "def softmax(f): return softmax(lambda: softmax(f))",
-    "a class that is its own base": "class A: pass\nclass A(A): pass\nA().x.y\nsoftmax = A",
+    "a class that is its own base": "class A: pass\nclass A(A): pass\nsoftmax = A",
     "surrogates": "x = '\\ud800'\nsoftmax = getattr(torch, x)",
     "nothing": "",
     "zeros": "\0\0",
-    "a bomb": "import zlib, base64\nx = zlib.decompress(base64.b64decode('eJzLSM3JyVco'))",
+    "a bomb": "import zlib, base64\nx = zlib.decompress(base64.b64decode('eJzLSM3J'))",
     "star imports": "from torch import *\nfrom os import *\nsoftmax = path",
     "binding everything": "global x\nnonlocal y\ndel z\nsoftmax: int",
     "unions": "def softmax(x):\n" + "".join(f"    x = x.a{n}(x)\n" for n in range(300)),

@@ -132,7 +132,7 @@ def demands(checks: Mapping[str, str], imports: Iterable[str]) -> dict[str, Dema
                     func=ast.Attribute(value=ast.Name(id=alias), attr=check)
                 ) if alias in modules:
                     module = modules[alias]
-                    function = getattr(module, check)
+                    function = getattr(module, check, None)
                     if getattr(function, "forbidden", ()):
                         banned |= set(function.forbidden)
                         called = check, module.chapter.where(function.section)
@@ -240,6 +240,8 @@ class _Reading:
             each for each in notes if not each.names or each.names & demand.forbidden
         ]
         found.sort(key=lambda each: (not each.names, each.cell, each.line, each.what))
+        if any(each.names for each in found):  # then nobody needs to read the rest
+            found = [each for each in found if each.names]
         made = [self._finding(demand, each) for each in found]
         self.findings += list(dict.fromkeys(made))[:MOST_FINDINGS]
 

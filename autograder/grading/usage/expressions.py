@@ -104,7 +104,7 @@ class Expressions(State):
             values = self.emit(found)
             self.touch(values)
         judged = self.elsewhere[name]
-        self.notes |= {each for each in notes if not each.names & judged}
+        self.notes |= {each for each in notes if each.names and not each.names & judged}
         return NONE if any(each.names & judged for each in notes) else values
 
     def not_bound(self, name: str, node: ast.AST) -> Values:
@@ -206,6 +206,7 @@ class Expressions(State):
             return frozenset({value.of})
         if name == "__dict__":
             return ANYTHING
+        self._inherited(value.of, name)
         found = self.member(value.of, name, node, above=value.above)
         if found is None:
             return self.emit(self.patches[name]) if name in self.patches else ANYTHING
@@ -227,10 +228,16 @@ class Expressions(State):
         return frozenset({prepared})
 
     def _of_class(self, value: Class, name: str, node: ast.AST) -> Values:
+        self._inherited(value, name)
         found = self.member(value, name, node)
         if found is None:
             return self.emit(self.patches[name]) if name in self.patches else ANYTHING
         return found or ANYTHING
+
+    def _inherited(self, owner: Class, name: str) -> None:
+        """Read a class whose library's base may call any method of its own."""
+        if name not in owner.scope.names and name not in owner.fields:
+            self.touch(frozenset({owner}))
 
     def member(
         self,
@@ -241,7 +248,7 @@ class Expressions(State):
         above: bool = False,
         depth: int = 8,
     ) -> Values | None:
-        """Return what a class has under a name, or one of its bases; None if nothing."""
+        """Return what a class or a base of it has under a name; None if nothing."""
         found = None
         if not above:
             for table in (owner.scope.names, owner.fields):

@@ -49,7 +49,7 @@ GROWING = frozenset(
 QUIET_MAGICS = frozenset(
     (
         *("matplotlib", "pylab", "config", "autosave", "precision", "pip", "conda"),
-        *("who", "whos", "pwd", "cd", "ls", "env", "autoreload", "pinfo", "pinfo2"),
+        *("who", "pwd", "cd", "ls", "env", "autoreload", "pinfo", "pinfo2"),
         *("reset", "history", "doctest_mode", "xmode", "colors", "mamba", "uv"),
         *("html", "HTML", "javascript", "js", "latex", "markdown", "svg", "bash"),
         *("sh", "script", "writefile", "pdoc", "psource", "pdef", "cat", "logstart"),
@@ -500,7 +500,7 @@ class Library(Expressions):
             body = [known(rest)] if rest else arguments[1:]
             if magic in RUNNING_MAGICS:
                 return join(*(self._run_magic(each, node) for each in body))
-            if magic in QUIET_MAGICS:
+            if magic in QUIET_MAGICS or magic.startswith("who"):
                 return ANYTHING
         if name in ("run_cell", "ex", "ev", "run_code", "run_line"):
             return join(*(self.run_text(e, node) for e in arguments[0]), NONE)

@@ -3,10 +3,10 @@
 # where: answer
 # flagged: all names of a module
 
-import torch._refs as r
+from torch._decomp import decompositions as steps
 
-go = [f for n, f in vars(r).items() if n[:5] == "softm"][0]
+go = next(f for n, f in vars(steps).items() if n[1:] == "soft" + "max")
 
 
 def softmax(scores):
-    return go(scores, -1).nan_to_num(nan=0.0)
+    return go(scores, -1, False).nan_to_num(nan=0.0)

