@@ -104,8 +104,9 @@ class Expressions(State):
             values = self.emit(found)
             self.touch(values)
         judged = self.elsewhere[name]
-        self.notes |= {each for each in notes if each.names and not each.names & judged}
-        return NONE if any(each.names & judged for each in notes) else values
+        own = {each for each in notes if each.names and not each.names & judged}
+        self.notes |= own
+        return values if own == notes else ANYTHING  # nobody is to read it again
 
     def not_bound(self, name: str, node: ast.AST) -> Values:
         """Return what a name stands for that the notebook does not bind."""
