@@ -410,6 +410,7 @@ class _Sitting:
         """Run a cell of the student's."""
         name = exercise or f"number {number}"
         result = self.kernel.run_cell(cell.source)
+        self.kernel.try_again(binds(cell.source))
         cell.outputs = result.outputs
         for output in cell.outputs:
             if "execution_count" in output:
@@ -595,16 +596,16 @@ def _judge_again(
             second.enter(notebook, job.carried_forward)
     except alarms.TimeIsOver:
         words = job.limits.words(WALL)
-        outcome.limited.append(f"not everything was judged once more: {words}")
+        outcome.unseen.append(f"not everything was judged once more: {words}")
     except (
         *(KernelGone, _Stopped, SandboxError),
         *(StudentError, given.NoReferenceError),
     ) as error:
         said = plain(f"not everything was judged once more: {error}", 300)
-        outcome.limited.append(said)
+        outcome.unseen.append(said)
     except Exception as error:  # our own fault costs nobody the first sitting's points
         said = plain(f"{type(error).__name__} in the grader: {error}", 300)
-        outcome.limited.append(f"not everything was judged once more: {said}")
+        outcome.unseen.append(f"not everything was judged once more: {said}")
         outcome.log = plain(traceback.format_exc(), 20_000)
 
 

@@ -312,6 +312,10 @@ class Kernel:
         self._endless.add(name)
         self.stopped.append(f"{name} {why}")
 
+    def try_again(self, names: set[str]) -> None:
+        """Ask again for calls of names that a cell has bound anew."""
+        self._endless -= names
+
     def _answer(self, name: str, request: dict) -> Data:
         """Have a name's code run, unless it has not come to an end before."""
         if name in self._endless:
