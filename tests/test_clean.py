@@ -302,5 +302,5 @@ def test_a_terminal_gets_no_control_character(text, encoding) -> None:
 @given(TEXTS)
 def test_sqlite_takes_it(text) -> None:
     with sqlite3.connect(":memory:") as database:
-        (found,) = database.execute("select ?", [clean.sql(text)]).fetchone()
-    assert found == clean.sql(text)
+        (found,) = database.execute("select ?", [clean.sql(text, 128)]).fetchone()
+    assert found == clean.sql(text, 128)
