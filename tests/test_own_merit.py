@@ -201,7 +201,7 @@ def test_a_second_sitting_that_fails_leaves_the_first_as_it_was(sandbox) -> None
     outcome = judged(sandbox, notebook)
     assert "softmax" in lost(outcome) and "causal-mask" not in lost(outcome)
     assert not any(verdict.given for verdict in outcome.verdicts)
-    (note,) = outcome.limited
+    (note,) = outcome.unseen  # why may be a student's choice, after hidden tests
     assert note.startswith("not everything was judged once more: ")
 
 

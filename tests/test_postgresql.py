@@ -114,7 +114,7 @@ def test_any_text_is_taken(address, tmp_path) -> None:
     with Book(Course(tmp_path, address)) as book:
         book.enter_students({STUDENT: names})
         found = book.students()[STUDENT]
-    assert found == {name: sql(text) for name, text in names.items()}
+    assert found == {name: sql(text, 128) for name, text in names.items()}
 
 
 def _numbers(tables: dict) -> dict:

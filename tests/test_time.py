@@ -177,6 +177,19 @@ def test_a_right_answer_after_an_endless_one_keeps_its_points(unsafe) -> None:
     assert not {"worked-context", "project-qkv", "causal-mask"} & lost(outcome)
 
 
+def test_a_function_that_is_defined_anew_is_called_again(unsafe) -> None:
+    notebook = strangers.put(strangers.solved(), "softmax", "answer", ENDLESS)
+    again = "def softmax(scores):\n    return torch.softmax(scores, -1)"
+    notebook = strangers.put(notebook, "masked-softmax", "before", again)
+    uses = "def masked_softmax(scores, mask):\n    return softmax(scores)"
+    notebook = strangers.put(notebook, "masked-softmax", "answer", uses)
+    limits = Limits(call_seconds=2)
+    outcome = examine(strangers.job(notebook, limits=limits, unsafe=True), unsafe)
+    failures = {each.exercise: each.failure for each in outcome.verdicts}
+    assert failures["softmax"]["what"] == "does not return"
+    assert "not return" not in failures["masked-softmax"]["text"]
+
+
 # --- tries ----------------------------------------------------------------------------
 
 ENDS_ITSELF = (

@@ -120,6 +120,6 @@ def json_line(value: Any) -> str:
     return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
-def sql(text: str) -> str:
-    """Make a text fit for any database."""
-    return visible(text)
+def sql(text: str, most: int) -> str:
+    """Make a text fit for any database, in a column of so many characters."""
+    return visible(text)[:most]

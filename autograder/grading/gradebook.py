@@ -43,6 +43,7 @@ NO_RESPONSE = "No response."  # nbgrader's words for an answer as it was handed 
 TO_READ = "To be read by a person:"
 # what a database says of a value, and not of itself
 OF_ONE = (sqlalchemy.exc.DataError, sqlalchemy.exc.IntegrityError)
+NAME = 128  # characters of a student's name in nbgrader's tables
 PATIENCE = 2  # seconds before a write that the database refused is tried once more
 
 
@@ -185,7 +186,7 @@ class Book:
                 student = there.get(name) or Student(id=name)
                 for key, value in facts.items():
                     if value:
-                        setattr(student, key, sql(value))
+                        setattr(student, key, sql(value, NAME))
                 session.add(student)
 
         self._transaction(work)
