@@ -32,7 +32,7 @@ GRACE = 3.0  # seconds between an interrupt and the end
 START = 30.0  # seconds until the process answers for the first time
 SENDING = 30.0  # seconds on the wall until the process has taken a request
 STRETCH = 8  # how many times as long as its limit anything may take on a busy machine
-ENOUGH = 2.0  # seconds for a call, when another one has met its limit
+ENOUGH = 1.0  # seconds for a call, when another one has met its limit; most need 0.03
 
 
 class Cage(Protocol):
