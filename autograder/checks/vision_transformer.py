@@ -821,7 +821,7 @@ def _box(gradient: torch.Tensor) -> tuple[int, int]:
 def _gradients_to_measure(generator: torch.Generator) -> Iterator[tuple]:
     """Draw gradients that one mistake after the other measures in another way."""
     a, b, c, h, w = draw_sizes(generator, 5)
-    h, w = h + 8, w + 9
+    h, w = h + 8, w + 11  # room for 5 + c, and c may be 7
     sparse = torch.zeros(3, h, w)
     for k, r, s in ((0, 2, 3), (2, 2 + a, 3 + b), (1, 3, 4)):
         sparse[k, r, s] = 1.0 + normal(generator, 1).abs().item()
