@@ -339,7 +339,7 @@ def _checked(verdict: Verdict, site: str) -> _Part:
     title = verdict.title.partition(": ")[2] or verdict.title
     part = _Part(title, verdict.points, verdict.score, state)
     if verdict.given:
-        part.given = " and ".join(f"`{plain(name)}`" for name in verdict.given)
+        part.given = " and ".join(f"`{_plain(name)}`" for name in verdict.given)
     if state == PASSED or verdict.failure is None:
         return part
     part.hidden = verdict.part == "hidden"

@@ -244,6 +244,7 @@ class Record:
         outcome.unsafe, outcome.versions = self._terms.unsafe, versions()
         unknown = {"handed_in": None, "due": None, "penalty": None, "notes": []}
         known = {"paper": self._terms.digests[key[1]], "attempt": ""}
+        known["seeds"] = seeds.digest(self._terms.secret)
         return outcome.to_dict() | unknown | known
 
     # --- the class
