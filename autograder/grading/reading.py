@@ -134,7 +134,8 @@ def _without_outputs(content: dict) -> dict:
             if cell["cell_type"] == "code":
                 cell["outputs"] = []
     kept = ("nbformat", "nbformat_minor", "worksheets")
-    return {name: content[name] for name in kept if name in content} | {"metadata": {}}
+    found = {name: content[name] for name in kept if name in content}
+    return found | {"metadata": _metadata(content)}
 
 
 def _metadata(content: dict) -> NotebookNode:
