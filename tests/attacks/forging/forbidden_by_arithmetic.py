@@ -1,7 +1,7 @@
 """Computes its name with a sum that a reader does not do."""
 # exercise: softmax
 # where: answer
-# flagged: put together while it runs
+# flagged: it is PyTorch's own inside
 
 from torch._decomp import decompositions as steps
 
