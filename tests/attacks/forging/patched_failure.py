@@ -1,17 +1,8 @@
-"""Makes the error that says an answer is wrong one that nobody notices."""
+"""Makes the error that says what went wrong one that nobody can read."""
 # exercise: softmax
 # where: before
-# status: ungraded
-# reason: the kernel died
+# status: any
 
-from autograder import expect, interface
+from autograder import interface
 
-
-class Swallowed(expect.CheckFailure):
-    def __new__(cls, *_, **__):
-        return StopIteration()
-
-
-expect.CheckFailure = Swallowed
-expect.CheckFailure.__init__ = lambda *_, **__: None
 interface.StudentError.__init__ = lambda *_, **__: None
