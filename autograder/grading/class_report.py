@@ -223,6 +223,7 @@ def _join(chapter: _Chapter, apart: _Chapter) -> None:
     """Add to a chapter what was counted apart from it."""
     chapter.students += apart.students
     chapter.wrong.update(apart.wrong)
+    chapter.packages.update(apart.packages)
     for key, students in apart.notes.items():
         chapter.notes.setdefault(key, []).extend(students)
     for name, check in apart.checks.items():

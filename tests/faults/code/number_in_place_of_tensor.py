@@ -2,7 +2,7 @@
 # exercise: softmax
 # where: answer
 # lost: softmax
-# says: not a tensor
+# says: a number in place of a tensor
 
 
 def softmax(scores):
