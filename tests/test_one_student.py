@@ -106,7 +106,7 @@ STAGES = [
     (Record, "_choose"),
     (Record, "_write_notebooks"),
     (feedback, "page"),
-    (Book, "write"),
+    (gradebook._Result, "of"),
     (Journal, "add"),
     (gradebook, "_columns"),
     (report, "grade"),
@@ -211,7 +211,7 @@ def test_a_gradebook_that_is_gone_ends_the_command(
     def gone(*_):
         raise GradebookError("db: the gradebook cannot be used (gone)")
 
-    monkeypatch.setattr(Book, "write", gone)
+    monkeypatch.setattr(Book, "write_all", gone)
     assert grade(students, tmp_path / "out", fresh) == 2
     assert "error: db: the gradebook cannot be used" in capsys.readouterr().err
 
@@ -224,7 +224,8 @@ def test_what_a_database_says_of_one_value_costs_one_student(
     def refusal() -> Exception:
         return sqlalchemy.exc.DataError("insert", {}, Exception("a value"))
 
-    monkeypatch.setattr(Book, "_submission", slipping(Book._submission, refusal))
+    slips = slipping(gradebook._rows_of, refusal)
+    monkeypatch.setattr(gradebook, "_rows_of", slips)
     assert grade(students, tmp_path / "out", fresh) == 3
     assert others(tmp_path / "out") == honest
 

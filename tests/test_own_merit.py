@@ -504,12 +504,14 @@ def test_feedback_report_and_audit_say_it(outcome, tmp_path) -> None:
     page = feedback.page(outcome, paper())
     assert "Solved, given a right <code>softmax</code>" in page
     assert "1.5 of 3 points" in page
-    class_report.write(tmp_path, [outcome.to_dict()], {CHAPTER: paper()})
+    about = class_report.Report({CHAPTER: paper()})
+    about.add(outcome.to_dict())
+    about.write(tmp_path)
     rows = (tmp_path / "students.csv").read_text().splitlines()
     assert f"ada,{CHAPTER},graded,masked-softmax,given" in rows
     assert f"ada,{CHAPTER},graded,softmax,visible" in rows
     entry = outcome.to_dict() | dict.fromkeys(report.AUDIT, "")
-    entry |= {"repairs": [], "limited": [], "notes": []}
+    entry |= {"repairs": [], "limited": [], "unseen": [], "notes": []}
     line = json.loads(report.audit(entry, None))
     assert line["given"]["masked-softmax"] == ["softmax"]
     assert Outcome.from_dict(outcome.to_dict()) == outcome

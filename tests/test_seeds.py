@@ -123,7 +123,7 @@ def test_a_job_holds_keys_and_no_secret(tmp_path) -> None:
     (folder / f"{strangers.CHAPTER}.ipynb").write_text("{}")
     papers = {strangers.CHAPTER: strangers.paper()}
     terms = Terms(papers, Class(), Limits(), secret=secret)
-    (work,) = planning.find_work([folder.parent], [strangers.CHAPTER], Class())
+    work = planning.Work(folder.parent, strangers.CHAPTER)
     work.read(terms)
     ((_, job),) = work.jobs(terms)
     assert job.keys == Keys.of(secret, strangers.CHAPTER, b"{}")

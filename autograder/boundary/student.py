@@ -126,6 +126,8 @@ def shell() -> InteractiveShell:
     """Make the one IPython of this process; a process may do so before it forks."""
     config = Config()
     config.HistoryManager.enabled = False
+    # whoever reads the code cannot tell a magic that has no sign from a slip
+    config.InteractiveShell.automagic = False
     config.HistoryManager.hist_file = ":memory:"
     config.InteractiveShell.colors = "nocolor"
     config.InteractiveShell.warn_venv = False
@@ -225,7 +227,7 @@ class _Student:
             error = StudentError(kind, text, str(request.get("method", "")))
         facts = error.kind, error.text, error.call, error.function, error.line
         pairs = zip(facts, ERROR_SIZES, strict=True)
-        return tuple(_text(fact)[:size] for fact, size in pairs)
+        return tuple(_encodable(_text(fact))[:size] for fact, size in pairs)
 
     def _begin(self, request: dict) -> None:
         interface.SECONDS_PER_CALL = 0.0  # the other side counts the time
@@ -267,7 +269,7 @@ class _Student:
         words = "" if error is None else f"{type(error).__name__}: {_said(error)}"
         return {
             "outputs": outputs.as_list(),
-            "error": words[: ERROR_SIZES[1]],
+            "error": _encodable(words)[: ERROR_SIZES[1]],
             "line": self._line(error),
             "cut": outputs.cut,
         }
@@ -380,6 +382,11 @@ def _text(value: object) -> str:
 def _said(error: BaseException) -> str:
     """Return an error's text; of a syntax error without the name of a file."""
     return _text(error.msg if isinstance(error, SyntaxError) else error)
+
+
+def _encodable(text: str) -> str:
+    """Write halves of characters out, before the text is cut: that makes it longer."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _standard_files_lead_nowhere() -> None:

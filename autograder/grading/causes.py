@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from autograder.grading.clean import plain
+from autograder.grading.trees import parse_flat
 
 BINDS = re.compile(  # such a cell may be one that Python cannot read
     r"^(?:async +)?(?:def|class) +(\w+)|^(\w+) *(?::[^=\n]*)?=(?!=)"
@@ -133,10 +134,8 @@ def packages_not_here(codes: Iterable[str]) -> list[str]:
 def _imported(code: str) -> set[str]:
     """Name the packages that a cell imports; none if Python cannot read it."""
     lines = [line for line in code.split("\n") if not line.lstrip().startswith(MAGIC)]
-    try:
-        nodes = list(ast.walk(ast.parse("\n".join(lines))))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
+    tree = parse_flat("\n".join(lines))
+    nodes = list(ast.walk(tree)) if tree else []
     found = [
         n.name for each in nodes if isinstance(each, ast.Import) for n in each.names
     ]

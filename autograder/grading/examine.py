@@ -264,15 +264,15 @@ def _repaired(job: Job, sheet: _Sheet, outcome: Outcome, end: float) -> Notebook
         with alarms.own_time(REPAIR_SECONDS), alarms.until(end):
             submitted, notes = parse(job.notebook)
             notebook, repairs = repair(submitted, sheet.release)
+            code = [each.source for each in notebook.cells if each.cell_type == "code"]
+            packages = packages_not_here(code)
     except (alarms.TookTooLong, alarms.TimeIsOver):
         text = f"the notebook could not be read within {REPAIR_SECONDS} seconds"
         raise Refused(text) from None
     except (RecursionError, MemoryError) as error:
         text = f"the notebook could not be read ({type(error).__name__})"
         raise Refused(text) from None
-    outcome.repairs += [*notes, *repairs]
-    codes = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    outcome.packages = packages_not_here(codes)
+    outcome.repairs, outcome.packages = [*outcome.repairs, *notes, *repairs], packages
     for place, cell in enumerate(notebook.cells):
         name = _grade_id(cell)
         if name in sheet.checks:
@@ -581,14 +581,17 @@ def _judge_again(
     """Judge once more what fails and uses what is wrong; whatever fails, all stays."""
     outcome = first.outcome
     try:
-        plan = _plan(first, notebook) if job.carried_forward > 0 else given.Plan({})
+        rings = first.last + RINGS_LATER
         left = replace(job.limits, notebook_seconds=first.kernel.seconds_left)
-        if not plan.again or left.notebook_seconds <= 0:
+        if job.carried_forward == 0 or left.notebook_seconds <= 0:
+            return
+        with alarms.until(rings):
+            plan = _plan(first, notebook)
+        if not plan.again:
             return
         second = _SecondSitting(job, left, first, plan)
         ran, cage = copy.deepcopy(notebook), sandbox.open(_files(job))
         try:
-            rings = first.last + RINGS_LATER
             with _beside(job.models, []), alarms.until(rings):
                 second.run(ran, cage)
         finally:
@@ -642,6 +645,7 @@ class _SecondSitting(_Sitting):
         self.known = self.given.describe(plan.names)
         self.answer = self.given.answer
         self.solved: dict[str, list[str]] = {}  # by check, the names that it asked
+        self.asked: dict[str, set[str]] = {}  # by an exercise's own cell
         self.in_place: dict[str, Data] = {}
         self.checked: set[str] = set()
 
@@ -661,10 +665,14 @@ class _SecondSitting(_Sitting):
             return
         names, printed = Names(self.kernel, self.sheet.imports), io.StringIO()
         names.update(drawing(self.keys))
-        parts = check.parts.values()
-        right = all(self._failure(name, code, names, printed) is None for code in parts)
-        if right and self.given.asked:
-            self.solved[name] = sorted(self.given.asked)
+        in_its_cell = self.asked.setdefault(exercise_of(name), {*self.given.asked})
+        self.given.asked.clear()
+        self.given.asked.update(in_its_cell)
+        if self._failure(name, check.parts[VISIBLE], names, printed) is None:
+            asked = sorted(self.given.asked)  # what is asked later may tell inputs
+            right = self._failure(name, check.parts[HIDDEN], names, printed) is None
+            if right and asked:
+                self.solved[name] = asked
 
     def _replace(self, exercise: str) -> None:
         """Put stand-ins in the place of a wrong answer, once nothing checks it."""

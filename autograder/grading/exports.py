@@ -153,6 +153,7 @@ def _read_csv(path: Path) -> list[list[str]]:
     head = text.split("\n", 1)[0]
     delimiter = max(",;\t", key=head.count)
     try:
+        csv.field_size_limit(len(text) + 1)  # by default less than a long reason
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
     except csv.Error as error:
         raise ExportError(f"{path}: is no CSV file ({error})") from None

@@ -16,7 +16,10 @@ from autograder.grading.clean import plain
 from autograder.grading.reading import Refused
 
 # what a disk says of a name that it cannot hold; others: it was no disk that said it
-OF_ONE = (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, 0, None)
+OF_ONE = (
+    *(errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.ELOOP, 0, None),
+    *(errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY),
+)
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")

@@ -17,7 +17,6 @@ of 2 ** ``MARGIN`` classes of this size.
 """
 
 import ast
-import functools
 import hashlib
 import math
 import warnings
@@ -27,6 +26,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
+
+from autograder.grading.trees import remembered
 
 RUN, WINDOW = 8, 4  # nodes in a fingerprint; of so many in a row one is kept
 UNSEEN = 10  # students that every class is taken to have besides
@@ -181,7 +182,7 @@ def _incidence(
 # --- fingerprints ---------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=4096)  # many hand in the same text, or nothing
+@remembered(4096)  # many hand in the same text, or nothing
 def fingerprints(text: str) -> frozenset[int]:
     """Return the fingerprints of an answer; none of one that cannot be read."""
     return frozenset(winnow(_hashes(tokens(text))))

@@ -8,9 +8,10 @@ if the student's code looks names up in ways of its own.
 """
 
 import ast
-import functools
 import re
 from collections.abc import Iterable, Sequence
+
+from autograder.grading.trees import LONGEST, parse_flat, remembered
 
 DRAWING = {"plt", "plots"}  # modules, although notebooks bind them by an assignment
 DEFINITIONS = (
@@ -51,10 +52,10 @@ def needless(cells: Sequence[str], given: Iterable[str]) -> set[int]:
         left_out -= needed
 
 
-@functools.lru_cache(maxsize=1000)
+@remembered(1000)
 def _only_shows(text: str) -> bool:
     """Tell whether a cell changes nothing but what it binds itself."""
-    tree = _tree(text)
+    tree = parse_flat(text)
     if tree is None or not tree.body:
         return False
     own = binds(text) | {
@@ -79,21 +80,15 @@ def _root(node: ast.expr) -> str:
 
 
 def words(text: str) -> set[str]:
-    """Return whatever might be a name in a text."""
-    return set(re.findall(r"\w+", text))
+    """Return whatever might be a name in a text; a long one may do anything."""
+    found = set(re.findall(r"\w+", text[:LONGEST]))
+    return found | BY_NAME if len(text) > LONGEST else found
 
 
-def _tree(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-@functools.lru_cache(maxsize=1000)
+@remembered(1000)
 def binds(text: str) -> frozenset[str]:
     """Name all that a cell binds: data, functions, classes and modules."""
-    tree = _tree(text)
+    tree = parse_flat(text)
     if tree is None:
         return frozenset(words(text))
     names = set(assigned(text))
@@ -105,14 +100,14 @@ def binds(text: str) -> frozenset[str]:
     return frozenset(names)
 
 
-@functools.lru_cache(maxsize=1000)
+@remembered(1000)
 def assigned(text: str) -> frozenset[str]:
     """Name what a cell binds to data: by assignments, loops and the like.
 
     >>> sorted(assigned("x, y = 1, [z for z in w]; f = lambda a: a"))
     ['f', 'x', 'y', 'z']
     """
-    tree = _tree(text)
+    tree = parse_flat(text)
     if tree is None:
         return frozenset(words(text))
     return frozenset(_bound(tree))
@@ -126,14 +121,14 @@ def _bound(node: ast.AST) -> set[str]:
     return set().union(*map(_bound, ast.iter_child_nodes(node)))
 
 
-@functools.lru_cache(maxsize=1000)
+@remembered(1000)
 def reads(text: str) -> frozenset[str]:
     """Name what a cell may read of what other cells have bound, or a bit more.
 
     >>> sorted(reads("x = y; a = [i + x for i in w]; f = lambda b: b + c"))
     ['c', 'w', 'y']
     """
-    tree = _tree(text)
+    tree = parse_flat(text)
     if tree is None:
         return frozenset(words(text))
     read, bound = set(), set()

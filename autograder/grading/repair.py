@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from nbformat import NotebookNode
 from rapidfuzz import fuzz
 
+from autograder.grading.trees import parse_flat
+
 ALIKE = 75  # how similar, in percent, two texts must be to count as the same check
 PLACE_OF_ANSWER = "YOUR ANSWER HERE"  # nbgrader's stub of a text answer
 DEFINITION = re.compile(r"^(?:def|class)\s+(\w+)", re.MULTILINE)
@@ -304,12 +306,11 @@ def _is_needed(work: _Work, released: NotebookNode) -> bool:
 
 def _bound(text: str) -> set[str]:
     """Name what a cell imports, defines or assigns at its top level."""
-    try:
-        body = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse_flat(text)
+    if tree is None:
         return _defined(text)
     names: set[str] = set()
-    for statement in body:
+    for statement in tree.body:
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
             aliases = statement.names
             names |= {(a.asname or a.name).partition(".")[0] for a in aliases}

@@ -1,6 +1,6 @@
 """What a grading leaves: grades.csv, audit.jsonl, and a table on the screen."""
 
-from autograder.grading.clean import csv_file, json_line, line
+from autograder.grading.clean import csv_file, json_line, line, plain
 from autograder.grading.gradebook import Row
 from autograder.grading.guard import Fault
 from autograder.grading.job import GRADED, flag_text
@@ -46,6 +46,7 @@ AUDIT = (  # of a journal's entry
     "versions",
     "log",
 )
+LONGEST = 10_000  # characters of a reason; a spreadsheet's cell holds three times that
 UNSAFE = "graded without a sandbox"
 
 
@@ -82,7 +83,7 @@ def reason(entry: dict, row: Row | None) -> str:
         parts += entry["notes"]
         if entry["unsafe"]:
             parts.append(UNSAFE)
-    return ". ".join(parts)
+    return plain(". ".join(parts), LONGEST)
 
 
 def grades(rows: list[dict[str, str]]) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from autograder.files import entries, read_regular
 from autograder.grading.clean import plain
+from autograder.grading.deadlines import TIMESTAMP
 from autograder.grading.reading import LARGEST_NOTEBOOK, Refused
 
 MODEL_FILES = ("model.safetensors", "config.json", "tokenizer.json")
@@ -187,7 +188,7 @@ def _notebooks(folder: Path) -> list[Path]:
 
 def _leftovers(folder: Path, used: Path, others: set[str]) -> tuple[str, ...]:
     """Say which other files were handed in: a submission is its notebook only."""
-    known = {used.name, "timestamp.txt", "transformer", "__pycache__"} | others
+    known = {used.name, TIMESTAMP, "transformer", "__pycache__"} | others
     known |= {path.name for path in _model_folders(folder)}
     names = [
         path.name
@@ -207,6 +208,8 @@ def _model_folders(folder: Path) -> list[Path]:
         for path in entries(folder)
         if path.is_dir() and not path.is_symlink() and not path.name.startswith(".")
         if path.name.isprintable()
+        # in the course's own folder, these names are taken
+        if path.suffix.lower() != ".ipynb" and path.name != TIMESTAMP
         if any((path / name).is_file() for name in MODEL_FILES)
     ]
 
@@ -245,10 +248,12 @@ def read_models(folder: Path) -> tuple[dict[str, dict[str, bytes]], list[str]]:
     """
     models: dict[str, dict[str, bytes]] = {}
     notes = []
-    for number, model in enumerate(_model_folders(folder)):
-        if number >= MOST_MODELS:
-            notes.append(f"{model.name}/ was not used: {MOST_MODELS} models at most")
-            continue
+    found = _model_folders(folder)
+    if len(found) > MOST_MODELS:
+        rest = ", ".join(f"{plain(each.name, 60)}/" for each in found[MOST_MODELS:][:3])
+        more = ", …" if len(found) > MOST_MODELS + 3 else ""
+        notes.append(f"not used: {rest}{more}: {MOST_MODELS} models at most")
+    for model in found[:MOST_MODELS]:
         models[model.name] = {}
         for name in MODEL_FILES:
             data, why = _read_small(model / name)

@@ -3,33 +3,30 @@
 import ast
 import re
 import warnings
-from functools import lru_cache
 
-LONGEST_CELL = 200_000  # characters; nobody types so much
+from autograder.grading.trees import TooLong, parse, remembered
+
 LONGEST_MAGIC = 20_000  # characters of a cell that is not Python alone
-MOST_NODES = 60_000
 MOST_MAGICS = 60  # lines; IPython reads the whole cell once for each
+# what IPython takes off before it reads, in strings too
+PROMPT = re.compile(r"^\s*(>>>|\.{3}|(\[(nav|ins)\] ?)?In \[)", re.MULTILINE)
 MAGIC = re.compile(r"^\s*[%!?/,;]|\?\s*$|=\s*[%!]", re.MULTILINE)
 
 
-class TooLong(Exception):
-    """A text is too long or too deep to be read."""
-
-
-@lru_cache(maxsize=256)  # of a class, all have the same given cells
+@remembered(64)  # of a class, all have the same given cells
 def tree(text: str) -> ast.Module | None:
     """Read a cell; return None if it is no code and never runs.
 
     Raises:
         TooLong: it could be code, and cannot be read.
     """
-    if len(text) > LONGEST_CELL:
-        raise TooLong
-    try:
-        return parse(text)
-    except (SyntaxError, ValueError):
-        pass
-    if not MAGIC.search(text) and ">>>" not in text and "In [" not in text:
+    changed = text[:1].isspace() or PROMPT.search(text)
+    if not changed:
+        try:
+            return parse(text)
+        except (SyntaxError, ValueError):
+            pass
+    if not changed and not MAGIC.search(text):
         return None
     if len(text) > LONGEST_MAGIC or len(MAGIC.findall(text)) > MOST_MAGICS:
         raise TooLong
@@ -39,25 +36,7 @@ def tree(text: str) -> ast.Module | None:
         return None
 
 
-def parse(text: str) -> ast.Module:
-    """Read Python's own language.
-
-    Raises:
-        SyntaxError, ValueError: it is none.
-        TooLong: it is nested too deeply, or too long.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = ast.parse(text)
-    except (RecursionError, MemoryError):
-        raise TooLong from None
-    if sum(1 for _ in ast.walk(found)) > MOST_NODES:
-        raise TooLong
-    return found
-
-
-@lru_cache(maxsize=256)
+@remembered(64)
 def _transformed(text: str) -> str:
     """Turn magics, shell lines and questions into calls."""
     # slow to import, and hardly a cell needs it

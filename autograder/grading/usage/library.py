@@ -48,12 +48,12 @@ GROWING = frozenset(
 )
 QUIET_MAGICS = frozenset(
     (
-        *("matplotlib", "pylab", "config", "autosave", "precision", "pip", "conda"),
-        *("who", "pwd", "cd", "ls", "env", "autoreload", "pinfo", "pinfo2"),
+        *("matplotlib", "autosave", "precision", "pip", "conda"),
+        *("who", "pwd", "cd", "ls", "env", "pinfo", "pinfo2"),
         *("reset", "history", "doctest_mode", "xmode", "colors", "mamba", "uv"),
         *("html", "HTML", "javascript", "js", "latex", "markdown", "svg", "bash"),
-        *("sh", "script", "writefile", "pdoc", "psource", "pdef", "cat", "logstart"),
-        *("load_ext", "lsmagic", "magic", "quickref", "mkdir", "less", "more"),
+        *("sh", "script", "pdoc", "psource", "pdef", "cat", "logstart"),
+        *("lsmagic", "magic", "quickref", "mkdir", "less", "more"),
     )
 )
 RUNNING_MAGICS = frozenset(("time", "timeit", "prun", "capture", "memit", "python"))

@@ -14,6 +14,7 @@ def tell():
         time.sleep(0.001)
     while True:
         print(SEEN)
+        time.sleep(0.001)
 
 threading.Thread(target=tell, daemon=True).start()
 """
