@@ -34,7 +34,7 @@ class Limits:
 
     cell_seconds: float = 30
     notebook_seconds: float = 300
-    call_seconds: float = 5
+    call_seconds: float = 3
     wall_seconds: float = 600
     cpu_seconds: int = 240
     memory_bytes: int = 2 * GIB
