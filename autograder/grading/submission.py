@@ -249,10 +249,6 @@ def read_models(folder: Path) -> tuple[dict[str, dict[str, bytes]], list[str]]:
     models: dict[str, dict[str, bytes]] = {}
     notes = []
     found = _model_folders(folder)
-    if len(found) > MOST_MODELS:
-        rest = ", ".join(f"{plain(each.name, 60)}/" for each in found[MOST_MODELS:][:3])
-        more = ", …" if len(found) > MOST_MODELS + 3 else ""
-        notes.append(f"not used: {rest}{more}: {MOST_MODELS} models at most")
     for model in found[:MOST_MODELS]:
         models[model.name] = {}
         for name in MODEL_FILES:
@@ -261,6 +257,10 @@ def read_models(folder: Path) -> tuple[dict[str, dict[str, bytes]], list[str]]:
                 notes.append(f"{model.name}/{name} was not used: {why}")
             elif data is not None:
                 models[model.name][name] = data
+    if rest := found[MOST_MODELS:]:
+        names = ", ".join(f"{plain(each.name, 60)}/" for each in rest[:3])
+        names += ", … were" if len(rest) > 3 else " was" if len(rest) == 1 else " were"
+        notes.append(f"{names} not used: {MOST_MODELS} models at most")
     return models, notes
 
 
