@@ -1,0 +1,34 @@
+"""One value that a check compared with the right one, and how it came about."""
+
+from dataclasses import dataclass
+
+import torch
+
+from autograder.interface import Data
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What was asked, what came and what is right.
+
+    Args:
+        got: the answer, or the part of it that was compared.
+        expected: the right value.
+        on: what a message calls the input.
+        what: what a message calls the value: "the result", "the gradient of x".
+        tolerance: absolute and relative, within which two values are equal.
+        call: the name of what was called, "" if it is not known.
+        arguments: what it was called with, by parameter name where that is known.
+        parameters: what its module had loaded, by name.
+        training: whether the module was in training mode.
+    """
+
+    got: Data
+    expected: Data
+    on: str = ""
+    what: str = "the result"
+    tolerance: float = 1e-5
+    call: str = ""
+    arguments: dict[str, Data] | None = None
+    parameters: dict[str, torch.Tensor] | None = None
+    training: bool = False
