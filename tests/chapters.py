@@ -10,7 +10,7 @@ import matplotlib
 
 import mistakes
 from autograder import generator
-from autograder.checks import results
+from autograder.chapters import results
 from autograder.generator.modules import without_markers
 from autograder.generator.source import BEGIN_HIDDEN, END_HIDDEN, without_regions
 from autograder.grading.needless import needless

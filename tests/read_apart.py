@@ -31,7 +31,7 @@ def reader(what: str) -> Callable[[Path], str]:
             return f"{len(found[0])} answers"
 
     else:
-        from autograder.checks import results, translator
+        from autograder.chapters import results, translator
         from autograder.expect import CheckFailure
 
         def read(place: Path) -> str:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from autograder.checks import attention as check
+from autograder.chapters import attention as check
 from autograder.expect import CheckFailure
 from tests import chapters
 

@@ -219,7 +219,7 @@ def test_a_scheduler_without_workers(machines) -> None:
 def test_a_worker_of_another_version_is_named(machines, installed, tmp_path) -> None:
     other = tmp_path / "other"
     shutil.copytree(installed, other)
-    (other / "autograder" / "checks" / "extra.py").write_text("")
+    (other / "autograder" / "chapters" / "extra.py").write_text("")
     machines.environment["PYTHONPATH"] = str(other)
     machines.worker()
     machines.wait(1)

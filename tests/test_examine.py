@@ -17,7 +17,7 @@ import pytest
 from nbgrader.utils import determine_grade, is_grade
 
 from autograder import generator
-from autograder.checks import attention, results
+from autograder.chapters import attention, results
 from autograder.expect import CheckFailure
 from autograder.grading import grader as grader_module
 from autograder.grading.examine import FACT, examine

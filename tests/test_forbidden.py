@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-import autograder.checks
+import autograder.chapters
 from autograder import forbidden
 from autograder.expect import Chapter, CheckFailure
 from autograder.interface import LocalFunction, StudentError, StudentFunction
@@ -293,8 +293,8 @@ def test_an_unknown_name_is_an_error_of_the_course() -> None:
 def checks_that_forbid() -> list[tuple[int, str, tuple[str, ...]]]:
     """List the chapter, the name and the forbidden names of every such check."""
     found = []
-    for module in pkgutil.iter_modules(autograder.checks.__path__):
-        checks = importlib.import_module(f"autograder.checks.{module.name}")
+    for module in pkgutil.iter_modules(autograder.chapters.__path__):
+        checks = importlib.import_module(f"autograder.chapters.{module.name}")
         for name, value in vars(checks).items():
             if getattr(value, "forbidden", ()) and callable(value):
                 found.append((checks.chapter.number, name, value.forbidden))

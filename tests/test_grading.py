@@ -494,7 +494,7 @@ def release() -> nbformat.NotebookNode:
         metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
         cells=[
             cell("markdown", "# Title", "title"),
-            cell("code", "from autograder.checks import x as check", "imports"),
+            cell("code", "from autograder.chapters import x as check", "imports"),
             cell("code", STUB, "double", **ROLES["answer"]),
             cell("code", CHECK, "test-double", **ROLES["check"]),
             cell("markdown", "## In words", "words"),
@@ -837,10 +837,10 @@ def fetch(port: int, path: str, patience: float = 60) -> str:
 
 def test_only_what_a_chapters_notebooks_import_is_imported_before() -> None:
     attention, vision = (Paper.of(c).imports() for c in ("04_attention", "10_vision"))
-    assert {"torch", "autograder.checks.attention", "workbench.plots"} <= attention
+    assert {"torch", "autograder.chapters.attention", "workbench.plots"} <= attention
     assert not any(name.startswith("sklearn") for name in attention)
     # the notebook imports workbench.images, which does so in a function
-    assert {"sklearn.datasets", "autograder.checks.vision"} <= vision
+    assert {"sklearn.datasets", "autograder.chapters.vision"} <= vision
 
 
 @pytest.mark.sandbox

@@ -81,4 +81,4 @@ def test_every_chapter_has_demonstrations_and_keeps_what_its_answers_need(
     given = [cell.source for cell in code if kind_of(cell) == "given"]
     gone = left_out(*(cell.source for cell in code), given=tuple(given))
     assert 3 < len(gone) < len(given)
-    assert not any("autograder.checks" in text for text in gone)
+    assert not any("autograder.chapters" in text for text in gone)

@@ -11,8 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load as load_tensors
 
-from autograder.checks import own_model, results
-from autograder.checks.own_model import DISGUISE, OWN, TRAINED_ON, Likeness
+from autograder.chapters import own_model, results
+from autograder.chapters.own_model import DISGUISE, OWN, TRAINED_ON, Likeness
 from autograder.expect import CheckFailure
 from tests import disguises, strangers
 from workbench import models

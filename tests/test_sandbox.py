@@ -121,7 +121,7 @@ def test_notebook_works_inside(sandbox):
         import asyncio, threading, torch, numpy
         import matplotlib.pyplot as plt
         from sklearn.datasets import load_digits
-        from autograder.checks import attention as check
+        from autograder.chapters import attention as check
         from transformer.attention import SCALE
         from workbench import plots
         check.softmax(plots.as_array)

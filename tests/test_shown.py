@@ -216,7 +216,7 @@ def test_nothing_that_can_be_called_there_is_an_answer(
 
 def test_trying_finds_an_answer_where_there_is_one() -> None:
     sheet = _sheet_of(Paper.of("04_attention"))
-    known = things(["autograder.checks.attention_mistakes:weights_of"])
+    known = things(["autograder.chapters.attention_mistakes:weights_of"])
     (oracle,) = known.values()
     check = sheet.checks["test-masked-softmax"]
     assert survives(first_call(check, sheet.imports), oracle)
@@ -279,14 +279,14 @@ print([n for n, m in sys.modules.items() if type(m).__name__ == "_Stub"])
 @pytest.mark.skipif(bool(problem()), reason=problem() or "works")
 def test_a_stand_in_can_be_imported_in_every_way_and_does_nothing(sandbox) -> None:
     code = """
-import autograder.checks.attention
-from autograder.checks import attention as check, decoder
-from autograder.checks.encoder import gelu
+import autograder.chapters.attention
+from autograder.chapters import attention as check, decoder
+from autograder.chapters.encoder import gelu
 from workbench import metrics, plots
 import importlib
 importlib.reload(check)
 print([check.softmax(3), decoder.bleu(maximum=4), gelu(), metrics.bleu_scores([], [])])
-for wrong in ("workbench.polts", "autograder.grading", "autograder.checks.nothing"):
+for wrong in ("workbench.polts", "autograder.grading", "autograder.chapters.nothing"):
     try: importlib.import_module(wrong)
     except ImportError as error: print(error.name)
 """
@@ -302,4 +302,4 @@ for wrong in ("workbench.polts", "autograder.grading", "autograder.checks.nothin
 
 
 def wrong_names() -> list[str]:
-    return ["workbench.polts", "autograder.grading", "autograder.checks.nothing"]
+    return ["workbench.polts", "autograder.grading", "autograder.chapters.nothing"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from autograder.checks import attention
+from autograder.chapters import attention
 from autograder.grading import cluster, sandbox
 from autograder.grading.examine import examine
 from autograder.grading.grader import Grader

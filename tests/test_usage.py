@@ -408,7 +408,7 @@ HONEST = {
         RIGHT,
     ],
     "the check called": [
-        *("from autograder.checks import attention as check", RIGHT),
+        *("from autograder.chapters import attention as check", RIGHT),
         "check.softmax(softmax)",
     ],
     "a broken cell": ["def softmax(:", RIGHT],

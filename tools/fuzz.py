@@ -43,7 +43,7 @@ from hypothesis import HealthCheck, Phase  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from IPython.core.inputtransformer2 import TransformerManager  # noqa: E402
 
-from autograder.checks import attention  # noqa: E402
+from autograder.chapters import attention  # noqa: E402
 from autograder.files import write_beside  # noqa: E402
 from autograder.grading.grader import Grader  # noqa: E402
 from autograder.grading.job import GRADED, UNGRADED, Outcome  # noqa: E402

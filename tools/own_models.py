@@ -6,7 +6,7 @@ compares each model with the one that the course ships, and writes
 ``results/models/`` there are
 
 - apart: trained from other seeds, some in another shape or for longer; the limits
-  follow from these, see ``autograder/checks/own_model.py``;
+  follow from these, see ``autograder/chapters/own_model.py``;
 - judged: the recipe as it is, twenty further seeds, of which none may be flagged;
 - trained_on: the recipe again, begun with the shipped weights in place of new ones.
 
@@ -29,8 +29,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
 import torch  # noqa: E402
 
-from autograder.checks import own_model  # noqa: E402
-from autograder.checks.own_model import Likeness  # noqa: E402
+from autograder.chapters import own_model  # noqa: E402
+from autograder.chapters.own_model import Likeness  # noqa: E402
 from autograder.files import write_beside  # noqa: E402
 from tools import provenance  # noqa: E402
 from workbench import models, records  # noqa: E402

@@ -4,8 +4,9 @@ The sandbox shows no check, for what a check compares with is a right answer, an
 workbench what a notebook needs. A student's own cell may import more of it: the import
 works, whatever is called says in a line that it is left out, and returns None.
 
->>> sys.meta_path.append(Stubs(["autograder.checks", "autograder.checks.attention"]))
->>> from autograder.checks import attention as check
+>>> names = ["autograder.chapters", "autograder.chapters.attention"]
+>>> sys.meta_path.append(Stubs(names))
+>>> from autograder.chapters import attention as check
 >>> check.softmax(softmax)
 attention.softmax: checks are run by the grader, later; here it does nothing
 """
@@ -15,7 +16,7 @@ import importlib.machinery
 import types
 from collections.abc import Callable, Iterable, Sequence
 
-CHECKS = "autograder.checks"
+CHECKS = "autograder.chapters"
 LEFT_OUT = "is left out while a notebook is graded; here it does nothing"
 CHECKED_LATER = "checks are run by the grader, later; here it does nothing"
 

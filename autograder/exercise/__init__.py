@@ -1,1 +1,1 @@
-"""What every exercise is judged by: its specification, and what is said of an answer."""
+"""What exercises are judged by: a specification each, and what is said of answers."""

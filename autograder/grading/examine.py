@@ -31,7 +31,7 @@ import nbformat
 import torch
 from nbformat import NotebookNode
 
-from autograder.checks import results
+from autograder.chapters import results
 from autograder.expect import CheckFailure, failure_of
 from autograder.grading import alarms, given, shown, usage
 from autograder.grading.causes import (

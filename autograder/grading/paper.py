@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 
 ROOT = Path(__file__).parents[2]
-OURS = ("autograder.checks.", "workbench.")  # packages whose imports count as well
+OURS = ("autograder.chapters.", "workbench.")  # packages whose imports count as well
 # what a library imports when it is first used, and that takes a second
 LATE = {"torch.optim": "torch._dynamo"}
 

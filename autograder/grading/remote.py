@@ -21,7 +21,7 @@ from autograder.interface import (
     StudentModule,
 )
 
-TRUSTED = ("autograder.checks", "torch", "math", "numpy")  # packages of grade cells
+TRUSTED = ("autograder.chapters", "torch", "math", "numpy")  # packages of grade cells
 
 
 def _named(value: Data) -> Data:
@@ -140,8 +140,8 @@ class Names(dict):
 def imports_of(cells: Iterable[str]) -> list[str]:
     """Find what the cells of a notebook import from packages that can be trusted.
 
-    >>> imports_of(["from autograder.checks import attention as check", "import os"])
-    ['from autograder.checks import attention as check']
+    >>> imports_of(["from autograder.chapters import attention as check", "import os"])
+    ['from autograder.chapters import attention as check']
     """
     found = []
     for text in cells:

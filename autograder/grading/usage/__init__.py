@@ -28,7 +28,7 @@ MOST_FINDINGS = 5  # of an exercise; more say nothing new
 LONGEST_LINE = 200  # characters of a line that is shown
 TOO_MUCH = "the notebook's code takes too long to follow"
 TOO_LONG = "a cell is too long, or nested too deeply, to be read"
-CHECKS = "autograder.checks."
+CHECKS = "autograder.chapters."
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ def _is_ours(path: str) -> bool:
     parts = path.split(".")
     if parts[0] not in COURSE:
         return False
-    return len(parts) <= (4 if parts[:2] == ["autograder", "checks"] else 3)
+    return len(parts) <= (4 if parts[:2] == ["autograder", "chapters"] else 3)
 
 
 @functools.lru_cache(maxsize=10_000)

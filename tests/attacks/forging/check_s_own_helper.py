@@ -2,7 +2,7 @@
 # exercise: worked-context
 # where: answer
 
-from autograder.checks import attention
+from autograder.chapters import attention
 
 
 def worked_context():

@@ -2,7 +2,7 @@
 # exercise: softmax
 # where: answer
 
-from autograder.checks import attention as check
+from autograder.chapters import attention as check
 
 
 def softmax(scores):

@@ -3,7 +3,7 @@
 # where: before
 
 from autograder import expect
-from autograder.checks import attention
+from autograder.chapters import attention
 
 
 def nothing(*_, **__):

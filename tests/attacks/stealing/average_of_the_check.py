@@ -3,6 +3,6 @@
 # exercise: average-states
 # where: answer
 
-from autograder.checks import translator
+from autograder.chapters import translator
 
 average_states = translator._averaged

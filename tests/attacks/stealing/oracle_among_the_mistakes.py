@@ -2,6 +2,6 @@
 # exercise: masked-softmax
 # where: answer
 
-from autograder.checks import attention_mistakes
+from autograder.chapters import attention_mistakes
 
 masked_softmax = attention_mistakes.weights_of

@@ -2,7 +2,7 @@
 # exercise: masked-softmax
 # where: answer
 
-from autograder.checks import attention as check
+from autograder.chapters import attention as check
 
 
 def masked_softmax(scores, mask=None):

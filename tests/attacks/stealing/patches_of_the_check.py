@@ -3,7 +3,7 @@
 # exercise: patchify
 # where: answer
 
-from autograder.checks.vision_transformer import _patches
+from autograder.chapters.vision_transformer import _patches
 
 
 def patchify(images, patch_size):

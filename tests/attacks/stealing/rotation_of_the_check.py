@@ -3,7 +3,7 @@
 # exercise: rotary-encoding
 # where: answer
 
-from autograder.checks import positional_encoding
+from autograder.chapters import positional_encoding
 
 
 def apply_rotary(x, base=10_000.0):

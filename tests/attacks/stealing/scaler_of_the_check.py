@@ -3,6 +3,6 @@
 # exercise: standardise
 # where: answer
 
-from autograder.checks import vision
+from autograder.chapters import vision
 
 standardise = vision._scaled

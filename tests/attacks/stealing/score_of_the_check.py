@@ -3,6 +3,6 @@
 # exercise: bleu
 # where: answer
 
-from autograder.checks import decoder_writing
+from autograder.chapters import decoder_writing
 
 bleu = decoder_writing._sacrebleu

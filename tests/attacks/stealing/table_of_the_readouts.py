@@ -3,7 +3,7 @@
 # exercise: readout-behaviour
 # where: answer
 
-from autograder.checks import class_token
+from autograder.chapters import class_token
 
 
 def readout_behaviour():

@@ -3,7 +3,7 @@
 # exercise: split-heads
 # where: answer
 
-from autograder.checks.multi_head_attention_mistakes import _view
+from autograder.chapters.multi_head_attention_mistakes import _view
 
 
 def split_heads(x, heads):

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from autograder import expect, forbidden
-from autograder.checks.decoder_mistakes import (
+from autograder.chapters.decoder_mistakes import (
     DecoderParts,
     LanguageModel,
     Model,
@@ -33,7 +33,7 @@ from autograder.checks.decoder_mistakes import (
     shift_candidates,
     transformer_candidates,
 )
-from autograder.checks.decoder_writing import (
+from autograder.chapters.decoder_writing import (
     attend_cached,
     beam_search,
     bleu,
@@ -44,7 +44,7 @@ from autograder.checks.decoder_writing import (
     repaired_epoch,
     sample_next,
 )
-from autograder.checks.encoder import (
+from autograder.chapters.encoder import (
     ACTIVATIONS,
     _draw_state,
     _encoder_shapes,
@@ -60,8 +60,8 @@ from autograder.checks.encoder import (
     _torch_encoder,
     _torch_mask,
 )
-from autograder.checks.encoder_mistakes import State, under
-from autograder.checks.shared import (
+from autograder.chapters.encoder_mistakes import State, under
+from autograder.chapters.shared import (
     known_mistakes,
     normal,
     refuse,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.checks.shared import Candidate
+from autograder.chapters.shared import Candidate
 
 # --- images ---------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from autograder import expect, forbidden
-from autograder.checks.attention_mistakes import (
+from autograder.chapters.attention_mistakes import (
     ANGLES,
     Candidate,
     additive_candidates,
@@ -32,7 +32,7 @@ from autograder.checks.attention_mistakes import (
     torch_attention,
     weights_of,
 )
-from autograder.checks.shared import (
+from autograder.chapters.shared import (
     draw_mask,
     draw_sizes,
     known_mistakes,

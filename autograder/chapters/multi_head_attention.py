@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from autograder import expect, forbidden
-from autograder.checks.attention_mistakes import Candidate
-from autograder.checks.multi_head_attention_mistakes import (
+from autograder.chapters.attention_mistakes import Candidate
+from autograder.chapters.multi_head_attention_mistakes import (
     State,
     cut,
     grouped_candidates,
@@ -31,7 +31,7 @@ from autograder.checks.multi_head_attention_mistakes import (
     torch_layer,
     torch_state_candidates,
 )
-from autograder.checks.shared import (
+from autograder.chapters.shared import (
     draw_mask,
     draw_sizes,
     known_mistakes,

@@ -16,9 +16,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from autograder import expect
-from autograder.checks import results
-from autograder.checks.results import Demand, Submission
-from autograder.checks.shared import (
+from autograder.chapters import results
+from autograder.chapters.results import Demand, Submission
+from autograder.chapters.shared import (
     Examples,
     draw_sizes,
     normal,
@@ -26,7 +26,7 @@ from autograder.checks.shared import (
     refuse_if,
     seeded,
 )
-from autograder.checks.translator_mistakes import (
+from autograder.chapters.translator_mistakes import (
     align_candidates,
     average_candidates,
     batch_candidates,

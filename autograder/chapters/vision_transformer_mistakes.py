@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import torch
 import torch.nn.functional as F
 
-from autograder.checks.encoder_mistakes import Parts, stack, under
-from autograder.checks.shared import Candidate
+from autograder.chapters.encoder_mistakes import Parts, stack, under
+from autograder.chapters.shared import Candidate
 
 State = dict[str, torch.Tensor]
 Grid = tuple[int, int]

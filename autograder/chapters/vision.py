@@ -25,16 +25,16 @@ from sklearn.metrics.pairwise import cosine_similarity
 from sklearn.preprocessing import StandardScaler
 
 from autograder import expect
-from autograder.checks import results
-from autograder.checks.results import Demand, Submission
-from autograder.checks.shared import (
+from autograder.chapters import results
+from autograder.chapters.results import Demand, Submission
+from autograder.chapters.shared import (
     draw_sizes,
     known_mistakes,
     normal,
     refuse_if,
     seeded,
 )
-from autograder.checks.vision_mistakes import (
+from autograder.chapters.vision_mistakes import (
     WHY_LAST_BIN,
     calibration_candidates,
     confusion_candidates,

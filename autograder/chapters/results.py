@@ -35,8 +35,8 @@ from safetensors import safe_open
 from torch import nn
 
 from autograder import expect
-from autograder.checks import own_model
-from autograder.checks.shared import refuse, refuse_if
+from autograder.chapters import own_model
+from autograder.chapters.shared import refuse, refuse_if
 from autograder.interface import StudentFunction
 from workbench import models
 from workbench.errors import WorkbenchError

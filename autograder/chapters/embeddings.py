@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from autograder import expect
-from autograder.checks.embeddings_mistakes import (
+from autograder.chapters.embeddings_mistakes import (
     Candidate,
     decode_candidates,
     embedding_candidates,
@@ -32,7 +32,7 @@ from autograder.checks.embeddings_mistakes import (
     tf_idf_candidates,
     vocabulary_candidates,
 )
-from autograder.checks.shared import (
+from autograder.chapters.shared import (
     draw_sizes,
     known_mistakes,
     normal,

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from autograder import expect
-from autograder.checks.shared import (
+from autograder.chapters.shared import (
     Candidate,
     draw_sizes,
     known_mistakes,

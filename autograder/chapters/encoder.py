@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from autograder import expect, forbidden
-from autograder.checks.encoder_mistakes import (
+from autograder.chapters.encoder_mistakes import (
     Candidate,
     Parts,
     State,
@@ -33,7 +33,7 @@ from autograder.checks.encoder_mistakes import (
     swiglu_candidates,
     under,
 )
-from autograder.checks.shared import (
+from autograder.chapters.shared import (
     draw_sizes,
     known_mistakes,
     normal,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import torch
 import torch.nn.functional as F
 
-from autograder.checks.encoder_mistakes import (
+from autograder.chapters.encoder_mistakes import (
     Candidate,
     Parts,
     State,

@@ -11,7 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder.checks.attention_mistakes import Candidate, torch_attention, weights_of
+from autograder.chapters.attention_mistakes import (
+    Candidate,
+    torch_attention,
+    weights_of,
+)
 
 State = dict[str, torch.Tensor]
 

@@ -15,7 +15,7 @@ from sklearn.decomposition import PCA
 from torch import nn
 
 from autograder import expect
-from autograder.checks.shared import (
+from autograder.chapters.shared import (
     Examples,
     draw_sizes,
     known_mistakes,
@@ -24,7 +24,7 @@ from autograder.checks.shared import (
     refuse_if,
     seeded,
 )
-from autograder.checks.vision_transformer_mistakes import (
+from autograder.chapters.vision_transformer_mistakes import (
     State,
     Vision,
     convolution_candidates,

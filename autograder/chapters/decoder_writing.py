@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 
 from autograder import expect
-from autograder.checks.decoder_writing_mistakes import (
+from autograder.chapters.decoder_writing_mistakes import (
     BEAM_CANDIDATES,
     BLEU_CANDIDATES,
     CACHE_CANDIDATES,
@@ -32,7 +32,7 @@ from autograder.checks.decoder_writing_mistakes import (
     attend_in_pieces,
     beam,
 )
-from autograder.checks.shared import (
+from autograder.chapters.shared import (
     draw_sizes,
     normal,
     refuse,
@@ -66,7 +66,7 @@ def _earlier(name: str) -> Callable:
     """The check of an exercise of the chapter's first part, imported when it is run."""
 
     def run(*students: StudentFunction | StudentModule) -> None:
-        module = importlib.import_module("autograder.checks.decoder")
+        module = importlib.import_module("autograder.chapters.decoder")
         getattr(module, name).__wrapped__(*students)
 
     run.__wrapped__ = run
