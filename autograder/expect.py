@@ -10,19 +10,24 @@ import inspect
 import math
 import textwrap
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
 
+from autograder.exercise.comparison import Comparison
+from autograder.exercise.naming import Collector, Mistake, collect
 from autograder.forms import as_asked, other_form
 from autograder.interface import (
     CALLS_ENDLESS,
+    Call,
     Data,
     Opaque,
     StudentError,
     StudentFunction,
     StudentModule,
     describe,
+    noting_calls,
     wrap,
 )
 
@@ -58,21 +63,25 @@ class CheckFailure(AssertionError):
         self.check, self.read, self.first = "", "", ""
         self.what, self.on, self.got, self.expected = what, on, got, expected
         self.why, self.mistake, self.section = why, mistake, section
+        self.alternatives, self.besides = "", ""  # other names; a second slip
         self.raised = False  # whether the student's code did, or did not return
+        self.compared = False  # whether a value came that is not the right one
 
     def __str__(self) -> str:
         lines = [f"{self.check}: {self.what}"]
         for label, text in (
             ("mistake", self.mistake if self.mistake != self.what else None),
+            ("or", self.alternatives),
             ("first", self.first),
             ("on", self.on),
             ("got", self.got),
             ("expected", self.expected),
             ("why", self.why),
+            ("and", self.besides),
             ("read", self.read),
         ):
             if text:
-                if label in ("first", "why"):
+                if label in ("first", "why", "and"):
                     text = "\n".join(
                         textwrap.fill(line, WIDTH) for line in text.split("\n")
                     )
@@ -83,16 +92,6 @@ class CheckFailure(AssertionError):
     def _render_traceback_(self) -> list[str]:
         """Tell IPython to print the message instead of the check's own code."""
         return [str(self)]
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """A known wrong answer: its name, the value it leads to, and why it is wrong."""
-
-    name: str
-    value: Data
-    why: str
-    section: str | None = None
 
 
 @dataclass(frozen=True)
@@ -139,6 +138,9 @@ class Chapter:
                     failure = failure_of(error)
                 except CheckFailure as caught:
                     failure = caught
+                    if failure.compared:
+                        again = functools.partial(function, *seen, **options)
+                        failure = _by_all_answers(failure, again)
                 else:
                     print(f"{function.__name__}: passed")
                     return
@@ -156,6 +158,59 @@ class Chapter:
     def where(self, section: str) -> str:
         """Say where a section of the book is to be found."""
         return f"chapter {self.number}: {self.page}.html#{section}"
+
+
+_collector: ContextVar[tuple[Collector, list[Call]] | None]
+_collector = ContextVar("_collector", default=None)
+
+
+def _by_all_answers(first: CheckFailure, again: Callable[[], None]) -> CheckFailure:
+    """Run a check that has failed once more, to its end, and name what explains all."""
+    collector = Collector(close)
+    with noting_calls() as calls:
+        token = _collector.set((collector, calls))
+        try:
+            collect(again, collector)
+        finally:
+            _collector.reset(token)
+    named = collector.name()
+    if named is None:
+        return _unnamed(first, collector)
+    where = named.where
+    shown = show_both(where.got, where.expected, where.tolerance)
+    failure = CheckFailure(
+        named.mistake.name,
+        on=where.on,
+        got=shown[0],
+        expected=shown[1],
+        why=named.mistake.why,
+        mistake=named.mistake.name,
+        section=named.mistake.section,
+    )
+    failure.alternatives = "; ".join(named.alternatives)
+    if named.besides:
+        failure.besides = f"{named.besides.name}. {named.besides.why}"
+    failure.first = first.first
+    return failure
+
+
+def _unnamed(first: CheckFailure, collector: Collector) -> CheckFailure:
+    """Say what is wrong without a name: what one input suggests, others refute."""
+    if first.mistake is None:
+        return first
+    for each in collector.comparisons:
+        try:
+            equal(
+                each.got,
+                each.expected,
+                what=each.what,
+                on=each.on,
+                tolerance=each.tolerance,
+            )
+        except CheckFailure as failure:
+            failure.first = first.first
+            return failure
+    return first  # the second time nothing was wrong: the answer changes
 
 
 def _how_to_call(function: Callable, wanted: Iterable[str], given: int) -> str:
@@ -279,6 +334,17 @@ def _verdict(check: Callable, students: tuple) -> str:
     return f"{name}, which this may use, fails its own check ({what}): begin there."
 
 
+def refuse(name: str, why: str, *, on: str, got: str = "", expected: str = "") -> None:
+    """Reject an answer as the known mistake of this name."""
+    raise CheckFailure(name, on=on, got=got, expected=expected, why=why, mistake=name)
+
+
+def refuse_if(condition: bool, name: str, why: str, **say: str) -> None:
+    """Reject an answer as a known mistake, if it is one."""
+    if condition:
+        refuse(name, why, **say)
+
+
 # --- expectations ---------------------------------------------------------------------
 
 
@@ -379,7 +445,7 @@ def name_mistake(
             shown = show(got), expected
             if not isinstance(expected, str):
                 shown = show_both(got, expected, tolerance)
-            raise CheckFailure(
+            failure = CheckFailure(
                 mistake.name,
                 on=on,
                 got=shown[0],
@@ -388,6 +454,8 @@ def name_mistake(
                 mistake=mistake.name,
                 section=mistake.section,
             )
+            failure.compared = not isinstance(expected, str)
+            raise failure
 
 
 def tensor(
@@ -429,12 +497,41 @@ def equal(
 
     What may stand for what, and what gets a message of its own, says ``forms``.
     """
+    came = got
     got = as_asked(got, expected)
+    if _collector.get() is not None:
+        _take_note(came, got, expected, mistakes, on, what, tolerance)
+        return
     if close(got, expected, tolerance) and _same_dtype(got, expected):
         return
     if not close(got, expected, tolerance):
         name_mistake(got, mistakes, on, expected, tolerance)
     form(got, expected, what=what, on=on)
+    try:
+        _expect_value(got, expected, what, on, why, tolerance)
+    except CheckFailure as failure:
+        failure.compared = True
+        raise
+
+
+def _take_note(came, got, expected, mistakes, on, what, tolerance) -> None:
+    collector, calls = _collector.get()
+    asked = {}
+    for number, call in enumerate(calls):
+        if call.gave(came):
+            asked = {
+                "call": call.name,
+                "arguments": call.arguments,
+                "parameters": call.parameters,
+                "training": call.training,
+                "options": call.options,
+                "call_number": number,
+            }
+    comparison = Comparison(got, expected, on, what, tolerance, **asked)
+    collector.note(comparison, mistakes)
+
+
+def _expect_value(got, expected, what, on, why, tolerance) -> None:
     if isinstance(expected, torch.Tensor):
         finite = not expected.is_floating_point() or bool(expected.isfinite().all())
         tensor(

@@ -20,6 +20,7 @@ import threading
 import traceback
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,11 +76,67 @@ class Gradients:
     parameters: dict[str, torch.Tensor | None] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A call of the student's code that a check made, while calls are noted."""
+
+    name: str
+    arguments: dict[str, Data]
+    value: Data
+    parameters: dict[str, torch.Tensor] | None = None
+    training: bool = False
+    built_with: tuple = ()
+
+    @property
+    def options(self) -> tuple:
+        """The words and switches that were passed: they choose a branch."""
+        given = [*self.built_with, *self.arguments.values()]
+        return tuple(
+            each for each in given if each is None or type(each) in (bool, str)
+        )
+
+    def gave(self, value: Data) -> bool:
+        """Whether this very object came from it, whole or as one of several."""
+        parts = self.value if isinstance(self.value, (tuple, list)) else ()
+        return self.value is value or any(part is value for part in parts)
+
+
+_calls: list[Call] | None = None
+
+
+@contextlib.contextmanager
+def noting_calls() -> Iterator[list[Call]]:
+    """Keep what the student's code is asked from here on, and what it answers."""
+    global _calls
+    before, _calls = _calls, []
+    try:
+        yield _calls
+    finally:
+        _calls = before
+
+
+def note_call(student: "StudentFunction", args: tuple, kwargs: dict, value: Data):
+    """Take note of a call, if calls are noted; return its value."""
+    if _calls is not None:
+        arguments = dict(zip(student.argument_names(len(args)), args, strict=False))
+        state = (student.loaded, student.training, student.built_with)
+        _calls.append(Call(student.name, arguments | kwargs, value, *state))
+    return value
+
+
 class StudentFunction(ABC):
     """A function of the student's, and the names that it must not use."""
 
     name: str
     forbidden: tuple[str, ...] = ()
+    # of a module that was built: what a message or a diagnosis may mention
+    loaded: dict[str, torch.Tensor] | None = None
+    training: bool = True
+    built_with: tuple = ()
+
+    def argument_names(self, count: int) -> list[str]:
+        """Name the first positional arguments, as far as that is known."""
+        return [f"argument {number + 1}" for number in range(count)]
 
     @abstractmethod
     def __call__(self, *args: Data, **kwargs: Data) -> Data:
@@ -369,8 +426,12 @@ class _LocalCallable(StudentFunction):
     def _signature(self) -> inspect.Signature | None:
         return _signature_of(getattr(self._target, "forward", self._target))
 
+    def argument_names(self, count: int) -> list[str]:
+        names = list(self._signature.parameters) if self._signature else []
+        return names[:count] or super().argument_names(count)
+
     def __call__(self, *args: Data, **kwargs: Data) -> Data:
-        return to_data(self._run(args, kwargs))
+        return note_call(self, args, kwargs, to_data(self._run(args, kwargs)))
 
     def _run(self, args: tuple, kwargs: dict) -> Any:
         call = describe_call(self.name, args, kwargs)
@@ -403,7 +464,7 @@ class _LocalCallable(StudentFunction):
             sources = [args[index] for index in wrt] + list(parameters.values())
             found = self._differentiate(result, cotangent, sources)
         return Gradients(
-            to_data(value),
+            note_call(self, tuple(args), kwargs, to_data(value)),
             tuple(found[: len(wrt)]),
             dict(zip(parameters, found[len(wrt) :], strict=True)),
         )
@@ -442,10 +503,12 @@ class LocalInstance(_LocalCallable, StudentInstance):
             own = dict(self._target.state_dict())
             kept = {name: own[name] for name in self.buffer_names() if name in own}
             self._target.load_state_dict({**kept, **to_data(state)})
+        self.loaded = state
 
     def train(self, mode: bool = True) -> None:
         with _students_turn(f"{self.name}.train({mode})", self.forbidden):
             self._target.train(mode)
+        self.training = mode
 
 
 class LocalModule(StudentModule):
@@ -464,6 +527,7 @@ class LocalModule(StudentModule):
             raise StudentError("no module", text, call)
         built = LocalInstance(instance, self.name)
         built.forbidden = self.forbidden
+        built.built_with = (*args, *kwargs.values())
         return built
 
 

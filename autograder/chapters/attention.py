@@ -32,15 +32,9 @@ from autograder.chapters.attention_mistakes import (
     torch_attention,
     weights_of,
 )
-from autograder.chapters.shared import (
-    draw_mask,
-    draw_sizes,
-    known_mistakes,
-    normal,
-    refuse,
-    seeded,
-)
-from autograder.expect import Chapter, CheckFailure, Mistake, describe_error, show
+from autograder.exercise.inputs import draw_mask, draw_sizes, normal, seeded
+from autograder.exercise.naming import Mistake, known_mistakes
+from autograder.expect import Chapter, CheckFailure, describe_error, refuse, show
 from autograder.forms import several
 from autograder.interface import (
     Data,

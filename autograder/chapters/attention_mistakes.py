@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import torch
 import torch.nn.functional as F
 
-from autograder.chapters.shared import Candidate
+from autograder.exercise.naming import Candidate
 
 
 def weights_of(scores: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:

@@ -12,15 +12,9 @@ import torch
 import torch.nn.functional as F
 
 from autograder import expect
-from autograder.chapters.shared import (
-    Candidate,
-    draw_sizes,
-    known_mistakes,
-    normal,
-    refuse,
-    seeded,
-)
-from autograder.expect import Chapter, describe_error, show
+from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.exercise.naming import Candidate, known_mistakes
+from autograder.expect import Chapter, describe_error, refuse, show
 from autograder.forms import several
 from autograder.interface import (
     Data,

@@ -61,14 +61,9 @@ from autograder.chapters.encoder import (
     _torch_mask,
 )
 from autograder.chapters.encoder_mistakes import State, under
-from autograder.chapters.shared import (
-    known_mistakes,
-    normal,
-    refuse,
-    refuse_if,
-    seeded,
-)
-from autograder.expect import Chapter, Mistake, describe_error, show
+from autograder.exercise.inputs import normal, seeded
+from autograder.exercise.naming import Mistake, known_mistakes
+from autograder.expect import Chapter, describe_error, refuse, refuse_if, show
 from autograder.forms import several
 from autograder.interface import (
     Data,

@@ -32,14 +32,15 @@ from autograder.chapters.decoder_writing_mistakes import (
     attend_in_pieces,
     beam,
 )
-from autograder.chapters.shared import (
-    draw_sizes,
-    normal,
+from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.expect import (
+    Chapter,
+    CheckFailure,
+    describe_error,
     refuse,
     refuse_if,
-    seeded,
+    show,
 )
-from autograder.expect import Chapter, CheckFailure, describe_error, show
 from autograder.forms import several
 from autograder.interface import (
     Data,

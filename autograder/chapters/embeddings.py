@@ -32,14 +32,9 @@ from autograder.chapters.embeddings_mistakes import (
     tf_idf_candidates,
     vocabulary_candidates,
 )
-from autograder.chapters.shared import (
-    draw_sizes,
-    known_mistakes,
-    normal,
-    refuse,
-    seeded,
-)
-from autograder.expect import Chapter, describe_error, show
+from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.exercise.naming import known_mistakes
+from autograder.expect import Chapter, describe_error, refuse, show
 from autograder.forms import several
 from autograder.interface import (
     Data,

@@ -13,7 +13,7 @@ from itertools import combinations, pairwise
 import torch
 import torch.nn.functional as F
 
-from autograder.chapters.shared import Candidate
+from autograder.exercise.naming import Candidate
 from autograder.interface import Data
 
 Words = dict[tuple[str, ...], int]

@@ -33,15 +33,9 @@ from autograder.chapters.encoder_mistakes import (
     swiglu_candidates,
     under,
 )
-from autograder.chapters.shared import (
-    draw_sizes,
-    known_mistakes,
-    normal,
-    refuse,
-    refuse_if,
-    seeded,
-)
-from autograder.expect import Chapter, Mistake, describe_error, show
+from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.exercise.naming import Mistake, known_mistakes
+from autograder.expect import Chapter, describe_error, refuse, refuse_if, show
 from autograder.interface import (
     Data,
     StudentError,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import torch
 import torch.nn.functional as F
 
-from autograder.chapters.shared import Candidate
+from autograder.exercise.naming import Candidate
 
 State = dict[str, torch.Tensor]
 

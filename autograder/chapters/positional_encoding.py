@@ -15,7 +15,8 @@ import torch
 import torch.nn.functional as F
 
 from autograder import expect
-from autograder.expect import Chapter, CheckFailure, Mistake, failure_of
+from autograder.exercise.naming import Mistake
+from autograder.expect import Chapter, CheckFailure, failure_of
 from autograder.interface import (
     Data,
     StudentError,

@@ -36,7 +36,7 @@ from torch import nn
 
 from autograder import expect
 from autograder.chapters import own_model
-from autograder.chapters.shared import refuse, refuse_if
+from autograder.expect import refuse, refuse_if
 from autograder.interface import StudentFunction
 from workbench import models
 from workbench.errors import WorkbenchError

@@ -18,14 +18,6 @@ from torch import nn
 from autograder import expect
 from autograder.chapters import results
 from autograder.chapters.results import Demand, Submission
-from autograder.chapters.shared import (
-    Examples,
-    draw_sizes,
-    normal,
-    refuse,
-    refuse_if,
-    seeded,
-)
 from autograder.chapters.translator_mistakes import (
     align_candidates,
     average_candidates,
@@ -34,7 +26,9 @@ from autograder.chapters.translator_mistakes import (
     floor_candidates,
     forced_candidates,
 )
-from autograder.expect import Chapter, describe_error, show
+from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.exercise.naming import known_mistakes
+from autograder.expect import Chapter, describe_error, refuse, refuse_if, show
 from autograder.interface import Data, StudentError, StudentFunction
 from workbench import phrasebook
 from workbench.decoding import translate_batch
@@ -88,7 +82,6 @@ def fixed_batch(student: StudentFunction, seed: int = 0) -> None:
         (6, 24, 17, 9, 32),
         17,
     )
-    examples = Examples()
     cases = (
         (hand, (2, 3), "the example by hand"),
         (drawn, (5, 4, 7), "a target of 8 tokens, widths (16, 12, 8)"),
@@ -100,8 +93,7 @@ def fixed_batch(student: StudentFunction, seed: int = 0) -> None:
         right = _batch(sources, targets, width, *ids)
         got = _called(student, (sources, targets, widths, *special), on)
         candidates = batch_candidates(sources, targets, widths, *ids)
-        examples.equal(got, right, candidates, on=on)
-    examples.finish()
+        expect.equal(got, right, on=on, mistakes=known_mistakes(candidates))
     too_long = _sentences(generator, (3,)), _sentences(generator, (8,))
     expect.raises(
         "ValueError",
@@ -171,7 +163,6 @@ def average_states(student: StudentFunction, seed: int = 0) -> None:
         states = _states(generator, count)
         words = f"{count} checkpoints" if count > 1 else "one checkpoint"
         cases.append((states, _averaged(states), words))
-    examples = Examples()
     for states, right, on in cases:
         try:
             got = student(states)
@@ -184,8 +175,7 @@ def average_states(student: StudentFunction, seed: int = 0) -> None:
         if isinstance(got, dict) and got.keys() == right.keys():
             for name in right:  # half precision has three digits
                 got, right = _rounded(got, right, name)
-        examples.equal(got, right, candidates, on=on)
-    examples.finish()
+        expect.equal(got, right, on=on, mistakes=known_mistakes(candidates))
 
 
 def _rounded(got: dict, right: dict, name: str) -> tuple[dict, dict]:
@@ -204,7 +194,6 @@ def _rounded(got: dict, right: dict, name: str) -> tuple[dict, dict]:
 def smoothing_floor(student: StudentFunction, seed: int = 0) -> None:
     """By hand, PyTorch's smoothed cross-entropy of the best, no smoothing."""
     generator = seeded(seed)
-    examples = Examples()
     drawn = [
         (10 + int(torch.randint(3000, (), generator=generator)), smoothing)
         for smoothing in (0.1, 0.3, 0.05)
@@ -227,8 +216,12 @@ def smoothing_floor(student: StudentFunction, seed: int = 0) -> None:
             why = "0 · ln 0 counts as 0: without smoothing the floor is 0."
             refuse("fails without smoothing", why, on=on, got="nan", expected="0")
         right = abs(right)  # no negative zero
-        examples.equal(got, right, floor_candidates(vocab_size, smoothing), on=on)
-    examples.finish()
+        expect.equal(
+            got,
+            right,
+            on=on,
+            mistakes=known_mistakes(floor_candidates(vocab_size, smoothing)),
+        )
 
 
 # --- teacher-forced accuracy ----------------------------------------------------------
@@ -277,13 +270,16 @@ def forced_accuracy(student: StudentFunction, seed: int = 0) -> None:
         logits, labels = _scored(generator, pad)
         on = f"logits {tuple(logits.shape)}, pad_id {pad}"
         cases.append((logits, labels, (pad,), on))
-    examples = Examples()
     for logits, labels, more, on in cases:
         pad = more[0] if more else 0
         right = _counted(logits, labels, pad)
         got = student(logits, labels, *more)
-        examples.equal(got, right, forced_candidates(logits, labels, pad), on=on)
-    examples.finish()
+        expect.equal(
+            got,
+            right,
+            on=on,
+            mistakes=known_mistakes(forced_candidates(logits, labels, pad)),
+        )
 
 
 # --- alignment ------------------------------------------------------------------------
@@ -317,13 +313,13 @@ def align(student: StudentFunction, seed: int = 0) -> None:
         source, target = columns - 3, rows - 2
         on = f"weights {tuple(weights.shape)}, {source} source and {target} target"
         cases.append(((weights.contiguous(), source, target), on))
-    examples = Examples()
     for given, on in cases:
         right = _looked_at(*given)
         got = student(*given)
         expect.form(got, right, on=on)
-        examples.equal(got, right, align_candidates(*given), on=on)
-    examples.finish()
+        expect.equal(
+            got, right, on=on, mistakes=known_mistakes(align_candidates(*given))
+        )
 
 
 # --- is a difference real? ------------------------------------------------------------
@@ -352,12 +348,12 @@ def paired_bootstrap(student: StudentFunction, seed: int = 0) -> None:
         indices = torch.randint(size, (samples, size), generator=generator)
         on = f"{size} sentences, {samples} samples"
         cases.append(((drawn[0].contiguous(), drawn[1].contiguous(), indices), on))
-    examples = Examples()
     for given, on in cases:
         right = _resampled(*given)
         got = student(*given)
-        examples.equal(got, right, bootstrap_candidates(*given), on=on)
-    examples.finish()
+        expect.equal(
+            got, right, on=on, mistakes=known_mistakes(bootstrap_candidates(*given))
+        )
 
 
 # --- the student's own model ----------------------------------------------------------

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.chapters.shared import Candidate
+from autograder.exercise.naming import Candidate
 
 # --- a batch --------------------------------------------------------------------------
 

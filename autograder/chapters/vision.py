@@ -27,13 +27,6 @@ from sklearn.preprocessing import StandardScaler
 from autograder import expect
 from autograder.chapters import results
 from autograder.chapters.results import Demand, Submission
-from autograder.chapters.shared import (
-    draw_sizes,
-    known_mistakes,
-    normal,
-    refuse_if,
-    seeded,
-)
 from autograder.chapters.vision_mistakes import (
     WHY_LAST_BIN,
     calibration_candidates,
@@ -44,7 +37,9 @@ from autograder.chapters.vision_mistakes import (
     shift_candidates,
     standardise_candidates,
 )
-from autograder.expect import Chapter
+from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.exercise.naming import known_mistakes
+from autograder.expect import Chapter, refuse_if
 from autograder.forms import several
 from autograder.interface import StudentError, StudentFunction
 from workbench.augmentation import Augmentation

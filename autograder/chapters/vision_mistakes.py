@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from autograder.chapters.shared import Candidate
+from autograder.exercise.naming import Candidate
 
 # --- images ---------------------------------------------------------------------------
 

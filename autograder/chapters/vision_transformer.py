@@ -15,15 +15,6 @@ from sklearn.decomposition import PCA
 from torch import nn
 
 from autograder import expect
-from autograder.chapters.shared import (
-    Examples,
-    draw_sizes,
-    known_mistakes,
-    normal,
-    refuse,
-    refuse_if,
-    seeded,
-)
 from autograder.chapters.vision_transformer_mistakes import (
     State,
     Vision,
@@ -43,7 +34,9 @@ from autograder.chapters.vision_transformer_mistakes import (
     unpatchify_candidates,
     vision_candidates,
 )
-from autograder.expect import Chapter, Mistake, describe_error, show
+from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.exercise.naming import Mistake, known_mistakes
+from autograder.expect import Chapter, describe_error, refuse, refuse_if, show
 from autograder.interface import (
     Data,
     StudentError,
@@ -194,20 +187,23 @@ def _check_patchify(student: StudentFunction, seed: int) -> None:
     hand = _count_up(1, 2, 2, 4)
     grey = torch.tensor([[[0.0, 1, 4, 5], [2, 3, 6, 7]]])
     both = [[0.0, 10, 1, 11, 4, 14, 5, 15], [2, 12, 3, 13, 6, 16, 7, 17]]
-    examples = Examples()
     for image, right, on in (
         (hand[:, :1].contiguous(), grey, "the example by hand, one channel"),
         (hand, torch.tensor([both]), "the example by hand, two channels"),
     ):
         known = patchify_candidates(image, 2)
-        examples.equal(student(image, 2), right, known, on=on)
+        expect.equal(student(image, 2), right, on=on, mistakes=known_mistakes(known))
     generator = seeded(seed)
     for channels in (3, 1, 4):
         images, p, _ = _images(generator, channels)
         on = f"images {tuple(images.shape)}, patch size {p}"
         known = patchify_candidates(images, p)
-        examples.equal(student(images, p), _patches(images, p), known, on=on)
-    examples.finish()
+        expect.equal(
+            student(images, p),
+            _patches(images, p),
+            on=on,
+            mistakes=known_mistakes(known),
+        )
     on = f"images {tuple(hand.shape)}, patch size 1: every pixel is a patch"
     expect.equal(student(hand, 1), _patches(hand, 1), on=on)
     _expect_no_remainder(lambda image, p: student(image, p))
@@ -241,12 +237,13 @@ def unpatchify(student: StudentFunction, seed: int = 0) -> None:
     rows = torch.tensor([[[0.0, 1, 4, 5], [2, 3, 6, 7]]])
     wide = torch.tensor([[[[0.0, 1, 2, 3], [4, 5, 6, 7]]]])
     high = torch.tensor([[[[0.0, 1], [4, 5], [2, 3], [6, 7]]]])
-    examples = Examples()
     for right in (wide, high):
         size = tuple(right.shape[2:])
         on = f"the example by hand, {size[0]} x {size[1]} pixels"
         known = unpatchify_candidates(rows, 2, *size)
-        examples.equal(student(rows, 2, *size), right, known, on=on)
+        expect.equal(
+            student(rows, 2, *size), right, on=on, mistakes=known_mistakes(known)
+        )
     generator = seeded(seed)
     for channels in (3, 1, 4):
         images, p, _ = _images(generator, channels)
@@ -255,8 +252,9 @@ def unpatchify(student: StudentFunction, seed: int = 0) -> None:
         on = f"patches {tuple(rows.shape)} of size {p}, {size[0]} x {size[1]} pixels"
         known = unpatchify_candidates(rows, p, *size)
         right = _together(rows, p, *size)  # the images again
-        examples.equal(student(rows, p, *size), right, known, on=on)
-    examples.finish()
+        expect.equal(
+            student(rows, p, *size), right, on=on, mistakes=known_mistakes(known)
+        )
     why = (
         "These patches do not make such an image. Compare N with patch_count; a "
         "reshape with -1 would silently make up other channels."
@@ -652,9 +650,10 @@ def interpolate_positions(student: StudentFunction, seed: int = 0) -> None:
     table = torch.tensor([[9.0], [0.0], [4.0]])
     right = torch.tensor([[9.0], [0.0], [1.0], [3.0], [4.0]])
     on = "the example by hand, with a class token of 9"
-    examples = Examples()
     known = interpolate_candidates(table, (1, 2), (1, 4), 1)
-    examples.equal(student(table, (1, 2), (1, 4)), right, known, on=on)
+    expect.equal(
+        student(table, (1, 2), (1, 4)), right, on=on, mistakes=known_mistakes(known)
+    )
     generator = seeded(seed)
     h, w, d = draw_sizes(generator, 3)
     cases = (
@@ -679,8 +678,7 @@ def interpolate_positions(student: StudentFunction, seed: int = 0) -> None:
             got = student(table, old, new, **options)
         known = interpolate_candidates(table, old, new, class_tokens)
         expected = _resized(table, old, new, class_tokens)
-        examples.equal(got, expected, known, on=on)
-    examples.finish()
+        expect.equal(got, expected, on=on, mistakes=known_mistakes(known))
     table = normal(generator, 1 + h * w, d)
     cotangent = normal(generator, 1 + (h + 1) * (w + 2), d)
     new = (h + 1, w + 2)
@@ -718,7 +716,6 @@ def _check_shift(student: StudentFunction, seed: int) -> None:
         steps = itertools.product((-1, 2, 0, -2, 1), (1, -2, 0, 2, -1))
         cases += [(h, w, *step, shift_brute(h, w, *step)) for step in steps]
     cases += [(a, b, *step, shift_brute(a, b, *step)) for step in ((a, 0), (0, -b))]
-    examples = Examples()
     for h, w, down, to_right, right in cases:
         on = f"shift_weights({h}, {w}, {down}, {to_right})"
         why = (
@@ -735,8 +732,12 @@ def _check_shift(student: StudentFunction, seed: int) -> None:
             )
             say = {"on": on, "got": "NaN", "expected": "zeros and ones"}
             refuse("a softmax over a row with nothing left", why, **say)
-        examples.equal(got, right, shift_candidates(h, w, down, to_right), on=on)
-    examples.finish()
+        expect.equal(
+            got,
+            right,
+            on=on,
+            mistakes=known_mistakes(shift_candidates(h, w, down, to_right)),
+        )
 
 
 @chapter.check(section="vision-convolution")
@@ -761,9 +762,14 @@ def _check_convolution(student: StudentFunction, seed: int) -> None:
     kernel[0, 0, 1] = torch.tensor([1.0, 0.0, -1.0])
     right = torch.tensor([[-2.0], [-2.0], [2.0]])
     on = "the example by hand, tokens 1, 2, 3 in a row"
-    examples = Examples(tolerance=DEEP)
     known = convolution_candidates(tokens, kernel, 1, 3)
-    examples.equal(student(tokens, kernel, 1, 3), right, known, on=on)
+    expect.equal(
+        student(tokens, kernel, 1, 3),
+        right,
+        on=on,
+        mistakes=known_mistakes(known),
+        tolerance=DEEP,
+    )
     generator = seeded(seed)
     a, h, w, c_in, c_out = draw_sizes(generator, 5)
     cases = (
@@ -788,8 +794,13 @@ def _check_convolution(student: StudentFunction, seed: int) -> None:
         with _error_named(words, name, why):
             got = student(tokens, kernel, h, w)
         known = convolution_candidates(tokens, kernel, h, w)
-        examples.equal(got, _convolved(tokens, kernel, h, w), known, on=on)
-    examples.finish()
+        expect.equal(
+            got,
+            _convolved(tokens, kernel, h, w),
+            on=on,
+            mistakes=known_mistakes(known),
+            tolerance=DEEP,
+        )
     tokens = normal(generator, h * w, c_in)
     kernel = normal(generator, c_out, c_in, 3, 3)
     cotangent = normal(generator, h * w, c_out)
@@ -856,7 +867,6 @@ def receptive_field(student: StudentFunction, seed: int = 0) -> None:
     hand = torch.zeros(1, 4, 5)
     hand[0, 1, 1] = hand[0, 2, 3] = 1.0
     cases = [(hand, "the example by hand"), *_gradients_to_measure(seeded(seed))]
-    examples = Examples(what="the box")
     for gradient, words in cases:
         gradient = gradient.contiguous()
         on = f"a gradient {tuple(gradient.shape)}: {words}"
@@ -870,8 +880,13 @@ def receptive_field(student: StudentFunction, seed: int = 0) -> None:
                 got = student(gradient)
         else:
             got = student(gradient)
-        examples.equal(got, right, receptive_candidates(gradient), on=on)
-    examples.finish()
+        expect.equal(
+            got,
+            right,
+            on=on,
+            mistakes=known_mistakes(receptive_candidates(gradient)),
+            what="the box",
+        )
 
 
 # --- filters --------------------------------------------------------------------------
@@ -971,9 +986,10 @@ def attention_rollout(student: StudentFunction, seed: int = 0) -> None:
         torch.tensor([[[0.0, 1.0], [0.0, 1.0]]]),
     ]
     right = torch.tensor([[0.75, 0.25], [0.5, 0.5]])
-    examples = Examples()
     on = "the example by hand, two layers of one head"
-    examples.equal(student(hand), right, rollout_candidates(hand), on=on)
+    expect.equal(
+        student(hand), right, on=on, mistakes=known_mistakes(rollout_candidates(hand))
+    )
     generator = seeded(seed)
     heads, length = draw_sizes(generator, 2)
     for layers, h, t in (
@@ -988,8 +1004,9 @@ def attention_rollout(student: StudentFunction, seed: int = 0) -> None:
         on = f"{layers} layers, each {(h, t, t)}"
         got = student(weights)
         right = _paths(weights)
-        examples.equal(got, right, rollout_candidates(weights), on=on)
-    examples.finish()
+        expect.equal(
+            got, right, on=on, mistakes=known_mistakes(rollout_candidates(weights))
+        )
     identity = [torch.eye(length).repeat(heads, 1, 1) for _ in range(4)]
     on = "4 layers in which every token attends to itself"
     expect.equal(student(identity), torch.eye(length), on=on)

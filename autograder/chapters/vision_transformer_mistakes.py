@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from autograder.chapters.encoder_mistakes import Parts, stack, under
-from autograder.chapters.shared import Candidate
+from autograder.exercise.naming import Candidate
 
 State = dict[str, torch.Tensor]
 Grid = tuple[int, int]

@@ -21,6 +21,8 @@ class Comparison:
         arguments: what it was called with, by parameter name where that is known.
         parameters: what its module had loaded, by name.
         training: whether the module was in training mode.
+        options: the words and switches among what was passed, to the module, too.
+        call_number: which call of the check gave it; None if that is not known.
     """
 
     got: Data
@@ -32,3 +34,5 @@ class Comparison:
     arguments: dict[str, Data] | None = None
     parameters: dict[str, torch.Tensor] | None = None
     training: bool = False
+    options: tuple = ()
+    call_number: int | None = None

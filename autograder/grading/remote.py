@@ -19,6 +19,7 @@ from autograder.interface import (
     StudentFunction,
     StudentInstance,
     StudentModule,
+    note_call,
 )
 
 TRUSTED = ("autograder.chapters", "torch", "math", "numpy")  # packages of grade cells
@@ -49,7 +50,7 @@ class RemoteFunction(StudentFunction):
 
     def __call__(self, *args: Data, **kwargs: Data) -> Data:
         """Call it."""
-        return self._ask("__call__", args, kwargs)
+        return note_call(self, args, kwargs, self._ask("__call__", args, kwargs))
 
     def gradients(self, *args: Data, **kwargs: Any) -> Gradients:
         """Call it and differentiate; the arguments are those of the interface."""
@@ -86,10 +87,12 @@ class RemoteInstance(RemoteFunction, StudentInstance):
     def load_state_dict(self, state):
         """Copy the tensors in."""
         self._ask("load_state_dict", (state,))
+        self.loaded = state
 
     def train(self, mode: bool = True):
         """Switch to training (True) or evaluation (False)."""
         self._ask("train", (mode,))
+        self.training = mode
 
 
 class RemoteModule(RemoteFunction, StudentModule):
@@ -100,6 +103,7 @@ class RemoteModule(RemoteFunction, StudentModule):
         handle = self._ask("build", args, kwargs)
         built = RemoteInstance(self._kernel, handle, self.name)
         built.forbidden = self.forbidden
+        built.built_with = (*args, *kwargs.values())
         return built
 
 

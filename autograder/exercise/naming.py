@@ -1,0 +1,207 @@
+"""The one place in which a wrong answer gets its name.
+
+A check stops at the first wrong value, and on one small input two mistakes may agree:
+three samples, a batch of one, a single maximum. So a check that has failed is run once
+more to its end, without stopping. What is named must explain all that came back: no
+value is given that the mistake would not give, and none is right that it would spoil.
+
+Values of several parts, heads and boxes, keys and values, are judged part by part: two
+slips get two names. Where two mistakes explain the same, both are said.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from autograder.exercise.comparison import Comparison
+from autograder.interface import Data, StudentError
+
+Candidate = tuple[str, Callable[[], Data], str]  # a mistake, what it gives, why
+
+MOST = 400  # comparisons that are looked at
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A known wrong answer: its name, the value it leads to, and why it is wrong."""
+
+    name: str
+    value: Data
+    why: str
+    section: str | None = None
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A comparison, whether it came out right, and what is known to go wrong there."""
+
+    comparison: Comparison
+    right: bool
+    known: tuple[Mistake, ...]
+    close: Callable[[Data, Data, float], bool]
+
+    def gives(self, value: Data) -> bool:
+        """Whether the answer is this value."""
+        return self.close(self.comparison.got, value, self.comparison.tolerance)
+
+    def verdicts(self) -> dict[str, bool]:
+        """For each mistake that has a value here: whether it explains the answer."""
+        found: dict[str, bool] = {}
+        for each in self.known:
+            found[each.name] = found.get(each.name, False) or self.gives(each.value)
+        return found
+
+    def mistake(self, name: str) -> Mistake:
+        """The variant of this name that gives the answer."""
+        return next(m for m in self.known if m.name == name and self.gives(m.value))
+
+
+@dataclass
+class Named:
+    """What explains an answer.
+
+    Args:
+        mistake: the first name, with its reason and section.
+        where: the first comparison that it explains.
+        alternatives: other names that explain the same.
+        besides: the second slip, if one explains what is left.
+    """
+
+    mistake: Mistake
+    where: Comparison
+    alternatives: list[str] = field(default_factory=list)
+    besides: Mistake | None = None
+
+
+class Collector:
+    """Takes note of every value that a check compares, in place of stopping at one."""
+
+    def __init__(self, close: Callable[[Data, Data, float], bool]) -> None:
+        self._close, self.judged = close, []
+
+    def note(self, comparison: Comparison, known: Iterable[Mistake]) -> None:
+        """Take note of one value; work out the known mistakes at once.
+
+        What they are computed from may have changed by the time the check has ended.
+        """
+        if len(self.judged) < MOST:
+            got, expected = comparison.got, comparison.expected
+            right = self._close(got, expected, comparison.tolerance)
+            known = () if _has_no_value(got) else tuple(known)
+            self.judged.append(_Judged(comparison, right, known, self._close))
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """All that was compared, in order."""
+        return [each.comparison for each in self.judged]
+
+    def name(self) -> Named | None:
+        """Find what explains the answers; None if nothing does.
+
+        A part is judged whole first; then, since a slip may sit in one branch only,
+        for each setting of its options.
+        """
+        found: list[_Explanation] = []
+        for part in _grouped(self.judged, lambda each: each.comparison.what):
+            explanations = _explain(part)
+            if not explanations:
+                branches = _grouped(part, lambda each: each.comparison.options)
+                explanations = [
+                    each for branch in branches for each in _explain(branch)
+                ]
+            found += explanations
+        if not found:
+            return None
+        first = found[0]
+        others = [each for each in found if first.name not in each.names]
+        besides = next((each for each in others if each.beside(first)), None)
+        return Named(
+            first.mistake,
+            first.place,
+            list(first.names[1:]),
+            besides.mistake if besides else None,
+        )
+
+
+@dataclass(frozen=True)
+class _Explanation:
+    """Names that explain the same answers, and the first of these answers."""
+
+    names: tuple[str, ...]
+    mistake: Mistake
+    place: Comparison
+
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
+    def beside(self, other: "_Explanation") -> bool:
+        """Whether this is a slip of its own: in another part, or another branch."""
+        mine, others = self.place, other.place
+        branch = mine.what == others.what and mine.options != others.options
+        return branch or (mine.call_number == others.call_number is not None)
+
+
+def _grouped(judged: Iterable[_Judged], key: Callable) -> list[list[_Judged]]:
+    groups: dict = {}
+    for each in judged:
+        groups.setdefault(key(each), []).append(each)
+    return list(groups.values())
+
+
+def _explain(judged: list[_Judged]) -> list[_Explanation]:
+    """Find the names that explain every answer that they say anything about."""
+    refuted: set[str] = set()
+    explained: dict[str, list[int]] = {}
+    for place, each in enumerate(judged):
+        for name, explains in each.verdicts().items():
+            if not explains:
+                refuted.add(name)
+            elif not each.right:
+                explained.setdefault(name, []).append(place)
+    left = {name: at for name, at in explained.items() if name not in refuted}
+    found = []
+    while left:
+        earliest = min(min(at) for at in left.values())
+        first = max(
+            (name for name, at in left.items() if earliest in at),
+            key=lambda name: len(left[name]),
+        )
+        same = [name for name, at in left.items() if at == left[first]]
+        same = (first, *(name for name in same if name != first))
+        where = judged[earliest]
+        found.append(_Explanation(same, where.mistake(first), where.comparison))
+        covered = set(left[first])
+        left = {name: at for name, at in left.items() if covered.isdisjoint(at)}
+    return found
+
+
+def _has_no_value(got: Data) -> bool:
+    """Whether every mistake would have to be told from nothing."""
+    return got is None or (isinstance(got, torch.Tensor) and got.numel() == 0)
+
+
+def known_mistakes(candidates: Iterable[Candidate]) -> Iterator[Mistake]:
+    """Compute what each mistake gives; leave out those that do not fit the input.
+
+    Nothing is computed before it is asked for, so a right answer costs nothing.
+
+    Args:
+        candidates: names, functions without arguments that give a value, and reasons.
+    """
+    for name, answer, why in candidates:
+        with contextlib.suppress(RuntimeError, IndexError, ValueError, ArithmeticError):
+            value = answer()
+            yield Mistake(name, value, why)
+
+
+def collect(run: Callable[[], object], collector: Collector) -> None:
+    """Run a check to its end, or to what it cannot go on after.
+
+    What follows a wrong value may fail in any way, since a check does not expect to be
+    there: it reads an entry of what is no list, say.
+    """
+    with contextlib.suppress(StudentError, AssertionError, Exception):
+        run()
