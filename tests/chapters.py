@@ -5,12 +5,14 @@ import contextlib
 import functools
 import importlib
 import io
+import pkgutil
 
 import matplotlib
 
 import mistakes
 from autograder import generator
 from autograder.chapters import results
+from autograder.exercise.spec import Specification
 from autograder.generator.modules import without_markers
 from autograder.generator.source import BEGIN_HIDDEN, END_HIDDEN, without_regions
 from autograder.grading.needless import needless
@@ -83,8 +85,39 @@ def written_classes(chapter: str) -> set[str]:
     }
 
 
-def bank(chapter: str) -> list[mistakes.Entry]:
-    """The bank of mistakes and variants of a chapter."""
+@functools.cache
+def specifications(chapter: str) -> list[Specification]:
+    """The specifications of a chapter's exercises, in the order of their modules."""
+    package = importlib.import_module(f"autograder.chapters.{source(chapter).module}")
+    inside = pkgutil.iter_modules(getattr(package, "__path__", []))
+    modules = [
+        importlib.import_module(f"{package.__name__}.{each.name}") for each in inside
+    ]
+    found = [
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, Specification)
+    ]
+    return list({id(each): each for each in found}.values())
+
+
+def derived(chapter: str) -> list[mistakes.Entry]:
+    """The bank's own copy of each mistake that a specification states."""
+    return [
+        mistakes.Entry(
+            spec.exercise,
+            known.name,
+            functools.partial(spec.handed_in, known),
+            replaces=spec.answer,
+        )
+        for spec in specifications(chapter)
+        for known in spec.mistakes
+    ]
+
+
+def by_hand(chapter: str) -> list[mistakes.Entry]:
+    """The bank's answers that are written out, in another style than the checks'."""
     own = source(chapter).module
     importlib.import_module(f"mistakes.{own}")
     # vision_transformer is a chapter of its own, and no part of vision
@@ -92,6 +125,11 @@ def bank(chapter: str) -> list[mistakes.Entry]:
     others = modules - {f"mistakes.{own}"}
     entries = mistakes.entries(f"mistakes.{own}")
     return [each for each in entries if each.answer.__module__ not in others]
+
+
+def bank(chapter: str) -> list[mistakes.Entry]:
+    """The bank of mistakes and variants of a chapter."""
+    return derived(chapter) + by_hand(chapter)
 
 
 def count_bank() -> str:
@@ -115,13 +153,21 @@ def check_cells(chapter: str, exercise: str, *, hidden: bool) -> list[str]:
     return [without_regions(text, BEGIN_HIDDEN, END_HIDDEN) for text in texts]
 
 
+def hidden_tests(chapter: str, exercise: str) -> list[str]:
+    """The text of an exercise's hidden tests alone."""
+    texts = check_cells(chapter, exercise, hidden=True)
+    return [
+        part.partition(END_HIDDEN)[0]
+        for text in texts
+        for part in text.split(BEGIN_HIDDEN)[1:]
+    ]
+
+
 def run_checks(chapter: str, entry: mistakes.Entry, *, hidden: bool) -> None:
     """Run an exercise's check cells with an answer of the bank in the notebook."""
     names = solved(chapter)
-    if entry.answer.__name__ not in names:
-        raise KeyError(f"{entry.label}: the notebook has no {entry.answer.__name__}")
-    names[entry.answer.__name__] = entry.answer
-    if entry.answer.__name__ == "my_model":
+    entry.hand_in(names)
+    if entry.name == "my_model":
         entry.answer()  # what it hands in is made before its time is limited
     for text in check_cells(chapter, entry.exercise, hidden=hidden):
         exec(compile(text, f"check of {entry.exercise}", "exec"), names)

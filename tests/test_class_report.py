@@ -193,7 +193,7 @@ def variants(paper: Paper) -> tuple[dict, dict, dict[str, list[str]]]:
     starters = class_report._answers(paper.released)
     models = class_report._answers(paper.source)
     found: dict[str, list[str]] = {name: [] for name in starters}
-    for entry in chapters.bank(paper.chapter):
+    for entry in chapters.by_hand(paper.chapter):
         if entry.mistake is None:
             found[entry.exercise].append(source_of(entry.answer))
     return starters, models, found

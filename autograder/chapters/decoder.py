@@ -44,7 +44,7 @@ from autograder.chapters.decoder_writing import (
     repaired_epoch,
     sample_next,
 )
-from autograder.chapters.encoder import (
+from autograder.chapters.encoder.rest import (
     ACTIVATIONS,
     _draw_state,
     _encoder_shapes,
@@ -60,7 +60,7 @@ from autograder.chapters.encoder import (
     _torch_encoder,
     _torch_mask,
 )
-from autograder.chapters.encoder_mistakes import State, under
+from autograder.chapters.encoder.rest_mistakes import State, under
 from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.naming import Mistake, known_mistakes
 from autograder.expect import Chapter, describe_error, refuse, refuse_if, show

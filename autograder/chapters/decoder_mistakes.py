@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import torch
 import torch.nn.functional as F
 
-from autograder.chapters.encoder_mistakes import (
+from autograder.chapters.encoder.rest_mistakes import (
     Candidate,
     Parts,
     State,

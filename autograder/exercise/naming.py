@@ -20,17 +20,23 @@ from autograder.interface import Data, StudentError
 
 Candidate = tuple[str, Callable[[], Data], str]  # a mistake, what it gives, why
 
+Key = tuple[str, int | None]  # the name of a mistake, and which way of making it
+
 MOST = 400  # comparisons that are looked at
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A known wrong answer: its name, the value it leads to, and why it is wrong."""
+    """A known wrong answer: its name, the value it leads to, and why it is wrong.
+
+    ``variant`` tells apart the ways of making it, which may show on other inputs.
+    """
 
     name: str
     value: Data
     why: str
     section: str | None = None
+    variant: int | None = None
 
 
 @dataclass(frozen=True)
@@ -46,11 +52,16 @@ class _Judged:
         """Whether the answer is this value."""
         return self.close(self.comparison.got, value, self.comparison.tolerance)
 
-    def verdicts(self) -> dict[str, bool]:
-        """For each mistake that has a value here: whether it explains the answer."""
-        found: dict[str, bool] = {}
+    def verdicts(self) -> dict[Key, bool]:
+        """For each mistake that has a value here: whether it explains the answer.
+
+        A mistake as such does if one of its variants does.
+        """
+        found: dict[Key, bool] = {}
         for each in self.known:
-            found[each.name] = found.get(each.name, False) or self.gives(each.value)
+            explains = self.gives(each.value)
+            for key in ((each.name, None), (each.name, each.variant)):
+                found[key] = found.get(key, False) or explains
         return found
 
     def mistake(self, name: str) -> Mistake:
@@ -153,28 +164,31 @@ def _grouped(judged: Iterable[_Judged], key: Callable) -> list[list[_Judged]]:
 
 def _explain(judged: list[_Judged]) -> list[_Explanation]:
     """Find the names that explain every answer that they say anything about."""
-    refuted: set[str] = set()
-    explained: dict[str, list[int]] = {}
+    refuted: set[Key] = set()
+    explained: dict[Key, list[int]] = {}
     for place, each in enumerate(judged):
-        for name, explains in each.verdicts().items():
+        for key, explains in each.verdicts().items():
             if not explains:
-                refuted.add(name)
+                refuted.add(key)
             elif not each.right:
-                explained.setdefault(name, []).append(place)
-    left = {name: at for name, at in explained.items() if name not in refuted}
+                explained.setdefault(key, []).append(place)
+    left = {key: at for key, at in explained.items() if key not in refuted}
     found = []
     while left:
         earliest = min(min(at) for at in left.values())
         first = max(
-            (name for name, at in left.items() if earliest in at),
-            key=lambda name: len(left[name]),
+            (key for key, at in left.items() if earliest in at),
+            key=lambda key: len(left[key]),
         )
-        same = [name for name, at in left.items() if at == left[first]]
-        same = (first, *(name for name in same if name != first))
+        names = [first[0], *(key[0] for key, at in left.items() if at == left[first])]
         where = judged[earliest]
-        found.append(_Explanation(same, where.mistake(first), where.comparison))
+        found.append(
+            _Explanation(
+                tuple(dict.fromkeys(names)), where.mistake(first[0]), where.comparison
+            )
+        )
         covered = set(left[first])
-        left = {name: at for name, at in left.items() if covered.isdisjoint(at)}
+        left = {key: at for key, at in left.items() if covered.isdisjoint(at)}
     return found
 
 

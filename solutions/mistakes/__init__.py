@@ -6,15 +6,37 @@ check cell is run. A wrong entry must be rejected under its own name, a right on
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One answer to one exercise."""
+    """One answer to one exercise.
+
+    Args:
+        exercise: its name in the notebook.
+        mistake: the name under which it must be refused; None for a right variant.
+        answer: what is handed in; of what a specification gives, the function that
+            makes it of the right answer.
+        replaces: the name in the notebook, if the answer itself has not got it.
+    """
 
     exercise: str
-    mistake: str | None  # None: a correct variant
-    answer: object
+    mistake: str | None
+    answer: Any
+    replaces: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name in the notebook that the answer stands for."""
+        return self.replaces or self.answer.__name__
+
+    def hand_in(self, names: dict[str, Any]) -> None:
+        """Put the answer among a solved notebook's names."""
+        if self.name not in names:
+            raise KeyError(f"{self.label}: the notebook has no {self.name}")
+        made = self.answer(names[self.name]) if self.replaces else self.answer
+        names[self.name] = made
 
     @property
     def label(self) -> str:

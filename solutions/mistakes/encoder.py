@@ -54,14 +54,6 @@ class LayerNorm(LayerNormBase):
         return self.gamma * centred / (spread + self.epsilon) + self.beta
 
 
-@wrong("layer-norm", "statistics over the whole tensor")
-class LayerNorm(LayerNormBase):
-    def forward(self, x):
-        variance = x.var(correction=0)
-        normalised = (x - x.mean()) / torch.sqrt(variance + self.epsilon)
-        return self.gamma * normalised + self.beta
-
-
 @wrong("layer-norm", "statistics over the batch")
 class LayerNorm(LayerNormBase):
     def forward(self, x):
@@ -81,81 +73,12 @@ class LayerNorm(LayerNormBase):
         return self.gamma * centred / torch.sqrt(variance + self.epsilon) + self.beta
 
 
-@wrong("layer-norm", "statistics over the sentence")
-class LayerNorm(LayerNormBase):
-    def forward(self, x):
-        axes = (-2, -1) if x.dim() > 2 else -1
-        centred = x - x.mean(axes, keepdim=True)
-        variance = x.var(axes, correction=0, keepdim=True)
-        return self.gamma * centred / torch.sqrt(variance + self.epsilon) + self.beta
-
-
-@wrong("layer-norm", "gamma added")
-class LayerNorm(LayerNormBase):
-    def forward(self, x):
-        return rescaled(x, inside=self.epsilon) + self.gamma + self.beta
-
-
-@wrong("layer-norm", "beta added before gamma multiplies")
-class LayerNorm(LayerNormBase):
-    def forward(self, x):
-        return self.gamma * (rescaled(x, inside=self.epsilon) + self.beta)
-
-
-@wrong("layer-norm", "gamma and beta left out")
-class LayerNorm(LayerNormBase):
-    def forward(self, x):
-        return rescaled(x, inside=self.epsilon)
-
-
-@wrong("layer-norm", "beta left out")
-class LayerNorm(LayerNormBase):
-    def forward(self, x):
-        return self.gamma * rescaled(x, inside=self.epsilon)
-
-
-@wrong("layer-norm", "divided by the variance")
-class LayerNorm(LayerNormBase):
-    def forward(self, x):
-        centred = x - x.mean(-1, keepdim=True)
-        variance = centred.square().mean(-1, keepdim=True)
-        return self.gamma * centred / (variance + self.epsilon) + self.beta
-
-
-@wrong("layer-norm", "the mean is not subtracted")
-class LayerNorm(LayerNormBase):
-    def forward(self, x):
-        variance = x.var(-1, correction=0, keepdim=True)
-        return self.gamma * x / torch.sqrt(variance + self.epsilon) + self.beta
-
-
-@wrong("layer-norm", "brackets are missing around x − mean")
-class LayerNorm(LayerNormBase):
-    def forward(self, x):
-        root = torch.sqrt(x.var(-1, correction=0, keepdim=True) + self.epsilon)
-        return self.gamma * x - x.mean(-1, keepdim=True) / root + self.beta
-
-
 @wrong("layer-norm", "the variance of what is not centred")
 class LayerNorm(LayerNormBase):
     def forward(self, x):
         variance = x.square().mean(-1, keepdim=True)
         centred = x - x.mean(-1, keepdim=True)
         return self.gamma * centred / torch.sqrt(variance + self.epsilon) + self.beta
-
-
-@wrong("layer-norm", "no epsilon")
-class LayerNorm(LayerNormBase):
-    def forward(self, x):
-        centred = x - x.mean(-1, keepdim=True)
-        spread = x.std(-1, correction=0, keepdim=True)
-        return self.gamma * centred / spread + self.beta
-
-
-@wrong("layer-norm", "epsilon is always 0.00001")
-class LayerNorm(LayerNormBase):
-    def forward(self, x):
-        return self.gamma * rescaled(x, inside=1e-5) + self.beta
 
 
 @wrong("layer-norm", "NaN gradient on a constant token")
@@ -314,19 +237,6 @@ class RMSNormBase(nn.Module):
         self.gamma = nn.Parameter(torch.ones(d_model))
 
 
-@wrong("rms-norm", "the mean is subtracted")
-class RMSNorm(RMSNormBase):
-    def forward(self, x):
-        return self.gamma * F.layer_norm(x, x.shape[-1:], eps=self.epsilon)
-
-
-@wrong("rms-norm", "divided by the standard deviation")
-class RMSNorm(RMSNormBase):
-    def forward(self, x):
-        variance = x.var(-1, correction=0, keepdim=True)
-        return self.gamma * x / (variance + self.epsilon).sqrt()
-
-
 @wrong("rms-norm", "epsilon outside the root")
 class RMSNorm(RMSNormBase):
     def forward(self, x):
@@ -341,30 +251,6 @@ class RMSNorm(RMSNormBase):
         return self.gamma * x / (square + self.epsilon).sqrt()
 
 
-@wrong("rms-norm", "the square of the mean")
-class RMSNorm(RMSNormBase):
-    def forward(self, x):
-        return self.gamma * x / (x.mean(-1, keepdim=True) ** 2 + self.epsilon).sqrt()
-
-
-@wrong("rms-norm", "divided by the mean square")
-class RMSNorm(RMSNormBase):
-    def forward(self, x):
-        return self.gamma * x / (x.square().mean(-1, keepdim=True) + self.epsilon)
-
-
-@wrong("rms-norm", "statistics over the whole tensor")
-class RMSNorm(RMSNormBase):
-    def forward(self, x):
-        return self.gamma * x / (x.square().mean() + self.epsilon).sqrt()
-
-
-@wrong("rms-norm", "the mean of the absolute values")
-class RMSNorm(RMSNormBase):
-    def forward(self, x):
-        return self.gamma * x / (x.abs().mean(-1, keepdim=True) + self.epsilon)
-
-
 @wrong(
     "rms-norm",
     "uses torch.nn.functional.rms_norm, which this exercise asks you to write yourself",
@@ -372,12 +258,6 @@ class RMSNorm(RMSNormBase):
 class RMSNorm(RMSNormBase):
     def forward(self, x):
         return F.rms_norm(x, x.shape[-1:], self.gamma, self.epsilon)
-
-
-@wrong("rms-norm", "gamma left out")
-class RMSNorm(RMSNormBase):
-    def forward(self, x):
-        return x / (x.square().mean(-1, keepdim=True) + self.epsilon).sqrt()
 
 
 @wrong("rms-norm", "a beta in RMS norm")

@@ -245,7 +245,7 @@ def _bank(chapter: str) -> dict[str, dict[str | None, tuple[str, ast.stmt]]]:
     entries of the bank are in the same order.
     """
     statements = [node for node in _module(chapter)[1].body if _is_entry(node)]
-    entries = chapters.bank(chapter)
+    entries = chapters.by_hand(chapter)
     found: dict[str, dict[str | None, tuple[str, ast.stmt]]] = {}
     for node, entry in zip(statements, entries, strict=True):
         answer = entry.answer.__name__, node

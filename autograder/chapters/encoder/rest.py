@@ -14,7 +14,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from autograder import expect, forbidden
-from autograder.chapters.encoder_mistakes import (
+from autograder.chapters.encoder.chapter import chapter
+from autograder.chapters.encoder.norms import layer_norm
+from autograder.chapters.encoder.rest_mistakes import (
     Candidate,
     Parts,
     State,
@@ -23,19 +25,17 @@ from autograder.chapters.encoder_mistakes import (
     encoder_layer_candidates,
     feed_forward_candidates,
     gelu_candidates,
-    layer_norm_candidates,
     loss_candidates,
     masking_candidates,
     norms_by_name,
     parameters_candidates,
-    rms_norm_candidates,
     stack,
     swiglu_candidates,
     under,
 )
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.naming import Mistake, known_mistakes
-from autograder.expect import Chapter, describe_error, refuse, refuse_if, show
+from autograder.expect import describe_error, refuse, refuse_if, show
 from autograder.interface import (
     Data,
     StudentError,
@@ -43,8 +43,6 @@ from autograder.interface import (
     StudentInstance,
     StudentModule,
 )
-
-chapter = Chapter(6, "06_encoder")
 
 DEEP = 3e-5  # tolerance of what has gone through several matrices in float32
 
@@ -198,151 +196,6 @@ def _expect_spread(state: State, name: str, on: str) -> None:
 
 
 # --- norms ----------------------------------------------------------------------------
-
-
-def _inputs_of_norm(generator: torch.Generator) -> Iterator[tuple[torch.Tensor, str]]:
-    """Draw tokens of several shapes and scales, all of one width, the last first."""
-    a, b, t, d = draw_sizes(generator, 4)
-    d += 2
-    yield normal(generator, t, d), "tokens of spread 1"
-    yield 3 * normal(generator, b, t, d) + 1, "tokens of spread 3 and mean 1"
-    small = 1e-3 * normal(generator, b, t, d)
-    yield small, "tokens of spread 0.001"
-    yield 0.1 * normal(generator, a, b, t, d), "four axes, spread 0.1"
-    yield normal(generator, d), "a single token"
-
-
-def _check_norm(
-    student: StudentModule,
-    hand: tuple[State, torch.Tensor, torch.Tensor],
-    oracle: Callable,
-    candidates: Callable,
-    seed: int,
-) -> None:
-    generator = seeded(seed)
-    state, x, expected = hand
-    module = student.build(x.shape[-1])
-    shapes = {name: tuple(value.shape) for name, value in state.items()}
-    on = f"{student.name}({x.shape[-1]})"
-    _expect_parameters(module, shapes, on, _beta_named)
-    for name in state:
-        _expect_start(module.state_dict(), name, float(name == "gamma"), on)
-    module.load_state_dict(state)
-    on = f"the example by hand, x = {show(x)}, {_shown(state)}"
-    with _lost_axis_named():
-        got = module(x)
-    found = known_mistakes(candidates(x, *state.values(), 1e-5))
-    expect.equal(got, expected, on=on, mistakes=found, tolerance=2e-4)
-    for x, on in _inputs_of_norm(generator):
-        d = x.shape[-1]
-        state = {name: 1 + normal(generator, d) for name in shapes}
-        for epsilon in (1e-5, 0.1):
-            module = student.build(d) if epsilon < 1e-4 else student.build(d, epsilon)
-            module.load_state_dict(state)
-            say = f"{on}, {tuple(x.shape)}, epsilon {epsilon:g}, random parameters"
-            with _lost_axis_named():
-                got = module(x)
-            expected = oracle(x, *state.values(), epsilon)
-            found = known_mistakes(candidates(x, *state.values(), epsilon))
-            expect.equal(got, expected, on=say, mistakes=found)
-
-
-def _shown(state: State) -> str:
-    return ", ".join(f"{name} = {show(value)}" for name, value in state.items())
-
-
-def _beta_named(missing: set, extra: set) -> Iterator[tuple[bool, str, str]]:
-    why = "RMS norm has a scale for each feature, and no offset."
-    yield extra == {"beta"} and not missing, "a beta in RMS norm", why
-
-
-def _expect_flat_token(
-    student: StudentModule, value: float, start: float, seed: int
-) -> None:
-    """Expect finite values and gradients on a token whose features are all equal."""
-    d = 5 + seed % 3
-    module = student.build(d)
-    x = torch.full((2, 3, d), value)
-    x[1] = normal(seeded(seed), 3, d)
-    on = f"x {tuple(x.shape)} in which every feature of x[0] is {value:g}"
-    why = (
-        "Such a token has the spread 0, and 0/0 is NaN. Epsilon, added before the root "
-        "is taken, keeps the divisor above 0."
-    )
-    got = module(x)
-    _expect_finite(got, on=on, mistake="NaN for a constant token", why=why)
-    expected = torch.full((3, d), start)
-    rounded = 1e-3  # what is left of x - mean is divided by the root of epsilon
-    expect.equal(got[0], expected, on=on, what="the result for x[0]", tolerance=rounded)
-    found = module.gradients(x, cotangent=normal(seeded(seed + 1), *x.shape))
-    _expect_gradients({"x": found.inputs[0], **found.parameters}, on)
-    why = (
-        "The values are right, but somewhere the root of the variance is taken without "
-        "epsilon. The root has an infinite derivative at 0, and 0 · ∞ is NaN. One "
-        "such token (padding!) spoils the training of all. Write √(σ² + ε)."
-    )
-    name = "NaN gradient on a constant token"
-    _expect_finite(found.inputs[0], on=f"the gradient; {on}", mistake=name, why=why)
-
-
-def _expect_gradient_of(student: StudentModule, oracle: Callable, seed: int) -> None:
-    """Compare the gradient with respect to x and to the parameters."""
-    generator = seeded(seed)
-    d = 7
-    x, cotangent = normal(generator, 2, 3, d), normal(generator, 2, 3, d)
-    module = student.build(d)
-    trained = set(module.parameter_names())
-    names = [name for name in ("gamma", "beta") if name in trained]  # as the oracle's
-    state = {name: 1 + normal(generator, d) for name in names}
-    module.load_state_dict(state)
-    on = f"the gradient at random x {tuple(x.shape)}"
-    found = module.gradients(x, cotangent=cotangent)
-    everything = {"x": found.inputs[0]}
-    everything |= {name: found.parameters[name] for name in names}
-    _expect_gradients(everything, on)
-    sources = [x, *state.values()]
-    for source in sources:
-        source.requires_grad_()
-    wanted = torch.autograd.grad((oracle(*sources, 1e-5) * cotangent).sum(), sources)
-    for (name, got), right in zip(everything.items(), wanted, strict=True):
-        expect.equal(got, right, on=on, what=f"the gradient of {name}", tolerance=DEEP)
-
-
-def _torch_layer_norm(x, gamma, beta, epsilon) -> torch.Tensor:
-    return F.layer_norm(x, x.shape[-1:], gamma, beta, epsilon)
-
-
-@chapter.check(section="encoder-layer-norm", forbidden=(forbidden.LAYER_NORM,))
-def layer_norm(student: StudentModule, seed: int = 0) -> None:
-    """Parameters, PyTorch's values at every scale, constant tokens, gradients."""
-    state = {
-        "gamma": torch.tensor([1.0, 1.0, 1.0, 2.0]),
-        "beta": torch.tensor([0.0, 0.0, 0.0, 1.0]),
-    }
-    x = torch.tensor([[1.0, 2.0, 3.0, 6.0], [12.0, 6.0, 4.0, 2.0]])
-    expected = torch.tensor(  # by hand; the second token is −2 times the first, + 14
-        [[-1.0690, -0.5345, 0.0, 4.2071], [1.6036, 0.0, -0.5345, -1.1381]]
-    )
-    hand = state, x, expected
-    _check_norm(student, hand, _torch_layer_norm, layer_norm_candidates, seed)
-    _expect_flat_token(student, 3.0, 0.0, seed)
-    _expect_gradient_of(student, _torch_layer_norm, seed)
-
-
-def _torch_rms_norm(x, gamma, epsilon) -> torch.Tensor:
-    return F.rms_norm(x, x.shape[-1:], gamma, epsilon)
-
-
-@chapter.check(section="encoder-rms-norm", forbidden=(forbidden.RMS_NORM,))
-def rms_norm(student: StudentModule, seed: int = 0) -> None:
-    """Parameter, PyTorch's values at every scale, a token of zeros, gradients."""
-    x = torch.tensor([[3.0, 4.0], [-6.0, 8.0], [1.0, 1.0]])
-    expected = torch.tensor([[0.8485, 2.2627], [-0.8485, 2.2627], [1.0, 2.0]])
-    hand = {"gamma": torch.tensor([1.0, 2.0])}, x, expected
-    _check_norm(student, hand, _torch_rms_norm, rms_norm_candidates, seed)
-    _expect_flat_token(student, 0.0, 0.0, seed)
-    _expect_gradient_of(student, _torch_rms_norm, seed)
-
 
 HOW_TO_TELL = {
     "layer norm": "Here the root mean square of a token of y is σ/√(σ² + ε), with its "

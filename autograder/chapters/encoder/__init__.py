@@ -1,0 +1,37 @@
+"""Checks of chapter 6, the encoder.
+
+The oracles are PyTorch's own layers with the same weights, values worked out by hand,
+and properties. A known mistake is found by computing what it would give on the same
+input.
+"""
+
+from autograder.chapters.encoder.norms import layer_norm, rms_norm
+from autograder.chapters.encoder.rest import (
+    diagnose_norm,
+    encoder,
+    encoder_classifier,
+    encoder_layer,
+    encoder_layer_from_torch,
+    encoder_layer_parameters,
+    feed_forward,
+    gelu,
+    mask_tokens,
+    masked_language_model_loss,
+    swiglu,
+)
+
+__all__ = [
+    "diagnose_norm",
+    "encoder",
+    "encoder_classifier",
+    "encoder_layer",
+    "encoder_layer_from_torch",
+    "encoder_layer_parameters",
+    "feed_forward",
+    "gelu",
+    "layer_norm",
+    "mask_tokens",
+    "masked_language_model_loss",
+    "rms_norm",
+    "swiglu",
+]

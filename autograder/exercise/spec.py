@@ -1,0 +1,325 @@
+"""One exercise, one specification: its oracle, and each of its mistakes written once.
+
+A mistake is written as a student would have written it, as a function of what the
+answer is called with. From that comes what the check names (the value that the mistake
+gives on the check's own inputs), and an answer for the bank, which is handed in to
+prove that it is refused under this name.
+
+>>> gelu = Function("gelu", answer="gelu", oracle=F.gelu)
+>>> @gelu.mistake("the factor x is missing", "This is the gate; it multiplies x.")
+... def _(x):
+...     return torch.special.ndtr(x)
+"""
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from autograder import expect
+from autograder.exercise.naming import Mistake
+from autograder.expect import describe_error, refuse, refuse_if, show
+from autograder.interface import Data, StudentError, StudentFunction
+
+UNASKED: Data = object()  # stands for a right value that the oracle has to give
+GRADIENT = 1e-4  # tolerance of a gradient: sums of many terms, in another order
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One input of a check.
+
+    Args:
+        on: what a message calls it: "the example by hand", "random x (3, 4)".
+        inputs: what the answer is called with.
+        expected: the right value, where it is known by hand; else the oracle is asked.
+        given: what oracle and mistakes are told besides: parameters, options.
+        tolerance: absolute and relative.
+        unless_finite: the name and reason of the mistake that a NaN gives away.
+        what: what a message calls the value.
+    """
+
+    on: str
+    inputs: tuple
+    expected: Data = UNASKED
+    given: tuple = ()
+    tolerance: float = expect.TOLERANCE
+    unless_finite: tuple[str, str] | None = None
+    what: str = "the result"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A mistake as it was written."""
+
+    name: str
+    why: str
+    answer: Callable[..., Data]
+    section: str | None = None
+    when: Callable[..., bool] | None = None
+
+
+@dataclass
+class Specification:
+    """What an exercise is checked by, and what is known to go wrong.
+
+    Args:
+        exercise: its name in the notebook, "layer-norm".
+        answer: what the student defines, "LayerNorm".
+        oracle: gives the right value; called as the mistakes are.
+        mistakes: what is known, in the order in which it is tried.
+        accidents: words of an exception, with the name and reason of what causes it.
+    """
+
+    exercise: str
+    answer: str
+    oracle: Callable[..., Data] | None = None
+    mistakes: list[Known] = field(default_factory=list)
+    accidents: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def mistake(
+        self,
+        name: str,
+        why: str,
+        *,
+        section: str | None = None,
+        when: Callable[..., bool] | None = None,
+    ) -> Callable:
+        """Decorate a mistake, written as the answer of a student.
+
+        Args:
+            name: what the message calls it.
+            why: the reason, and what to do.
+            section: the label in the book, if it is not the check's own.
+            when: whether the mistake shows for these arguments; on others it gives
+                what is right, or something that is another mistake's.
+        """
+
+        def add(answer: Callable[..., Data]) -> Callable[..., Data]:
+            self.mistakes.append(Known(name, why, answer, section, when))
+            return answer
+
+        return add
+
+    def accident(self, words: str, name: str, why: str) -> None:
+        """Name what lies behind an exception whose text has these words."""
+        self.accidents.append((words, name, why))
+
+    def known(self, *given: Data, **options: Data) -> Iterator[Mistake]:
+        """Compute what each mistake gives; leave out those that do not fit the input.
+
+        Nothing is computed before it is asked for, so a right answer costs nothing.
+        """
+        for number, each in enumerate(self.mistakes):
+            fits = (RuntimeError, LookupError, ValueError, ArithmeticError, TypeError)
+            with contextlib.suppress(*fits):
+                if each.when is None or each.when(*given, **options):
+                    value = each.answer(*given, **options)
+                    yield Mistake(each.name, value, each.why, each.section, number)
+
+    def judge(self, student: StudentFunction, case: Case) -> Data:
+        """Ask for one case, expect the right value, and return what came."""
+        with self.accidents_named():
+            got = student(*case.inputs)
+        if case.unless_finite:
+            expect_finite(got, *case.unless_finite, on=case.on)
+        expect.equal(
+            got,
+            self.right(case),
+            what=case.what,
+            on=case.on,
+            mistakes=self.known(*case.inputs, *case.given),
+            tolerance=case.tolerance,
+        )
+        return got
+
+    def judge_all(self, student: StudentFunction, cases: Iterable[Case]) -> None:
+        """Ask for every case, in order."""
+        for case in cases:
+            self.judge(student, case)
+
+    def right(self, case: Case) -> Data:
+        """The right value of a case."""
+        if case.expected is not UNASKED:
+            return case.expected
+        if self.oracle is None:
+            raise TypeError(f"{self.exercise}: no oracle, and no value by hand")
+        return self.oracle(*case.inputs, *case.given)
+
+    @contextlib.contextmanager
+    def accidents_named(self) -> Iterator[None]:
+        """Name the mistake behind an exception of the student's code."""
+        try:
+            yield
+        except StudentError as error:
+            for words, name, why in self.accidents:
+                if words in error.text:
+                    refuse(name, why, on=error.call, got=describe_error(error))
+            raise
+
+    def judge_gradient(
+        self,
+        student: StudentFunction,
+        case: Case,
+        cotangent: torch.Tensor,
+        *,
+        wrt: tuple[int, ...] = (0,),
+        tolerance: float = GRADIENT,
+    ) -> None:
+        """Expect the oracle's gradients with respect to inputs and parameters.
+
+        Args:
+            student: the function, or the module with its parameters loaded.
+            case: the input; the tensors of ``given`` that need a gradient come first,
+                in the order of the module's parameters.
+            cotangent: of the shape of the result.
+            wrt: the inputs that are differentiated.
+            tolerance: absolute and relative.
+        """
+        found = student.gradients(*case.inputs, wrt=wrt, cotangent=cotangent)
+        names = _argument_names(self, student, wrt)
+        got = dict(zip(names, found.inputs, strict=True)) | found.parameters
+        expect_gradients(got, case.on)
+        if case.unless_finite:
+            for gradient in got.values():
+                expect_finite(
+                    gradient, *case.unless_finite, on=f"the gradient; {case.on}"
+                )
+        inputs = [_leaf(x) if i in wrt else x for i, x in enumerate(case.inputs)]
+        loaded = len(found.parameters)
+        given = [_leaf(x) if i < loaded else x for i, x in enumerate(case.given)]
+        sources = [inputs[index] for index in wrt] + given[:loaded]
+        value = self.oracle(*inputs, *given)
+        wanted = torch.autograd.grad((value * cotangent).sum(), sources)
+        for (name, gradient), right in zip(got.items(), wanted, strict=True):
+            on, what = f"the gradient; {case.on}", f"the gradient of {name}"
+            expect.equal(gradient, right, on=on, what=what, tolerance=tolerance)
+
+    def answers(self, reference: Any) -> Iterator[tuple[str, Any]]:
+        """Make an answer of each mistake: its name, and what a student would hand in.
+
+        Args:
+            reference: the right function or class, whose signature is kept.
+        """
+        for each in self.mistakes:
+            yield each.name, self.handed_in(each, reference)
+
+    def handed_in(self, mistake: Known, reference: Any) -> Any:
+        """Make an answer of a mistake."""
+        raise NotImplementedError
+
+
+@dataclass
+class Function(Specification):
+    """The specification of a function.
+
+    Mistakes and oracle are called with the function's arguments and what ``given`` of
+    a case adds; ``given`` here makes that out of the arguments, for the bank.
+    """
+
+    given: Callable[..., tuple] = lambda *arguments: ()
+
+    def handed_in(self, mistake: Known, reference: Callable) -> Callable:
+        """Put the mistake in place of what is right, wherever it shows."""
+        signature = inspect.signature(reference)
+
+        @functools.wraps(reference)
+        def answer(*args: Any, **kwargs: Any) -> Any:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            told = (*bound.args, *self.given(*bound.args))
+            if mistake.when is not None and not mistake.when(*told):
+                return reference(*args, **kwargs)
+            return mistake.answer(*told)
+
+        return answer
+
+
+@dataclass
+class Module(Specification):
+    """The specification of a module: its mistakes stand in place of ``forward``.
+
+    Args:
+        given: makes of a built module what oracle and mistakes are told besides the
+            inputs: ``lambda module: (module.gamma, module.beta, module.epsilon)``.
+    """
+
+    given: Callable[[Any], tuple] = lambda module: tuple(module.parameters())
+
+    def handed_in(self, mistake: Known, reference: type) -> type:
+        """Derive a class whose ``forward`` makes the mistake."""
+        signature = inspect.signature(reference.forward)
+        given = self.given
+
+        def forward(module: Any, *args: Any, **kwargs: Any) -> Any:
+            bound = signature.bind(module, *args, **kwargs)
+            bound.apply_defaults()
+            told = (*bound.args[1:], *given(module))
+            if mistake.when is not None and not mistake.when(*told):
+                return reference.forward(module, *args, **kwargs)
+            return mistake.answer(*told)
+
+        forward.__signature__ = signature
+        return type(reference.__name__, (reference,), {"forward": forward})
+
+
+def _leaf(value: torch.Tensor) -> torch.Tensor:
+    return value.detach().clone().requires_grad_()
+
+
+def _argument_names(spec, student, wrt) -> list[str]:
+    names = student.argument_names(max(wrt, default=-1) + 1)
+    return [names[index] for index in wrt]
+
+
+# --- what every exercise may say ------------------------------------------------------
+
+
+def expect_finite(got: Data, name: str, why: str, *, on: str) -> None:
+    """Name the mistake that NaN or infinity in a result gives away."""
+    if isinstance(got, torch.Tensor) and got.is_floating_point():
+        say = {"on": on, "got": show(got), "expected": "finite numbers"}
+        refuse_if(not bool(got.isfinite().all()), name, why, **say)
+
+
+CUT_OFF = (
+    "A step cut the result off from it, so nothing before it could learn. Stay in "
+    "PyTorch: no .detach(), .item(), .numpy(), torch.no_grad() and no "
+    "torch.tensor(...) of a tensor."
+)
+
+
+def expect_gradients(found: dict[str, torch.Tensor | None], on: str) -> None:
+    """Expect that a gradient reached every input and parameter."""
+    for name, gradient in found.items():
+        where = f"the gradient with respect to {name}; {on}"
+        say = {"on": where, "got": "None", "expected": "a tensor"}
+        refuse_if(gradient is None, "no gradient comes back", CUT_OFF, **say)
+
+
+def judge_parts(
+    spec: Specification, got: Data, case: Case, names: Iterable[str]
+) -> None:
+    """Expect several results; two slips in two of them get two names.
+
+    ``spec``'s mistakes give all results, each in its place.
+    """
+    right, known = spec.right(case), list(spec.known(*case.inputs, *case.given))
+    for number, name in enumerate(names):
+        parts = [
+            replace(each, value=each.value[number])
+            for each in known
+            if not expect.close(each.value[number], right[number], case.tolerance)
+        ]
+        expect.equal(
+            got[number],
+            right[number],
+            what=name,
+            on=case.on,
+            mistakes=parts,
+            tolerance=case.tolerance,
+        )
