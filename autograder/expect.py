@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 
 from autograder.exercise.comparison import Comparison
-from autograder.exercise.naming import Collector, Mistake, collect
+from autograder.exercise.naming import Collector, Mistake, collect, smallest
 from autograder.forms import as_asked, other_form
 from autograder.interface import (
     CALLS_ENDLESS,
@@ -196,15 +196,16 @@ def _by_all_answers(first: CheckFailure, again: Callable[[], None]) -> CheckFail
 
 def _unnamed(first: CheckFailure, collector: Collector) -> CheckFailure:
     """Say what is wrong without a name: what one input suggests, others refute."""
-    if first.mistake is None:
-        return first
-    for each in collector.comparisons:
+    wrong = [each for each in collector.judged if not each.right]
+    if wrong:
+        each = smallest(wrong).comparison
         try:
             equal(
                 each.got,
                 each.expected,
                 what=each.what,
                 on=each.on,
+                why=each.why,
                 tolerance=each.tolerance,
             )
         except CheckFailure as failure:
@@ -500,7 +501,7 @@ def equal(
     came = got
     got = as_asked(got, expected)
     if _collector.get() is not None:
-        _take_note(came, got, expected, mistakes, on, what, tolerance)
+        _take_note(came, got, expected, mistakes, on, what, why, tolerance)
         return
     if close(got, expected, tolerance) and _same_dtype(got, expected):
         return
@@ -514,7 +515,7 @@ def equal(
         raise
 
 
-def _take_note(came, got, expected, mistakes, on, what, tolerance) -> None:
+def _take_note(came, got, expected, mistakes, on, what, why, tolerance) -> None:
     collector, calls = _collector.get()
     asked = {}
     for number, call in enumerate(calls):
@@ -527,7 +528,7 @@ def _take_note(came, got, expected, mistakes, on, what, tolerance) -> None:
                 "options": call.options,
                 "call_number": number,
             }
-    comparison = Comparison(got, expected, on, what, tolerance, **asked)
+    comparison = Comparison(got, expected, on, what, tolerance, why, **asked)
     collector.note(comparison, mistakes)
 
 

@@ -17,6 +17,7 @@ class Comparison:
         on: what a message calls the input.
         what: what a message calls the value: "the result", "the gradient of x".
         tolerance: absolute and relative, within which two values are equal.
+        why: what the check says of a wrong value that has no name.
         call: the name of what was called, "" if it is not known.
         arguments: what it was called with, by parameter name where that is known.
         parameters: what its module had loaded, by name.
@@ -30,6 +31,7 @@ class Comparison:
     on: str = ""
     what: str = "the result"
     tolerance: float = 1e-5
+    why: str = ""
     call: str = ""
     arguments: dict[str, Data] | None = None
     parameters: dict[str, torch.Tensor] | None = None

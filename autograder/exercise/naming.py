@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import torch
 
 from autograder.exercise.comparison import Comparison
+from autograder.exercise.pairs import two_at_once
 from autograder.interface import Data, StudentError
 
 Candidate = tuple[str, Callable[[], Data], str]  # a mistake, what it gives, why
@@ -68,6 +69,14 @@ class _Judged:
         """The variant of this name that gives the answer."""
         return next(m for m in self.known if m.name == name and self.gives(m.value))
 
+    def values(self) -> dict[Key, Data]:
+        """What each way of making a mistake gives here."""
+        return {(each.name, each.variant): each.value for each in self.known}
+
+    def known_as(self, key: Key) -> Mistake:
+        """The mistake of this name, made in this way."""
+        return next(m for m in self.known if (m.name, m.variant) == key)
+
 
 @dataclass
 class Named:
@@ -100,8 +109,8 @@ class Collector:
         if len(self.judged) < MOST:
             got, expected = comparison.got, comparison.expected
             right = self._close(got, expected, comparison.tolerance)
-            known = () if _has_no_value(got) else tuple(known)
-            self.judged.append(_Judged(comparison, right, known, self._close))
+            judged = _Judged(comparison, right, tuple(known), self._close)
+            self.judged.append(judged)
 
     @property
     def comparisons(self) -> list[Comparison]:
@@ -124,7 +133,7 @@ class Collector:
                 ]
             found += explanations
         if not found:
-            return None
+            return self._two_at_once()
         first = found[0]
         others = [each for each in found if first.name not in each.names]
         besides = next((each for each in others if each.beside(first)), None)
@@ -134,6 +143,34 @@ class Collector:
             list(first.names[1:]),
             besides.mistake if besides else None,
         )
+
+    def _two_at_once(self) -> Named | None:
+        """Find two mistakes that were made together, before giving up."""
+        for part in _grouped(self.judged, lambda each: each.comparison.what):
+            asked = [(each.comparison, each.values()) for each in part]
+            both = two_at_once(
+                [(c.got, c.expected, values, c.tolerance) for c, values in asked]
+            )
+            if both:
+                where = smallest(each for each in part if not each.right)
+                first, second = (where.known_as(key) for key in both)
+                return Named(first, where.comparison, besides=second)
+        return None
+
+
+def smallest(wrong: Iterable[_Judged]) -> _Judged:
+    """Pick what is read most easily: the smallest input, the first among equals."""
+    return min(wrong, key=lambda each: _size(each.comparison))
+
+
+def _size(value: Data) -> int:
+    if isinstance(value, Comparison):
+        return _size(value.expected) + _size(list((value.arguments or {}).values()))
+    if isinstance(value, torch.Tensor):
+        return value.numel()
+    if isinstance(value, dict):
+        return sum(map(_size, value.values()))
+    return sum(map(_size, value)) if isinstance(value, (list, tuple)) else 1
 
 
 @dataclass(frozen=True)
@@ -181,7 +218,7 @@ def _explain(judged: list[_Judged]) -> list[_Explanation]:
             key=lambda key: len(left[key]),
         )
         names = [first[0], *(key[0] for key, at in left.items() if at == left[first])]
-        where = judged[earliest]
+        where = smallest(judged[place] for place in left[first])
         found.append(
             _Explanation(
                 tuple(dict.fromkeys(names)), where.mistake(first[0]), where.comparison
@@ -190,11 +227,6 @@ def _explain(judged: list[_Judged]) -> list[_Explanation]:
         covered = set(left[first])
         left = {key: at for key, at in left.items() if covered.isdisjoint(at)}
     return found
-
-
-def _has_no_value(got: Data) -> bool:
-    """Whether every mistake would have to be told from nothing."""
-    return got is None or (isinstance(got, torch.Tensor) and got.numel() == 0)
 
 
 def known_mistakes(candidates: Iterable[Candidate]) -> Iterator[Mistake]:
