@@ -171,7 +171,8 @@ REFUSALS = {
     "syntax": ("total = x + x", "total = x +", "Python cannot read it"),
     "no difficulty": ('"difficulty": 1, ', "", "difficulty must be"),
     "no minutes": ('"difficulty": 1, "minutes": 5', '"difficulty": 1', "minutes must"),
-    "wrong number": ("## Exercise 1.1 ·", "## Exercise 1.7 ·", "must start with"),
+    "a number": ("## Exercise · Double", "## Exercise 1.1 · Double", "must start with"),
+    "unknown reference": ("**Goal.**", "See {ex}`none`. **Goal.**", "is named 'none'"),
     "no goal": ("**Goal.** Double", "Double", "no paragraph '**Goal.**'"),
     "a hint missing": ("Hint 2: pseudocode</summary>\n\nAdd", "Add", "needs hint"),
     "header": ("module: scaling, ", "", "the header has no course: module"),
@@ -191,6 +192,29 @@ def test_a_bad_source_is_refused_with_file_line_and_reason(course: Path, what) -
         generator.write_exercises(course)
     assert re.match(rf"{re.escape(str(path))}:\d+: ", str(caught.value))
     assert files_of(course) == before, "a refused source must leave all as it was"
+
+
+def test_exercises_are_numbered_by_their_order(course: Path) -> None:
+    """Moving one is one edit: what names it by id follows."""
+    path = course / "solutions" / "01_scaling.md"
+    text = path.read_text(encoding="utf-8")
+    head, first, rest = text.partition('+++ {"exercise": "double"')
+    double, second, scale = (first + rest).partition('+++ {"exercise": "scale"')
+    scale, third, explain = (second + scale).partition('+++ {"exercise": "explain')
+    explain = explain.replace("**Goal.**", "See {ex}`double`. **Goal.**", 1)
+    path.write_text(head + scale + double + third + explain, encoding="utf-8")
+    titles = [each.title for each in generator.read("01_scaling", course).exercises]
+    assert titles[:2] == ["Exercise 1.1 · Scale", "Exercise 1.2 · Double"]
+    last = generator.read("01_scaling", course).exercises[2]
+    assert "See 1.2. " in last.description.text
+
+
+def test_no_text_names_an_exercise_by_its_number() -> None:
+    """Where exercises are moved, such a number would be wrong; {ex}`softmax` is not."""
+    number = re.compile(r"\bexercises?\s+\d+\.\d+", re.IGNORECASE)
+    for path in (*ROOT.glob("book/*.md"), *ROOT.glob("solutions/*.md")):
+        for line, text in enumerate(path.read_text("utf-8").splitlines(), start=1):
+            assert not number.search(text), f"{path}:{line}: {text}"
 
 
 def test_the_line_of_a_refusal_is_where_the_fault_is(course: Path) -> None:

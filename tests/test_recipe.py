@@ -1,6 +1,7 @@
 """The recipe of CONTRIBUTING.md for an exercise works as it stands there."""
 
 import re
+import shutil
 import sys
 import types
 
@@ -12,7 +13,6 @@ from autograder.exercise.spec import Specification
 from autograder.expect import CheckFailure
 from autograder.generator import ROOT
 from autograder.generator.modules import without_markers
-from tests import chapters
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 CHAPTER = "04_attention"
@@ -31,12 +31,11 @@ def fence(start: str) -> str:
 def source(tmp_path_factory) -> generator.Source:
     """The chapter with the recipe's exercise below its last one."""
     root = tmp_path_factory.mktemp("recipe")
-    text = (ROOT / "solutions" / f"{CHAPTER}.md").read_text("utf-8")
-    count = len(chapters.source(CHAPTER).exercises)
-    added = fence('+++ {"exercise": "row-entropy"').replace("4.15", f"4.{count + 1}")
     (root / "solutions").mkdir()
-    path = root / "solutions" / f"{CHAPTER}.md"
-    path.write_text(f"{text}\n{added}", encoding="utf-8")
+    for path in ROOT.glob("solutions/*.md"):
+        shutil.copy(path, root / "solutions")
+    with (root / "solutions" / f"{CHAPTER}.md").open("a", encoding="utf-8") as file:
+        file.write("\n" + fence('+++ {"exercise": "row-entropy"'))
     return generator.read(CHAPTER, root)
 
 
@@ -62,6 +61,7 @@ def names(source) -> dict:
 def test_the_source_is_an_exercise(source) -> None:
     exercise = source.exercises[-1]
     assert exercise.name == "row-entropy"
+    assert exercise.title == "Exercise 4.15 · How spread out is a row?"
     assert "### BEGIN HIDDEN TESTS" in exercise.graded[0].text
 
 

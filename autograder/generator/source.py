@@ -9,6 +9,8 @@ from pathlib import Path
 import jupytext
 from nbformat import NotebookNode
 
+from autograder.generator import numbers
+
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 # nbgrader finds its markers as substrings of any line, so these words are reserved
@@ -157,6 +159,22 @@ class Source:
             position = position if found < 0 else found
             self.cells.append(Cell(node, text.count("\n", 0, position) + 1))
             position += len(node.source)
+        self._number_exercises()
+
+    def _number_exercises(self) -> None:
+        """Give every exercise its number, and write it wherever it is named."""
+        known = numbers.numbers(self.path.parent)
+        for cell in self.cells:
+            try:
+                cell.node.source = numbers.with_numbers(cell.text, known)
+            except numbers.UnknownExercise as unknown:
+                self._refuse(cell, str(unknown), unknown.line)
+            if cell.kind == "description":
+                if not cell.text.startswith(numbers.HEADING):
+                    start = f"the description must start with {numbers.HEADING!r}"
+                    self._refuse(cell, start)
+                number = known.get(str(cell.options["exercise"]), "?")
+                cell.node.source = numbers.with_numbered_heading(cell.text, number)
 
     def _refuse(self, cell: Cell, reason: str, offset: int = 0) -> None:
         raise SourceError(self.path, cell.line + offset, reason)
@@ -231,15 +249,12 @@ class Source:
     def _check_exercises(self) -> None:
         if not self.exercises:
             raise SourceError(self.path, 1, "has no exercise")
-        for number, exercise in enumerate(self.exercises, start=1):
-            self._check_description(exercise, number)
+        for exercise in self.exercises:
+            self._check_description(exercise)
             self._check_parts(exercise)
 
-    def _check_description(self, exercise: Exercise, number: int) -> None:
+    def _check_description(self, exercise: Exercise) -> None:
         cell = exercise.description
-        title = f"## Exercise {self.header['number']}.{number} · "
-        if not cell.text.startswith(title):
-            self._refuse(cell, f"the description must start with {title!r}")
         if cell.options.get("difficulty") not in range(1, 6):
             self._refuse(cell, "difficulty must be 1, 2, 3, 4 or 5")
         minutes = cell.options.get("minutes")
