@@ -700,7 +700,7 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("pair", itertools.product(range(len(ODD)), repeat=2))
+@pytest.mark.parametrize("pair", list(itertools.product(range(len(ODD)), repeat=2)))
 def test_odd_answers_do_no_harm(pair: tuple[int, int]) -> None:
     got, expected = (ODD[index] for index in pair)
     sentence = diagnose([comparison(got, expected, x=got, y=expected)] * 2)

@@ -184,3 +184,23 @@ def axis_name(axis: int) -> str:
 def number(value: float) -> str:
     """Write a number shortly, with a true minus sign."""
     return f"{value:.4g}".replace("-", "−")
+
+
+def subject(cases: list[Case]) -> str:
+    """Return what a message calls the value."""
+    return cases[0].comparison.what
+
+
+def of_what(cases: list[Case]) -> str:
+    """Say which value is meant, where a sentence does not."""
+    what = subject(cases)
+    return "" if what == "the result" else f" ({what})"
+
+
+def telling_arguments(case: Case) -> dict[str, torch.Tensor]:
+    """List the arguments and parameters that have enough different values."""
+    return {
+        name: value
+        for name, value in tensors_given(case.comparison).items()
+        if distinct(value, case.tolerance) >= ENOUGH
+    }
