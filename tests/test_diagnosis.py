@@ -56,6 +56,7 @@ A, B, C = normal(3, 4), normal(2, 5, 6, seed=1), normal(4, 4, seed=2)
 W, BIAS, X = normal(4, 4, seed=3), normal(4, seed=4), normal(3, 4, seed=5)
 WEIGHTS = softened(normal(4, 6, seed=6))
 HALF = torch.tensor([[True, True, False, False]] * 3)
+TABLE = normal(6, 4, seed=11)
 TINY = torch.tensor([1.0, 2.0])
 
 
@@ -199,6 +200,15 @@ def table() -> list[Example]:
             "b is not added",
             [comparison(A - BIAS, A, parameters={"b": BIAS})],
             [comparison(moved(A - BIAS), A, parameters={"b": BIAS})],
+        ),
+        Example(
+            "rows of a table twice",
+            "the right ones plus the first rows of table",
+            [
+                comparison(x + TABLE[: len(x)], x, parameters={"table": TABLE})
+                for x in (A, C)
+            ],
+            [comparison(A + TABLE[1:4], A, parameters={"table": TABLE})],
         ),
         Example(
             "gain missing",

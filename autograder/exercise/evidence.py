@@ -198,9 +198,21 @@ def of_what(cases: list[Case]) -> str:
 
 
 def telling_arguments(case: Case) -> dict[str, torch.Tensor]:
-    """List the arguments and parameters that have enough different values."""
+    """List the arguments and parameters that have enough different values.
+
+    Of a table with more rows than the result also the first rows, as many as it has.
+    """
+    found = {}
+    shape = case.got.shape
+    for name, value in tensors_given(case.comparison).items():
+        found[name] = value
+        if value.ndim == 2 and len(shape) > 1 and value.shape[1] == shape[-1]:
+            if len(value) > shape[-2] > 1:
+                found[f"the first rows of {name}"] = value[: shape[-2]]
+            elif len(value) == shape[-2]:
+                found[f"the first rows of {name}"] = value
     return {
         name: value
-        for name, value in tensors_given(case.comparison).items()
+        for name, value in found.items()
         if distinct(value, case.tolerance) >= ENOUGH
     }
