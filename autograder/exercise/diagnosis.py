@@ -16,6 +16,7 @@ from autograder.exercise import sequence_relations, tensor_places, tensor_relati
 from autograder.exercise.comparison import Comparison
 from autograder.exercise.evidence import (
     ENOUGH,
+    LARGEST,
     NUMBERS,
     Case,
     axis_name,
@@ -45,7 +46,7 @@ def diagnose(comparisons: Sequence[Comparison]) -> str:
     Returns:
         One or two sentences for a student.
     """
-    whole = list(comparisons)[:MANY]
+    whole = _looked_at(comparisons)
     if all(map(is_right, whole)):
         return ""
     parts = _divided(whole)[: 4 * MANY]
@@ -63,6 +64,29 @@ def diagnose(comparisons: Sequence[Comparison]) -> str:
         if said:
             return said
     return ""
+
+
+def _looked_at(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Take the first comparisons, not more than can be searched in a moment."""
+    taken, entries = [], 0
+    for each in comparisons[:MANY]:
+        size = _entries(each.expected)
+        entries += size if size <= LARGEST else 0
+        if taken and entries > LARGEST:
+            break
+        taken.append(each)
+    return taken
+
+
+def _entries(value: Data) -> int:
+    """Count the entries of all tensors in a value."""
+    if isinstance(value, torch.Tensor):
+        return value.numel()
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return 0
+    return sum(map(_entries, value))
 
 
 # --- groups ---------------------------------------------------------------------------
