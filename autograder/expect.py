@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 
 from autograder.exercise.comparison import Comparison
+from autograder.exercise.diagnosis import diagnose
 from autograder.exercise.naming import Collector, Mistake, collect, smallest
 from autograder.forms import as_asked, other_form
 from autograder.interface import (
@@ -64,6 +65,7 @@ class CheckFailure(AssertionError):
         self.what, self.on, self.got, self.expected = what, on, got, expected
         self.why, self.mistake, self.section = why, mistake, section
         self.alternatives, self.besides = "", ""  # other names; a second slip
+        self.hint = ""  # what relates the answers to what is right, without a name
         self.raised = False  # whether the student's code did, or did not return
         self.compared = False  # whether a value came that is not the right one
 
@@ -76,12 +78,13 @@ class CheckFailure(AssertionError):
             ("on", self.on),
             ("got", self.got),
             ("expected", self.expected),
+            ("hint", self.hint),
             ("why", self.why),
             ("and", self.besides),
             ("read", self.read),
         ):
             if text:
-                if label in ("first", "why", "and"):
+                if label in ("first", "hint", "why", "and"):
                     text = "\n".join(
                         textwrap.fill(line, WIDTH) for line in text.split("\n")
                     )
@@ -210,8 +213,16 @@ def _unnamed(first: CheckFailure, collector: Collector) -> CheckFailure:
             )
         except CheckFailure as failure:
             failure.first = first.first
+            failure.hint = _diagnosed(collector.comparisons)
             return failure
     return first  # the second time nothing was wrong: the answer changes
+
+
+def _diagnosed(comparisons: list[Comparison]) -> str:
+    """Say what relates the answers to what is right; a fault in this costs nobody."""
+    with contextlib.suppress(Exception):
+        return diagnose(comparisons)
+    return ""
 
 
 def _how_to_call(function: Callable, wanted: Iterable[str], given: int) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies
 
 from autograder.exercise.comparison import Comparison
 from autograder.exercise.diagnosis import diagnose
-from autograder.exercise.evidence import LARGEST
+from autograder.exercise.diagnosis.evidence import LARGEST
 from autograder.interface import Data, Opaque
 
 MOST_WORDS = 40

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import torch
 
-from autograder.exercise import sequence_relations, tensor_places, tensor_relations
 from autograder.exercise.comparison import Comparison
-from autograder.exercise.evidence import (
+from autograder.exercise.diagnosis import places, relations, sequences
+from autograder.exercise.diagnosis.evidence import (
     ENOUGH,
     LARGEST,
     NUMBERS,
@@ -30,8 +30,8 @@ from autograder.interface import Data
 
 MANY = 60  # comparisons that are looked at
 TENSORS = (  # relations of answers of the right shape, the most specific first
-    *tensor_relations.RELATIONS,
-    *tensor_places.RELATIONS,
+    *relations.RELATIONS,
+    *places.RELATIONS,
 )
 AXES = " has more than "
 EDGES = ("−∞", "above 80", "without True", "is empty", "repetitions")
@@ -168,8 +168,8 @@ def _of_group(group: list[Comparison]) -> str:
     if cases:
         return next(filter(None, (relation(cases) for relation in TENSORS)), "")
     if all(isinstance(each.expected, torch.Tensor) for each in wrong):
-        return tensor_places.shape(wrong) if any(map(_other_shape, wrong)) else ""
-    return sequence_relations.sequences(wrong)
+        return places.shape(wrong) if any(map(_other_shape, wrong)) else ""
+    return sequences.sequences(wrong)
 
 
 def _other_shape(comparison: Comparison) -> bool:
@@ -203,7 +203,7 @@ def _late(parts: Sequence[Comparison]) -> str:
     """What is true of rows and columns, told if nothing else relates the values."""
     for group in _groups(parts):
         cases = _cases(_wrong(group))
-        for relation in tensor_relations.LATE if cases else ():
+        for relation in relations.LATE if cases else ():
             if said := relation(cases):
                 return said
     return ""

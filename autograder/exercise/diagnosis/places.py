@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 
 from autograder.exercise.comparison import Comparison
-from autograder.exercise.evidence import (
+from autograder.exercise.diagnosis.evidence import (
     ENOUGH,
     Case,
     Relation,

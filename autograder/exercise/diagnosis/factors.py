@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import torch
 
-from autograder.exercise.evidence import (
+from autograder.exercise.diagnosis.evidence import (
     ENOUGH,
     Case,
     common,

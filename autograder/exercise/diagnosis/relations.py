@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import torch
 
-from autograder.exercise.evidence import (
+from autograder.exercise.diagnosis.evidence import (
     ENOUGH,
     Case,
     Relation,
@@ -24,13 +24,13 @@ from autograder.exercise.evidence import (
     telling_arguments,
     tensors_given,
 )
-from autograder.exercise.tensor_factors import (
+from autograder.exercise.diagnosis.factors import (
     before_softmax,
     constant_difference,
     constant_factor,
     nearly_a_factor,
 )
-from autograder.exercise.tensor_orders import (
+from autograder.exercise.diagnosis.orders import (
     any_order,
     other_order,
     rearranged_argument,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 
 from autograder.exercise.comparison import Comparison
-from autograder.exercise.evidence import ENOUGH, NUMBERS, common, number, same
+from autograder.exercise.diagnosis.evidence import ENOUGH, NUMBERS, common, number, same
 from autograder.interface import Data
 
 LONGEST = 5_000  # items that are looked at

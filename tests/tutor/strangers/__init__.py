@@ -1,0 +1,1 @@
+"""Wrong answers that were written from the notebooks alone, a module for a chapter."""
