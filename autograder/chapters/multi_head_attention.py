@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 from autograder import expect, forbidden
-from autograder.chapters.attention_mistakes import Candidate
 from autograder.chapters.multi_head_attention_mistakes import (
     State,
     cut,
@@ -32,7 +31,7 @@ from autograder.chapters.multi_head_attention_mistakes import (
     torch_state_candidates,
 )
 from autograder.exercise.inputs import draw_mask, draw_sizes, normal, seeded
-from autograder.exercise.naming import Mistake, known_mistakes
+from autograder.exercise.naming import Candidate, Mistake, known_mistakes
 from autograder.expect import Chapter, CheckFailure, describe_error, refuse, show
 from autograder.forms import several
 from autograder.interface import (

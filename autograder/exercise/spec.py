@@ -26,6 +26,14 @@ from autograder.expect import describe_error, refuse, refuse_if, show
 from autograder.interface import Data, StudentError, StudentFunction
 
 UNASKED: Data = object()  # stands for a right value that the oracle has to give
+UNFIT = (  # what a mistake raises that is none on this input
+    RuntimeError,
+    LookupError,
+    ValueError,
+    ArithmeticError,
+    TypeError,
+    AttributeError,
+)
 GRADIENT = 1e-4  # tolerance of a gradient: sums of many terms, in another order
 
 
@@ -115,8 +123,7 @@ class Specification:
         Nothing is computed before it is asked for, so a right answer costs nothing.
         """
         for number, each in enumerate(self.mistakes):
-            fits = (RuntimeError, LookupError, ValueError, ArithmeticError, TypeError)
-            with contextlib.suppress(*fits):
+            with contextlib.suppress(*UNFIT):
                 if each.when is None or each.when(*given, **options):
                     value = each.answer(*given, **options)
                     yield Mistake(each.name, value, each.why, each.section, number)
@@ -125,6 +132,11 @@ class Specification:
         """Ask for one case, expect the right value, and return what came."""
         with self.accidents_named():
             got = student(*case.inputs)
+        self.compare(got, case)
+        return got
+
+    def compare(self, got: Data, case: Case) -> None:
+        """Expect the right value of what came for a case."""
         if case.unless_finite:
             expect_finite(got, *case.unless_finite, on=case.on)
         expect.equal(
@@ -135,7 +147,6 @@ class Specification:
             mistakes=self.known(*case.inputs, *case.given),
             tolerance=case.tolerance,
         )
-        return got
 
     def judge_all(self, student: StudentFunction, cases: Iterable[Case]) -> None:
         """Ask for every case, in order."""
@@ -169,6 +180,7 @@ class Specification:
         *,
         wrt: tuple[int, ...] = (0,),
         tolerance: float = GRADIENT,
+        output: int | None = None,
     ) -> None:
         """Expect the oracle's gradients with respect to inputs and parameters.
 
@@ -179,8 +191,11 @@ class Specification:
             cotangent: of the shape of the result.
             wrt: the inputs that are differentiated.
             tolerance: absolute and relative.
+            output: which of several results.
         """
-        found = student.gradients(*case.inputs, wrt=wrt, cotangent=cotangent)
+        found = student.gradients(
+            *case.inputs, wrt=wrt, cotangent=cotangent, output=output
+        )
         names = _argument_names(self, student, wrt)
         got = dict(zip(names, found.inputs, strict=True)) | found.parameters
         expect_gradients(got, case.on)
@@ -194,6 +209,7 @@ class Specification:
         given = [_leaf(x) if i < loaded else x for i, x in enumerate(case.given)]
         sources = [inputs[index] for index in wrt] + given[:loaded]
         value = self.oracle(*inputs, *given)
+        value = value if output is None else value[output]
         wanted = torch.autograd.grad((value * cotangent).sum(), sources)
         for (name, gradient), right in zip(got.items(), wanted, strict=True):
             on, what = f"the gradient; {case.on}", f"the gradient of {name}"
@@ -304,22 +320,42 @@ def expect_gradients(found: dict[str, torch.Tensor | None], on: str) -> None:
 def judge_parts(
     spec: Specification, got: Data, case: Case, names: Iterable[str]
 ) -> None:
-    """Expect several results; two slips in two of them get two names.
+    """Expect several results, in a tuple or a dict; two slips get two names.
 
-    ``spec``'s mistakes give all results, each in its place.
+    ``spec``'s mistakes give all results, each in its place. What they do not explain as
+    a whole is judged part by part.
+
+    Args:
+        spec: whose mistakes are tried.
+        got: what came.
+        case: what was asked.
+        names: of the results of a tuple, in order; of a dict, its keys.
     """
     right, known = spec.right(case), list(spec.known(*case.inputs, *case.given))
-    for number, name in enumerate(names):
+    common = {"on": case.on, "tolerance": case.tolerance}
+    expect.equal(got, right, what=case.what, mistakes=known, **common)
+    if any(expect.close(got, each, case.tolerance) for each in _values(right, known)):
+        return
+    if isinstance(right, tuple):
+        places = dict(zip(names, range(len(right)), strict=True))
+    else:
+        places = {repr(name): name for name in names}
+    known = [each for each in known if _alike(each.value, right)]
+    for what, place in places.items() if _alike(got, right) else ():
         parts = [
-            replace(each, value=each.value[number])
+            replace(each, value=each.value[place])
             for each in known
-            if not expect.close(each.value[number], right[number], case.tolerance)
+            if not expect.close(each.value[place], right[place], case.tolerance)
         ]
-        expect.equal(
-            got[number],
-            right[number],
-            what=name,
-            on=case.on,
-            mistakes=parts,
-            tolerance=case.tolerance,
-        )
+        expect.equal(got[place], right[place], what=what, mistakes=parts, **common)
+
+
+def _values(right: Data, known: Iterable[Mistake]) -> list[Data]:
+    return [right, *(each.value for each in known)]
+
+
+def _alike(value: Data, right: tuple | dict) -> bool:
+    """Whether a value has the same parts."""
+    if isinstance(right, dict):
+        return isinstance(value, dict) and value.keys() == right.keys()
+    return isinstance(value, (tuple, list)) and len(value) == len(right)
