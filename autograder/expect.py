@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import torch
 
+from autograder.exercise.locate import Place, add_place
 from autograder.forms import as_asked, other_form
 from autograder.interface import (
     CALLS_ENDLESS,
@@ -23,6 +24,7 @@ from autograder.interface import (
     StudentFunction,
     StudentModule,
     describe,
+    is_trying,
     wrap,
 )
 
@@ -59,6 +61,7 @@ class CheckFailure(AssertionError):
         self.what, self.on, self.got, self.expected = what, on, got, expected
         self.why, self.mistake, self.section = why, mistake, section
         self.raised = False  # whether the student's code did, or did not return
+        self.place: Place | None = None  # where one step would make the answer pass
 
     def __str__(self) -> str:
         lines = [f"{self.check}: {self.what}"]
@@ -69,6 +72,7 @@ class CheckFailure(AssertionError):
             ("got", self.got),
             ("expected", self.expected),
             ("why", self.why),
+            ("look", str(self.place or "")),
             ("read", self.read),
         ):
             if text:
@@ -146,6 +150,7 @@ class Chapter:
                     failure.why = advice_on(failure.got)
                 failure.check = function.__name__
                 failure.read = self.where(failure.section or section)
+                add_place(failure, function, students, options)
                 raise failure from None
 
             run.section, run.forbidden = section, forbidden
@@ -261,7 +266,8 @@ def relying_on(earlier: Callable, *students: StudentFunction | StudentModule):
         yield
     except (StudentError, CheckFailure) as error:
         failure = failure_of(error) if isinstance(error, StudentError) else error
-        if not failure.first and not failure.what.endswith("not written yet"):
+        told = failure.first or failure.what.endswith("not written yet")
+        if not told and not is_trying():
             failure.first = _verdict(earlier, students)
         raise failure from None
 
@@ -374,7 +380,7 @@ def name_mistake(
 
     ``expected`` is the right value, or words for it.
     """
-    for mistake in mistakes:
+    for mistake in () if is_trying() else mistakes:
         if close(got, mistake.value, tolerance):
             shown = show(got), expected
             if not isinstance(expected, str):
