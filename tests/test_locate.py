@@ -23,6 +23,14 @@ CUBE = torch.arange(24.0).reshape(2, 3, 4)
 MASK = X > 0
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """Let a busy machine take its time: what is found depends on no clock."""
+    monkeypatch.setattr(locating, "SECONDS", 300.0)
+    monkeypatch.setattr(locating, "SECONDS_PER_TRY", 30.0)
+    monkeypatch.setattr(locating, "SECONDS_PER_CALL", 30.0)
+
+
 def stopped() -> float:
     """A clock that stands still: there is always time."""
     return 0.0
@@ -502,7 +510,6 @@ LAYER = """
 )
 def test_a_slip_in_a_method_is_found(right, slip, line, monkeypatch) -> None:
     monkeypatch.setenv(locating.SWITCH, "1")
-    monkeypatch.setattr(locating, "SECONDS", 60.0)
     layer(module_answer(LAYER))
     with pytest.raises(CheckFailure) as caught:
         layer(module_answer(LAYER.replace(right, slip)))
@@ -554,7 +561,7 @@ def test_where_two_lines_would_do_none_is_named() -> None:
 
 
 def test_loops_that_never_end_are_left(monkeypatch) -> None:
-    monkeypatch.setattr(locating, "SECONDS_PER_TRY", 0.02)
+    monkeypatch.setattr(locating, "SECONDS_PER_TRY", 0.3)
     text = """
         def f(n):
             i, found = 0, []
@@ -679,7 +686,6 @@ def said_of(text: str) -> str:
 @pytest.fixture
 def looking(monkeypatch):
     monkeypatch.setenv(locating.SWITCH, "1")
-    monkeypatch.setattr(locating, "SECONDS", 60.0)
 
 
 @pytest.mark.usefixtures("looking")
@@ -699,6 +705,24 @@ def test_a_failure_that_says_enough_has_no_place() -> None:
         "def f(x):\n    return x.exp() @ x",
     ):
         assert "  look " not in said_of(text)
+
+
+@CHECK.check(section="here")
+def there_and_back(there: StudentFunction, back: StudentFunction) -> None:
+    expect.equal(back(there(X)), X.exp())
+
+
+@pytest.mark.usefixtures("looking")
+def test_an_answer_of_two_functions_is_looked_into_but_no_earlier_one() -> None:
+    text = "def there(x):\n    return x.exp()\ndef back(x):\n    return x + 1 - 2"
+    names = run_cell(text)
+    with pytest.raises(CheckFailure) as caught:
+        there_and_back(names["there"], names["back"])
+    assert caught.value.place.line_number == 4
+    earlier = run_cell("def back(x):\n    return -x")["back"]
+    with pytest.raises(CheckFailure) as caught:
+        there_and_back(run_cell("def there(x):\n    return x.exp()")["there"], earlier)
+    assert caught.value.place is None or caught.value.place.text != "return -x"
 
 
 def test_the_search_can_be_switched_off(monkeypatch) -> None:

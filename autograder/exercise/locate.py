@@ -392,10 +392,11 @@ def _is_wanted(failure: Any) -> bool:
 
 
 def _of_students(check: Callable, students: list, options: dict) -> Place | None:
-    """Look into each answer that a check was given, with the same time for each."""
+    """Look into the answer; the other students are of earlier exercises, or its own."""
     objects = [_local(each) for each in students]
     if any(each is None for each in objects):
         return None
+    end = time.monotonic() + SECONDS
     for index, target in enumerate(objects):
 
         def judge(candidate: object, index: int = index) -> bool:
@@ -403,10 +404,19 @@ def _of_students(check: Callable, students: list, options: dict) -> Place | None
             check(*map(_wrapped, tried), **options)
             return True
 
-        place = locate(target, judge, SECONDS / len(objects))
-        if place:
-            return place
+        if _cell_of(target) == _cell_of(objects[0]):
+            place = locate(target, judge, end - time.monotonic())
+            if place:
+                return place
     return None
+
+
+def _cell_of(target: object) -> str:
+    """Name the file or cell that a function or class is from; "" if it is unknown."""
+    try:
+        return _some_function(target).__code__.co_filename
+    except _Unfit:
+        return ""
 
 
 def _local(student: object) -> object | None:
