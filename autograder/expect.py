@@ -17,6 +17,7 @@ import torch
 
 from autograder.exercise.comparison import Comparison
 from autograder.exercise.diagnosis import diagnose
+from autograder.exercise.locate import Place, add_place
 from autograder.exercise.naming import Collector, Mistake, collect, smallest
 from autograder.forms import as_asked, other_form
 from autograder.interface import (
@@ -28,6 +29,7 @@ from autograder.interface import (
     StudentFunction,
     StudentModule,
     describe,
+    is_trying,
     noting_calls,
     wrap,
 )
@@ -68,6 +70,7 @@ class CheckFailure(AssertionError):
         self.hint = ""  # what relates the answers to what is right, without a name
         self.raised = False  # whether the student's code did, or did not return
         self.compared = False  # whether a value came that is not the right one
+        self.place: Place | None = None  # where one step would make the answer pass
 
     def __str__(self) -> str:
         lines = [f"{self.check}: {self.what}"]
@@ -81,6 +84,7 @@ class CheckFailure(AssertionError):
             ("hint", self.hint),
             ("why", self.why),
             ("and", self.besides),
+            ("look", str(self.place or "")),
             ("read", self.read),
         ):
             if text:
@@ -151,6 +155,7 @@ class Chapter:
                     failure.why = advice_on(failure.got)
                 failure.check = function.__name__
                 failure.read = self.where(failure.section or section)
+                add_place(failure, function, students, options)
                 raise failure from None
 
             run.section, run.forbidden = section, forbidden
@@ -328,7 +333,8 @@ def relying_on(earlier: Callable, *students: StudentFunction | StudentModule):
         yield
     except (StudentError, CheckFailure) as error:
         failure = failure_of(error) if isinstance(error, StudentError) else error
-        if not failure.first and not failure.what.endswith("not written yet"):
+        told = failure.first or failure.what.endswith("not written yet")
+        if not told and not is_trying():
             failure.first = _verdict(earlier, students)
         raise failure from None
 
@@ -455,7 +461,7 @@ def name_mistake(
 
     ``expected`` is the right value, or words for it.
     """
-    for mistake in mistakes:
+    for mistake in () if is_trying() else mistakes:
         if close(got, mistake.value, tolerance):
             shown = show(got), expected
             if not isinstance(expected, str):
