@@ -330,7 +330,7 @@ def limited_time(seconds: float):
 
 
 _FIRST = {contextlib.__file__, warnings.__file__, forbidding.__file__}
-_FIRST.add(str(Path(__file__).parent / "exercise" / "locate.py"))
+_FIRST.add(str(Path(__file__).parent / "exercise" / "locate" / "__init__.py"))
 _FIRST_HERE = {"limited_time", "trying", "_students_turn", "_named_exceptions"}
 
 

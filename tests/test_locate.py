@@ -11,8 +11,8 @@ import torch
 
 from autograder import expect
 from autograder.exercise import locate as locating
-from autograder.exercise.kinds import KINDS
 from autograder.exercise.locate import Place, locate
+from autograder.exercise.locate.kinds import KINDS
 from autograder.expect import Chapter, CheckFailure
 from autograder.interface import StudentFunction, StudentModule, wrap
 
