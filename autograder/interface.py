@@ -164,7 +164,7 @@ def describe(value: Data) -> str:
         return value.name
     shown = float(f"{value:.6g}") if type(value) is float else _beginning(value)
     text = repr(shown)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def _beginning(value: Data) -> Data:

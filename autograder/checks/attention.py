@@ -53,6 +53,7 @@ from autograder.interface import (
 PYTORCHS_OWN = (forbidden.SCALED_DOT_PRODUCT, forbidden.MULTI_HEAD)
 
 chapter = Chapter(4, "04_attention")
+progress = chapter.progress
 
 
 # --- shared ---------------------------------------------------------------------------
@@ -838,7 +839,10 @@ def _expect_parameters(
     """Expect parameters of these names and shapes, and no others."""
     state, names = layer.state_dict(), layer.parameter_names()
     expected = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-    got = ", ".join(f"{name} {tuple(x.shape)}" for name, x in state.items())
+    got = ", ".join(
+        f"{name} {tuple(x.shape)}" + ("" if name in names else ", not one of its own")
+        for name, x in state.items()
+    )
     say = {"on": on, "got": got or "no parameters", "expected": expected}
 
     missing = [name for name in shapes if name not in names]

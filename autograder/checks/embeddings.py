@@ -39,6 +39,7 @@ from autograder.checks.shared import (
     refuse,
     seeded,
 )
+from autograder.exercise.showing import shortened
 from autograder.expect import Chapter, describe_error, show
 from autograder.forms import several
 from autograder.interface import (
@@ -50,6 +51,7 @@ from autograder.interface import (
 )
 
 chapter = Chapter(1, "01_embeddings")
+progress = chapter.progress
 
 
 # --- shared ---------------------------------------------------------------------------
@@ -63,8 +65,7 @@ def _whole(generator: torch.Generator, low: int, high: int, count: int) -> list[
 def _write(value: Data, limit: int = 320) -> str:
     """Write lists and dicts longer than other checks do: a token list is read whole."""
     if isinstance(value, (str, list, tuple, dict)):
-        text = repr(value)
-        return text if len(text) <= limit else f"{text[: limit - 3]}..."
+        return shortened(repr(value), limit)
     return show(value)
 
 

@@ -34,6 +34,7 @@ from autograder.checks.translator_mistakes import (
     floor_candidates,
     forced_candidates,
 )
+from autograder.exercise.showing import shortened
 from autograder.expect import Chapter, describe_error, show
 from autograder.interface import Data, StudentError, StudentFunction
 from workbench import phrasebook
@@ -42,6 +43,7 @@ from workbench.tokenizer import Tokenizer
 from workbench.variants import output_matrix
 
 chapter = Chapter(9, "09_translator")
+progress = chapter.progress
 
 
 # --- a batch --------------------------------------------------------------------------
@@ -426,7 +428,7 @@ def _translate(model: Submission, test: _Test) -> _Score:
             right += found == text
             endless += found != text and ids[: len(target)] == target
             if found != text and not example:
-                example = f"{found[:70]!r} in place of {text!r}"
+                example = f"{shortened(found, 70)!r} in place of {text!r}"
     count = len(test.texts)
     return _Score(100 * right / count, 100 * endless / count, example)
 

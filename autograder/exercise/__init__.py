@@ -1,1 +1,1 @@
-"""What every exercise is judged by: its specification, and what is said of an answer."""
+"""What every exercise is judged by, and what is said of an answer."""
