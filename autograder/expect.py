@@ -17,6 +17,7 @@ import torch
 from autograder.exercise import front_end, progress
 from autograder.exercise.card import card
 from autograder.exercise.showing import differ, show, show_both
+from autograder.exercise.typed import typed_call
 from autograder.forms import as_asked, other_form
 from autograder.interface import (
     CALLS_ENDLESS,
@@ -57,6 +58,7 @@ class CheckFailure(AssertionError):
     ) -> None:
         super().__init__(what)
         self.check, self.read, self.first, self.number = "", "", "", ""
+        self.call = ""  # which it was, to be typed in again
         self.what, self.on, self.got, self.expected = what, on, got, expected
         self.why, self.mistake, self.section = why, mistake, section
         self.displayed = False  # as a card
@@ -68,6 +70,7 @@ class CheckFailure(AssertionError):
             ("mistake", self.mistake if self.mistake != self.what else None),
             ("first", self.first),
             ("on", self.on),
+            ("call", self.call),
             ("got", self.got),
             ("expected", self.expected),
             ("why", self.why),
@@ -81,6 +84,13 @@ class CheckFailure(AssertionError):
                 indented = text.replace("\n", "\n" + " " * 11)
                 lines.append(f"  {label:<8} {indented}")
         return "\n".join(lines)
+
+    def set_call(self, call: str) -> None:
+        """Say which call it was, if that is known and not said yet."""
+        if call and self.raised:
+            self.on = call
+        elif call != self.on:
+            self.call = call
 
     @property
     def is_untouched(self) -> bool:
@@ -146,6 +156,7 @@ class Chapter:
             def run(*students: object, **options: object) -> None:
                 if len(students) != len(wanted):
                     raise TypeError(_how_to_call(function, wanted, len(students)))
+                seen = []
                 try:
                     seen = [
                         wrap(student, kind)
@@ -165,6 +176,7 @@ class Chapter:
                     failure.why = advice_on(failure.got)
                 failure.check = function.__name__
                 failure.read = self.where(failure.section or section)
+                failure.set_call(typed_call(seen, failure.on, failure.got))
                 tried = not failure.is_untouched
                 failure.number = progress.failed(
                     self.page, function.__name__, options, tried=tried

@@ -418,8 +418,27 @@ class _LocalCallable(StudentFunction):
             )
 
 
+@dataclass(frozen=True)
+class Call:
+    """A call of a function, and what it returned, if it did."""
+
+    name: str
+    args: tuple
+    kwargs: dict
+    returned: bool = False
+    value: Data = None
+
+
 class LocalFunction(_LocalCallable):
-    """A function in this process."""
+    """A function in this process; ``last`` is its latest call."""
+
+    last: Call | None = None
+
+    def __call__(self, *args: Data, **kwargs: Data) -> Data:
+        self.last = Call(self.name, args, kwargs)
+        value = super().__call__(*args, **kwargs)
+        self.last = Call(self.name, args, kwargs, True, value)
+        return value
 
 
 class LocalInstance(_LocalCallable, StudentInstance):

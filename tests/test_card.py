@@ -15,8 +15,9 @@ from autograder import expect
 from autograder.exercise import front_end
 from autograder.exercise.card import card
 from autograder.exercise.showing import Shown, first_few, shortened, show, show_both
+from autograder.exercise.typed import typed_call
 from autograder.expect import Chapter, CheckFailure
-from autograder.interface import StudentFunction
+from autograder.interface import LocalFunction, StudentFunction
 
 TOLERANCE = 1e-5
 chapter = Chapter(4, "04_attention")
@@ -176,6 +177,57 @@ def test_the_section_is_a_link_where_the_book_has_an_address() -> None:
     link = 'href="https://example.org/course/04_attention.html#attention-softmax"'
     assert link in card(failure, site="https://example.org/course/")
     assert "<a " not in card(failure, site="javascript:alert(1)")
+
+
+# --- the call, to be typed in again ---------------------------------------------------
+
+
+def test_the_call_that_showed_it_gives_the_same_when_typed_in() -> None:
+    def answer(x):
+        return torch.softmax(x, dim=0)
+
+    failure = failure_of(answer)
+    assert failure.call == "answer(torch.tensor([[0.0, 1.0], [2.0, 2.0]]))"
+    assert show(eval(failure.call)) == failure.got.replace("\n", "")
+    assert failure.call in str(failure)
+    assert html.escape(failure.call) in card(failure)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        torch.tensor([1 / 3, torch.nan, -torch.inf, 1e-30, 16777217.0]),
+        torch.tensor([1 / 3, 2.0], dtype=torch.float64),
+        torch.tensor([True, False]),
+        torch.tensor([[7], [9]], dtype=torch.int32),
+        torch.tensor(0.1, dtype=torch.bfloat16),
+    ],
+)
+def test_an_argument_is_written_exactly(value: torch.Tensor) -> None:
+    student = LocalFunction(lambda x, **options: None, "answer")
+    student(value, p=0.1, names=["a", None], pair=(1,))
+    written = typed_call([student], "", show(None))
+    args, options = eval(written, {"answer": lambda *a, **o: (a, o), "torch": torch})
+    assert options == {"p": 0.1, "names": ["a", None], "pair": (1,)}
+    assert args[0].dtype == value.dtype
+    assert torch.equal(args[0].nan_to_num(), value.nan_to_num())
+
+
+def test_a_call_that_is_large_or_not_the_one_is_left_out() -> None:
+    student = LocalFunction(lambda x: x, "answer")
+    student(torch.zeros(99))
+    assert typed_call([student], "", show(torch.zeros(99))) == ""
+    student(torch.zeros(2))
+    assert typed_call([student], "", show(torch.ones(2))) == ""
+    assert typed_call([student], "", "written by hand") == ""
+
+
+def test_a_call_that_raised_is_written_in_place_of_its_shapes() -> None:
+    def answer(x):
+        return x.nope
+
+    failure = failure_of(answer)
+    assert failure.on == "answer(torch.tensor([[0.0, 1.0], [2.0, 2.0]]))"
 
 
 # --- where it is shown ----------------------------------------------------------------

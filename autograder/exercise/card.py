@@ -57,6 +57,7 @@ class Failure(Protocol):
     mistake: str | None
     first: str
     on: str
+    call: str
     got: str
     expected: str
     why: str
@@ -110,6 +111,7 @@ def _table(failure: Failure) -> str:
         "</td></tr>"
         for label, text, marks in (
             ("on", failure.on, ()),
+            ("call", failure.call, ()),
             ("got", failure.got, got),
             ("expected", failure.expected, expected),
         )

@@ -30,30 +30,38 @@ class Shown(str):
     Args:
         text: what is written.
         marks: start and end of each entry that differs, in order.
+        value: what it was written of.
     """
 
     marks: tuple[Span, ...]
+    value: Data
 
-    def __new__(cls, text: str, marks: Sequence[Span] = ()) -> "Shown":
-        """Make the text, and keep the marks with it."""
+    def __new__(
+        cls, text: str, marks: Sequence[Span] = (), value: Data = None
+    ) -> "Shown":
+        """Make the text, and keep marks and value with it."""
         made = super().__new__(cls, text)
-        made.marks = tuple(marks)
+        made.marks, made.value = tuple(marks), value
         return made
 
 
 Pair = tuple[Shown, Shown]
 
 
-def show(value: Data, limit: int = WHOLE) -> str:
+def show(value: Data, limit: int = WHOLE) -> Shown:
     """Write a value shortly: small tensors whole, large ones by shape and first row."""
+    return Shown(_shown(value, limit), value=value)
+
+
+def _shown(value: Data, limit: int) -> str:
     if isinstance(value, Opaque):
         return f"a {value.type_name}"
     if isinstance(value, tuple) and any(isinstance(x, torch.Tensor) for x in value):
-        return "(" + ",\n".join(show(each, limit) for each in value) + ")"
+        return "(" + ",\n".join(_shown(each, limit) for each in value) + ")"
     if not isinstance(value, torch.Tensor):
         return _number(value)
     if value.numel() <= limit:
-        return _nested(list(map(_entry, _flat(value))), tuple(value.shape))[0]
+        return nested(list(map(_entry, flat(value))), tuple(value.shape))[0]
     row = value.reshape(-1, value.shape[-1])[0]
     entries = list(map(_entry, row[:PART].tolist()))
     more = ["…"] if row.numel() > PART else []
@@ -69,7 +77,7 @@ def show_both(got: Data, expected: Data, tolerance: float) -> Pair:
     if pair[0] == pair[1]:
         sides = zip((got, expected), pair, strict=True)
         pair = tuple(Shown(_with_kind(value, text)) for value, text in sides)
-    return pair
+    return Shown(pair[0], pair[0].marks, got), Shown(pair[1], pair[1].marks, expected)
 
 
 def differ(got: torch.Tensor, expected: torch.Tensor, tolerance: float) -> torch.Tensor:
@@ -142,7 +150,7 @@ def _show_tensors(got: torch.Tensor, expected: torch.Tensor, tolerance: float) -
         before = f"[{', '.join([*map(str, row), f'{first}:{last}'])}] is "
         place = (*row, slice(first, last))
     entries = _entries(got[place], expected[place], wrong[place])
-    shape, marked = tuple(got[place].shape), _flat(wrong[place])
+    shape, marked = tuple(got[place].shape), flat(wrong[place])
     return tuple(_marked(before, each, shape, marked) for each in entries)
 
 
@@ -152,7 +160,7 @@ def _entries(
     """Write the entries; two that differ get as many digits as show it."""
     pairs = [
         _apart(a, b) if differs else (_entry(a), _entry(b))
-        for a, b, differs in zip(_flat(got), _flat(expected), _flat(wrong), strict=True)
+        for a, b, differs in zip(flat(got), flat(expected), flat(wrong), strict=True)
     ]
     return [a for a, _ in pairs], [b for _, b in pairs]
 
@@ -160,7 +168,7 @@ def _entries(
 def _marked(
     before: str, entries: list[str], shape: tuple[int, ...], wrong: list[bool]
 ) -> Shown:
-    text, spans = _nested(entries, shape, by_row=len(shape) == 2)
+    text, spans = nested(entries, shape, by_row=len(shape) == 2)
     marks = [
         (len(before) + start, len(before) + end)
         for (start, end), differs in zip(spans, wrong, strict=True)
@@ -177,7 +185,7 @@ def _are_results(value: Data) -> bool:
 def _show_results(got: tuple, expected: tuple, tolerance: float) -> Pair:
     """Write several results, one below the other."""
     pairs = [
-        (_pair if _equal(a, b, tolerance) else show_both)(a, b, tolerance)
+        (_pair if same(a, b, tolerance) else show_both)(a, b, tolerance)
         for a, b in zip(got, expected, strict=True)
     ]
     return tuple(_joined([("", pair[side]) for pair in pairs], "()") for side in (0, 1))
@@ -199,7 +207,7 @@ def _joined(
 def _show_dicts(got: dict, expected: dict, tolerance: float) -> Pair:
     """Write the entries of two dicts that differ; "…" stands for the others."""
     shared = [key for key in got if key in expected]
-    alike = {key for key in shared if _equal(got[key], expected[key], tolerance)}
+    alike = {key for key in shared if same(got[key], expected[key], tolerance)}
     both = {
         key: show_both(got[key], expected[key], tolerance)
         for key in shared
@@ -250,16 +258,16 @@ def _with_kind(value: Data, text: str) -> str:
     return f"torch.tensor({text}{dtype})"
 
 
-def _equal(a: Data, b: Data, tolerance: float) -> bool:
+def same(a: Data, b: Data, tolerance: float) -> bool:
     """Tell whether two values are to be taken for one: type, form and numbers."""
     if type(a) is not type(b):
         return False
     if isinstance(a, (list, tuple)):
         pairs = zip(a, b, strict=False)
-        return len(a) == len(b) and all(_equal(x, y, tolerance) for x, y in pairs)
+        return len(a) == len(b) and all(same(x, y, tolerance) for x, y in pairs)
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(
-            _equal(a[key], b[key], tolerance) for key in a
+            same(a[key], b[key], tolerance) for key in a
         )
     if not isinstance(a, torch.Tensor):
         return a == b
@@ -275,8 +283,8 @@ def _show_rows(value: Data) -> str:
     """Write a value; a small matrix with a line for each row."""
     small = isinstance(value, torch.Tensor) and value.numel() <= WHOLE
     if small and value.ndim == 2:
-        entries = list(map(_entry, _flat(value)))
-        return _nested(entries, tuple(value.shape), by_row=True)[0]
+        entries = list(map(_entry, flat(value)))
+        return nested(entries, tuple(value.shape), by_row=True)[0]
     return show(value)
 
 
@@ -285,7 +293,8 @@ def _number(value: float, digits: int = NUMBER_DIGITS) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float) else describe(value)
 
 
-def _flat(value: torch.Tensor) -> list:
+def flat(value: torch.Tensor) -> list:
+    """List a tensor's values, the last axis running fastest."""
     return value.reshape(-1).tolist()
 
 
@@ -307,7 +316,7 @@ def _apart(a: complex, b: complex) -> tuple[str, str]:
     return texts
 
 
-def _nested(
+def nested(
     entries: Sequence[str], shape: tuple[int, ...], by_row: bool = False
 ) -> tuple[str, list[Span]]:
     """Write entries as nested lists; return where in the text each of them stands.
