@@ -21,7 +21,7 @@ import time
 import traceback
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,19 +80,43 @@ class Gradients:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A call of the student's code that a check made, while calls are noted."""
+    """A call of the student's code that a check made.
 
-    name: str
-    arguments: dict[str, Data]
-    value: Data
+    Args:
+        student: what was called.
+        args: the positional arguments.
+        kwargs: the others, by name.
+        returned: whether it did.
+        value: what came.
+        parameters: what its module had loaded, by name.
+        training: whether the module was in training mode.
+        built_with: what the module was built with; None of a function.
+    """
+
+    student: "StudentFunction"
+    args: tuple
+    kwargs: dict
+    returned: bool = False
+    value: Data = None
     parameters: dict[str, torch.Tensor] | None = None
     training: bool = False
-    built_with: tuple = ()
+    built_with: tuple | None = None
+
+    @property
+    def name(self) -> str:
+        """What was called."""
+        return self.student.name
+
+    @property
+    def arguments(self) -> dict[str, Data]:
+        """All arguments by name, as far as names are known."""
+        names = self.student.argument_names(len(self.args))
+        return dict(zip(names, self.args, strict=False)) | self.kwargs
 
     @property
     def options(self) -> tuple:
         """The words and switches that were passed: they choose a branch."""
-        given = [*self.built_with, *self.arguments.values()]
+        given = [*(self.built_with or ()), *self.args, *self.kwargs.values()]
         return tuple(
             each for each in given if each is None or type(each) in (bool, str)
         )
@@ -117,12 +141,16 @@ def noting_calls() -> Iterator[list[Call]]:
         _calls = before
 
 
-def note_call(student: "StudentFunction", args: tuple, kwargs: dict, value: Data):
-    """Take note of a call, if calls are noted; return its value."""
+def note_call(
+    student: "StudentFunction", args: tuple, kwargs: dict, ask: Callable[[], Data]
+) -> Data:
+    """Ask, and take note of the call, also if it does not return."""
+    state = (student.loaded, student.training, student.built_with)
+    student.last = Call(student, args, kwargs)
+    value = ask()
+    student.last = Call(student, args, kwargs, True, value, *state)
     if _calls is not None:
-        arguments = dict(zip(student.argument_names(len(args)), args, strict=False))
-        state = (student.loaded, student.training, student.built_with)
-        _calls.append(Call(student.name, arguments | kwargs, value, *state))
+        _calls.append(student.last)
     return value
 
 
@@ -134,7 +162,8 @@ class StudentFunction(ABC):
     # of a module that was built: what a message or a diagnosis may mention
     loaded: dict[str, torch.Tensor] | None = None
     training: bool = True
-    built_with: tuple = ()
+    built_with: tuple | None = None
+    last: Call | None = None  # the latest call
 
     def argument_names(self, count: int) -> list[str]:
         """Name the first positional arguments, as far as that is known."""
@@ -223,7 +252,7 @@ def describe(value: Data) -> str:
         return value.name
     shown = float(f"{value:.6g}") if type(value) is float else _beginning(value)
     text = repr(shown)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def _beginning(value: Data) -> Data:
@@ -483,7 +512,7 @@ class _LocalCallable(StudentFunction):
         return names[:count] or super().argument_names(count)
 
     def __call__(self, *args: Data, **kwargs: Data) -> Data:
-        return note_call(self, args, kwargs, to_data(self._run(args, kwargs)))
+        return note_call(self, args, kwargs, lambda: to_data(self._run(args, kwargs)))
 
     def _run(self, args: tuple, kwargs: dict) -> Any:
         call = describe_call(self.name, args, kwargs)
@@ -516,7 +545,7 @@ class _LocalCallable(StudentFunction):
             sources = [args[index] for index in wrt] + list(parameters.values())
             found = self._differentiate(result, cotangent, sources)
         return Gradients(
-            note_call(self, tuple(args), kwargs, to_data(value)),
+            note_call(self, tuple(args), kwargs, lambda: to_data(value)),
             tuple(found[: len(wrt)]),
             dict(zip(parameters, found[len(wrt) :], strict=True)),
         )

@@ -63,6 +63,7 @@ from autograder.chapters.encoder.rest import (
 from autograder.chapters.encoder.rest_mistakes import State, under
 from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.naming import Mistake, known_mistakes
+from autograder.exercise.showing import first_few
 from autograder.expect import Chapter, describe_error, refuse, refuse_if, show
 from autograder.forms import several
 from autograder.interface import (
@@ -97,6 +98,7 @@ __all__ = [
 ]
 
 chapter = Chapter(7, "07_decoder")
+progress = chapter.progress
 
 DEEP = 3e-5  # tolerance of what has gone through several matrices in float32
 DEEPER = 2e-4  # and through several layers
@@ -426,8 +428,8 @@ def decoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
     extra = [str(name) for name in got if name not in expected]
     say = {
         "on": on,
-        "got": f"{len(got)} names, among them {', '.join(extra[:4]) or '…'}",
-        "expected": f"26 names, among them {', '.join(missing[:4]) or 'no others'}",
+        "got": f"{len(got)} names, among them {first_few(extra, 4) or '…'}",
+        "expected": f"26 names, among them {first_few(missing, 4) or 'no others'}",
     }
     cross = bool(missing) and all(name.startswith("cross_") for name in missing)
     why = "multihead_attn is PyTorch's name of the cross-attention: translate it, too."

@@ -43,6 +43,7 @@ from autograder.interface import (
 )
 
 chapter = Chapter(5, "05_multi_head_attention")
+progress = chapter.progress
 
 
 # --- shared ---------------------------------------------------------------------------
@@ -428,7 +429,7 @@ def _first_row(part: Data) -> str:
     if not isinstance(part, torch.Tensor) or part.dim() < 2 or not part.numel():
         return show(part)
     row = part.reshape(-1, part.shape[-1])[0][:6]
-    more = " ..." if part.shape[-1] > 6 else ""
+    more = " …" if part.shape[-1] > 6 else ""
     return f"{tuple(part.shape)}, first row {show(row)}{more}"
 
 

@@ -46,6 +46,7 @@ from autograder.interface import (
 )
 
 chapter = Chapter(8, "08_vision_transformer")
+progress = chapter.progress
 
 DEEP = 3e-5  # tolerance of what has gone through several matrices in float32
 

@@ -5,6 +5,7 @@ and properties. A known mistake is found by computing what it would give on the 
 input.
 """
 
+from autograder.chapters.encoder.chapter import chapter
 from autograder.chapters.encoder.norms import layer_norm, rms_norm
 from autograder.chapters.encoder.rest import (
     diagnose_norm,
@@ -20,6 +21,8 @@ from autograder.chapters.encoder.rest import (
     swiglu,
 )
 
+progress = chapter.progress
+
 __all__ = [
     "diagnose_norm",
     "encoder",
@@ -32,6 +35,7 @@ __all__ = [
     "layer_norm",
     "mask_tokens",
     "masked_language_model_loss",
+    "progress",
     "rms_norm",
     "swiglu",
 ]

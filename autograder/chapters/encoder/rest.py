@@ -35,6 +35,7 @@ from autograder.chapters.encoder.rest_mistakes import (
 )
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.naming import Mistake, known_mistakes
+from autograder.exercise.showing import first_few, shortened
 from autograder.expect import describe_error, refuse, refuse_if, show
 from autograder.interface import (
     Data,
@@ -109,15 +110,15 @@ def _expect_parameters(
     expected = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     if len(shapes) > 6:
         shown = sorted(missing) or sorted(extra) or sorted(shapes)[:4]
-        expected = f"{len(shapes)} parameters, among them {', '.join(shown[:5])}"
+        expected = f"{len(shapes)} parameters, among them {first_few(shown, 5)}"
     got = _names({k: v for k, v in state.items() if not missing or k in trained})
     if len(shapes) > 6:
-        shown = sorted(extra)[:5] or ["…"]
-        got = f"{len(trained)} parameters, among them {', '.join(shown)}"
+        shown = first_few(sorted(extra), 5) or "…"
+        got = f"{len(trained)} parameters, among them {shown}"
     say = {"on": on, "got": got or "no parameters", "expected": expected}
     for condition, name, why in special(missing, extra):
         refuse_if(condition, name, why, **say)
-    lost = ", ".join(sorted(missing)[:5])
+    lost = first_few(sorted(missing), 5)
     why = (
         "nn.Linear would do the same work, but it hides the matrix and stores its "
         "transpose. Here the matrices themselves are the parameters: nn.Parameter."
@@ -131,7 +132,7 @@ def _expect_parameters(
     refuse_if(bool(missing) and not extra, "parameters are missing", why, **say)
     why = "The check loads its own numbers by name: keep the names of the docstring."
     refuse_if(bool(missing), "the parameters have other names", why, **say)
-    why = f"Not asked for: {', '.join(sorted(extra)[:5])}."
+    why = f"Not asked for: {first_few(sorted(extra), 5)}."
     refuse_if(bool(extra), "one parameter too many", why, **say)
     wrong = [name for name in shapes if state[name].shape != shapes[name]]
     if wrong:
@@ -488,7 +489,7 @@ def _pair_named() -> Iterator[None]:
 
 def _expect_no_pair(got: Data, on: str) -> None:
     why = "Only the tokens go on to the next layer: return one tensor."
-    say = {"on": on, "got": show(got)[:200], "expected": "one tensor"}
+    say = {"on": on, "got": shortened(show(got), 200), "expected": "one tensor"}
     refuse_if(isinstance(got, tuple), "the weights are returned, too", why, **say)
 
 
@@ -626,8 +627,8 @@ def encoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
     extra = [str(name) for name in got if name not in expected]
     say = {
         "on": on,
-        "got": f"{len(got)} names, among them {', '.join(extra[:4]) or '…'}",
-        "expected": f"16 names, among them {', '.join(missing[:4]) or 'no others'}",
+        "got": f"{len(got)} names, among them {first_few(extra, 4) or '…'}",
+        "expected": f"16 names, among them {first_few(missing, 4) or 'no others'}",
     }
     why = "Names of submodules and parameters are joined by a dot: attention.w_q."
     bare = "attention.w_q" in missing and "w_q" in extra

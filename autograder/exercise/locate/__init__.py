@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from autograder import interface
-from autograder.exercise.changes import TORCH, Change, changes
+from autograder.exercise.locate.changes import TORCH, Change, changes
 from autograder.interface import LocalFunction, LocalModule
 
 SECONDS = 2.0  # that a student waits for a place, at most

@@ -9,9 +9,9 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autograder.exercise import kinds_of_code
-from autograder.exercise.kinds import KINDS
-from autograder.exercise.nodes import Scope
+from autograder.exercise.locate import kinds_of_code
+from autograder.exercise.locate.kinds import KINDS
+from autograder.exercise.locate.nodes import Scope
 
 TORCH = kinds_of_code.TORCH  # the name under which changed code finds PyTorch
 Edit = tuple[ast.AST, str, object]  # a node, the name of a field, what it becomes

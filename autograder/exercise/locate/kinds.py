@@ -9,7 +9,7 @@ import ast
 import itertools
 from collections.abc import Callable
 
-from autograder.exercise.nodes import (
+from autograder.exercise.locate.nodes import (
     Nodes,
     Scope,
     call_like,

@@ -3,8 +3,8 @@
 import ast
 import itertools
 
-from autograder.exercise.kinds import kind
-from autograder.exercise.nodes import (
+from autograder.exercise.locate.kinds import kind
+from autograder.exercise.locate.nodes import (
     Nodes,
     Scope,
     call_like,
