@@ -243,7 +243,7 @@ def test_without_a_notebook_the_message_is_plain_text(monkeypatch) -> None:
 
 WRONG = """
 import torch
-from autograder.checks import attention as check
+from autograder.chapters import attention as check
 def softmax(scores):
     return torch.exp(scores) / torch.exp(scores).sum(dim=0, keepdim=True)
 """

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
-from autograder.checks import attention as check
-from autograder.checks import translator
+from autograder.chapters import attention as check
+from autograder.chapters import translator
 from nbclient import NotebookClient
 
 from autograder import generator
@@ -269,7 +269,7 @@ def test_in_a_terminal_the_table_is_text(capsys) -> None:
 
 CELLS = """
 import torch
-from autograder.checks import attention as check
+from autograder.chapters import attention as check
 def causal_mask(length):
     return torch.ones(length, length, dtype=torch.bool).tril()
 check.causal_mask(causal_mask)
