@@ -187,9 +187,7 @@ class Chapter:
                 failure.check = function.__name__
                 failure.read = self.where(failure.section or section)
                 add_place(failure, function, students, options)
-                calls = (
-                    [failure.asked] if failure.asked else [each.last for each in seen]
-                )
+                calls = [failure.asked or each.last for each in seen]
                 failure.set_call(typed_call(calls, failure.on, failure.got))
                 tried = not failure.is_untouched
                 failure.number = progress.failed(

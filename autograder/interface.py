@@ -229,6 +229,7 @@ class StudentModule(ABC):
 
     name: str
     forbidden: tuple[str, ...] = ()  # also to what is built
+    last: Call | None = None  # a class is built, and what is built is called
 
     @abstractmethod
     def build(self, *args: Data, **kwargs: Data) -> StudentInstance:

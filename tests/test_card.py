@@ -206,7 +206,7 @@ def test_the_call_that_showed_it_gives_the_same_when_typed_in() -> None:
 def test_an_argument_is_written_exactly(value: torch.Tensor) -> None:
     student = LocalFunction(lambda x, **options: None, "answer")
     student(value, p=0.1, names=["a", None], pair=(1,))
-    written = typed_call([student], "", show(None))
+    written = typed_call([student.last], "", show(None))
     args, options = eval(written, {"answer": lambda *a, **o: (a, o), "torch": torch})
     assert options == {"p": 0.1, "names": ["a", None], "pair": (1,)}
     assert args[0].dtype == value.dtype
@@ -216,10 +216,10 @@ def test_an_argument_is_written_exactly(value: torch.Tensor) -> None:
 def test_a_call_that_is_large_or_not_the_one_is_left_out() -> None:
     student = LocalFunction(lambda x: x, "answer")
     student(torch.zeros(99))
-    assert typed_call([student], "", show(torch.zeros(99))) == ""
+    assert typed_call([student.last], "", show(torch.zeros(99))) == ""
     student(torch.zeros(2))
-    assert typed_call([student], "", show(torch.ones(2))) == ""
-    assert typed_call([student], "", "written by hand") == ""
+    assert typed_call([student.last], "", show(torch.ones(2))) == ""
+    assert typed_call([student.last], "", "written by hand") == ""
 
 
 def test_a_call_that_raised_is_written_in_place_of_its_shapes() -> None:
