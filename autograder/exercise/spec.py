@@ -168,21 +168,24 @@ class Specification:
         cotangent: torch.Tensor,
         *,
         wrt: tuple[int, ...] = (0,),
+        parameters: Iterable[str] = (),
         tolerance: float = GRADIENT,
     ) -> None:
         """Expect the oracle's gradients with respect to inputs and parameters.
 
         Args:
             student: the function, or the module with its parameters loaded.
-            case: the input; the tensors of ``given`` that need a gradient come first,
-                in the order of the module's parameters.
+            case: the input; the parameters stand first among what is ``given``.
             cotangent: of the shape of the result.
             wrt: the inputs that are differentiated.
+            parameters: the names of a module's parameters, in the order of ``given``;
+                a student may define them in any order.
             tolerance: absolute and relative.
         """
         found = student.gradients(*case.inputs, wrt=wrt, cotangent=cotangent)
         names = _argument_names(self, student, wrt)
-        got = dict(zip(names, found.inputs, strict=True)) | found.parameters
+        loaded = {name: found.parameters[name] for name in parameters}
+        got = dict(zip(names, found.inputs, strict=True)) | loaded
         expect_gradients(got, case.on)
         if case.unless_finite:
             for gradient in got.values():
@@ -190,9 +193,9 @@ class Specification:
                     gradient, *case.unless_finite, on=f"the gradient; {case.on}"
                 )
         inputs = [_leaf(x) if i in wrt else x for i, x in enumerate(case.inputs)]
-        loaded = len(found.parameters)
-        given = [_leaf(x) if i < loaded else x for i, x in enumerate(case.given)]
-        sources = [inputs[index] for index in wrt] + given[:loaded]
+        count = len(loaded)
+        given = [_leaf(x) if i < count else x for i, x in enumerate(case.given)]
+        sources = [inputs[index] for index in wrt] + given[:count]
         value = self.oracle(*inputs, *given)
         wanted = torch.autograd.grad((value * cotangent).sum(), sources)
         for (name, gradient), right in zip(got.items(), wanted, strict=True):
