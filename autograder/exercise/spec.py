@@ -150,16 +150,9 @@ class Specification:
             raise TypeError(f"{self.exercise}: no oracle, and no value by hand")
         return self.oracle(*case.inputs, *case.given)
 
-    @contextlib.contextmanager
-    def accidents_named(self) -> Iterator[None]:
+    def accidents_named(self) -> contextlib.AbstractContextManager:
         """Name the mistake behind an exception of the student's code."""
-        try:
-            yield
-        except StudentError as error:
-            for words, name, why in self.accidents:
-                if words in error.text:
-                    refuse(name, why, on=error.call, got=describe_error(error))
-            raise
+        return errors_named(*self.accidents)
 
     def judge_gradient(
         self,
@@ -282,6 +275,19 @@ def _argument_names(spec, student, wrt) -> list[str]:
 # --- what every exercise may say ------------------------------------------------------
 
 
+@contextlib.contextmanager
+def errors_named(*accidents: tuple[str, str, str]) -> Iterator[None]:
+    """Name what lies behind an exception: words of it, the mistake's name, why."""
+    try:
+        yield
+    except StudentError as error:
+        for words, name, why in accidents:
+            if words in error.text:
+                got = f"{error.kind}: {describe_error(error)}"
+                refuse(name, why, on=error.call, got=got)
+        raise
+
+
 def expect_finite(got: Data, name: str, why: str, *, on: str) -> None:
     """Name the mistake that NaN or infinity in a result gives away."""
     if isinstance(got, torch.Tensor) and got.is_floating_point():
@@ -305,19 +311,43 @@ def expect_gradients(found: dict[str, torch.Tensor | None], on: str) -> None:
 
 
 def judge_parts(
-    spec: Specification, got: Data, case: Case, names: Iterable[str]
+    spec: Specification,
+    got: Data,
+    case: Case,
+    names: Iterable[str],
+    form: Callable[[Data], Data] = lambda results: results,
 ) -> None:
     """Expect several results; two slips in two of them get two names.
 
-    ``spec``'s mistakes give all results, each in its place.
+    A mistake that spoils several results is none of a student's who has one of these
+    right; and if one explains all results, it is none that explains only some.
+
+    Args:
+        spec: its mistakes give all results, each in its place.
+        got: all results.
+        case: what was asked.
+        names: of the results.
+        form: brings results that count alike into one form.
     """
-    right, known = spec.right(case), list(spec.known(*case.inputs, *case.given))
+    right, got = form(spec.right(case)), form(got)
+    known = [
+        replace(each, value=form(each.value))
+        for each in spec.known(*case.inputs, *case.given)
+    ]
+
+    def differs(value: Data, number: int) -> bool:
+        return not expect.close(value[number], right[number], case.tolerance)
+
+    whole = [expect.close(tuple(got), each.value, case.tolerance) for each in known]
     for number, name in enumerate(names):
-        parts = [
-            replace(each, value=each.value[number])
-            for each in known
-            if not expect.close(each.value[number], right[number], case.tolerance)
-        ]
+        parts = []
+        for each, explains_all in zip(known, whole, strict=True):
+            spoilt = [i for i in range(len(right)) if differs(each.value, i)]
+            if number in spoilt:
+                made = explains_all or not any(whole)
+                made = made and all(differs(got, i) for i in spoilt)
+                value = each.value[number] if made else UNASKED
+                parts.append(replace(each, value=value))
         expect.equal(
             got[number],
             right[number],
@@ -326,3 +356,17 @@ def judge_parts(
             mistakes=parts,
             tolerance=case.tolerance,
         )
+
+
+def expect_several(got: Data, names: Iterable[str], on: str) -> tuple:
+    """Expect as many results as there are names, and return them."""
+    names = list(names)
+    say = {"on": on, "got": show(got), "expected": f"({', '.join(names)})"}
+    if isinstance(got, torch.Tensor):
+        why = f"{len(names)} things are returned, in this order: {', '.join(names)}."
+        count = "two" if len(names) == 2 else "several"
+        refuse(f"only one of {count} results", why, **say)
+    several = isinstance(got, (tuple, list)) and len(got) == len(names)
+    why = "The function ends without `return`." if got is None else "Return all."
+    expect.true(several, f"{len(names)} results are asked for", why=why, **say)
+    return tuple(got)
