@@ -374,8 +374,9 @@ def relying_on(earlier: Callable, *students: StudentFunction | StudentModule):
         yield
     except (StudentError, CheckFailure) as error:
         failure = failure_of(error) if isinstance(error, StudentError) else error
-        told = failure.first or failure.what.endswith("not written yet")
-        if not told and not is_trying():
+        known = failure.first or failure.what.endswith("not written yet")
+        alone = _collector.get() is None and not is_trying()
+        if not known and alone:  # what is collected is one check's
             failure.first = _verdict(earlier, students)
         raise failure from None
 

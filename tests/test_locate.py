@@ -714,7 +714,7 @@ def there_and_back(there: StudentFunction, back: StudentFunction) -> None:
 
 @pytest.mark.usefixtures("looking")
 def test_an_answer_of_two_functions_is_looked_into_but_no_earlier_one() -> None:
-    text = "def there(x):\n    return x.exp()\ndef back(x):\n    return x + 1 - 2"
+    text = "def there(x):\n    return x.exp()\ndef back(x):\n    return x + 1 + 1"
     names = run_cell(text)
     with pytest.raises(CheckFailure) as caught:
         there_and_back(names["there"], names["back"])

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
-from autograder.chapters import attention as check
-from autograder.chapters import translator
 from nbclient import NotebookClient
 
 from autograder import generator
+from autograder.chapters import attention as check
+from autograder.chapters import translator
 from autograder.exercise import chapters, front_end, progress
 from autograder.exercise.progress import FILE, Standing
 from autograder.expect import CheckFailure

@@ -154,6 +154,20 @@ class LayerNorm(LayerNormBase):
 
 
 @right("layer-norm")
+class LayerNorm(nn.Module):
+    """beta before gamma"""
+
+    def __init__(self, d_model, epsilon=1e-5):
+        super().__init__()
+        self.epsilon = epsilon
+        self.beta = nn.Parameter(torch.zeros(d_model))
+        self.gamma = nn.Parameter(torch.ones(d_model))
+
+    def forward(self, x):
+        return self.gamma * rescaled(x, inside=self.epsilon) + self.beta
+
+
+@right("layer-norm")
 class LayerNorm(LayerNormBase):
     """torch.var_mean and rsqrt"""
 
