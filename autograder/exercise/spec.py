@@ -175,14 +175,16 @@ class Specification:
         Args:
             student: the function, or the module with its parameters loaded.
             case: the input; the tensors of ``given`` that need a gradient come first,
-                in the order of the module's parameters.
+                in the order in which they were loaded into the module.
             cotangent: of the shape of the result.
             wrt: the inputs that are differentiated.
             tolerance: absolute and relative.
         """
         found = student.gradients(*case.inputs, wrt=wrt, cotangent=cotangent)
         names = _argument_names(self, student, wrt)
-        got = dict(zip(names, found.inputs, strict=True)) | found.parameters
+        order = student.loaded or {}  # a student may create them in another one
+        parameters = {name: found.parameters.get(name) for name in order}
+        got = dict(zip(names, found.inputs, strict=True)) | parameters
         expect_gradients(got, case.on)
         if case.unless_finite:
             for gradient in got.values():
@@ -190,7 +192,7 @@ class Specification:
                     gradient, *case.unless_finite, on=f"the gradient; {case.on}"
                 )
         inputs = [_leaf(x) if i in wrt else x for i, x in enumerate(case.inputs)]
-        loaded = len(found.parameters)
+        loaded = len(parameters)
         given = [_leaf(x) if i < loaded else x for i, x in enumerate(case.given)]
         sources = [inputs[index] for index in wrt] + given[:loaded]
         value = self.oracle(*inputs, *given)

@@ -162,6 +162,22 @@ class LayerNorm(LayerNormBase):
         return (x - mean) * (variance + self.epsilon).rsqrt() * self.gamma + self.beta
 
 
+@right("layer-norm")
+class LayerNorm(nn.Module):
+    """beta built first, sums divided by the width"""
+
+    def __init__(self, d_model, epsilon=1e-5):
+        super().__init__()
+        self.beta = nn.Parameter(torch.zeros(d_model))
+        self.gamma = nn.Parameter(torch.ones(d_model))
+        self.epsilon = epsilon
+
+    def forward(self, x):
+        centred = x - x.sum(-1, keepdim=True) / x.shape[-1]
+        variance = (centred * centred).sum(-1, keepdim=True) / x.shape[-1]
+        return self.beta + centred * self.gamma / (variance + self.epsilon) ** 0.5
+
+
 # --- which norm was that --------------------------------------------------------------
 
 
