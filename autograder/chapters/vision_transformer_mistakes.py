@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 import torch.nn.functional as F
 
-from autograder.chapters.encoder.rest_mistakes import Parts, stack, under
+from autograder.chapters.encoder.parts import Parts, stack, under
 from autograder.exercise.naming import Candidate
 
 State = dict[str, torch.Tensor]
