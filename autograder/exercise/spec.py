@@ -180,11 +180,11 @@ class Specification:
 
         Args:
             student: the function, or the module with its parameters loaded.
-            case: the input; the parameters stand first among what is ``given``.
+            case: the input; the parameters stand first among what is ``given``, in the
+                order in which they were loaded into the module.
             cotangent: of the shape of the result.
             wrt: the inputs that are differentiated.
-            parameters: the names of a module's parameters, in the order of ``given``;
-                a student may define them in any order.
+            parameters: their names, if not all that were loaded are given.
             tolerance: absolute and relative.
             output: which of several results.
         """
@@ -192,7 +192,8 @@ class Specification:
             *case.inputs, wrt=wrt, cotangent=cotangent, output=output
         )
         names = _argument_names(self, student, wrt)
-        loaded = {name: found.parameters[name] for name in parameters}
+        order = list(parameters or student.loaded or ())
+        loaded = {name: found.parameters.get(name) for name in order}
         got = dict(zip(names, found.inputs, strict=True)) | loaded
         expect_gradients(got, case.on)
         if case.unless_finite:

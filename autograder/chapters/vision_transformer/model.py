@@ -7,12 +7,12 @@ import torch
 import torch.nn.functional as F
 
 from autograder import expect
+from autograder.chapters.encoder.parts import Parts, stack, under
 from autograder.chapters.encoder.rest import (
     _draw_state,
     _encoder_shapes,
     _torch_encoder,
 )
-from autograder.chapters.encoder.rest_mistakes import Parts, stack, under
 from autograder.chapters.vision_transformer.chapter import chapter
 from autograder.chapters.vision_transformer.embedding import convolved, embedding_alone
 from autograder.chapters.vision_transformer.images import draw_images
