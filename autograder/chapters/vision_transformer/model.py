@@ -7,12 +7,12 @@ import torch
 import torch.nn.functional as F
 
 from autograder import expect
-from autograder.chapters.encoder.parts import Parts, stack, under
-from autograder.chapters.encoder.rest import (
-    _draw_state,
-    _encoder_shapes,
-    _torch_encoder,
+from autograder.chapters.encoder.oracles import (
+    draw_state,
+    encoder_shapes,
+    torch_encoder,
 )
+from autograder.chapters.encoder.parts import Parts, stack, under
 from autograder.chapters.vision_transformer.chapter import chapter
 from autograder.chapters.vision_transformer.embedding import convolved, embedding_alone
 from autograder.chapters.vision_transformer.images import draw_images
@@ -90,7 +90,7 @@ def right(images: torch.Tensor, vision: Vision) -> torch.Tensor:
     d_ff = vision.parts[0]["feed_forward.w_1"].shape[1]
     sizes = len(vision.parts), vision.d, vision.heads, d_ff
     with torch.no_grad():
-        return vision.read(_torch_encoder(vision.encoder, *sizes, True, "gelu")(x))
+        return vision.read(torch_encoder(vision.encoder, *sizes, True, "gelu")(x))
 
 
 def _taken_apart(module) -> tuple[Vision]:
@@ -320,7 +320,7 @@ def _check(student: StudentModule, seed: int) -> None:
         shapes = _shapes(p, channels, classes, d, layers, d_ff, n, pooling)
         own = functools.partial(_own, pooling, n, layers)
         expect_parameters(built, shapes, on, own)
-        state = _draw_state(generator, shapes)
+        state = draw_state(generator, shapes)
         built.load_state_dict(state)
         say = {"what": "the logits", "tolerance": 1e-4}
         vision = Vision(state, p, heads, layers)
@@ -343,7 +343,7 @@ def _shapes(p, channels, classes, d, layers, d_ff, n, pooling) -> Shapes:
     if pooling == "class":
         shapes["class_token.token"] = (1, d)
     shapes["position.table"] = (n + (pooling == "class"), d)
-    for name, shape in _encoder_shapes(layers, d, d_ff, True).items():
+    for name, shape in encoder_shapes(layers, d, d_ff, True).items():
         shapes[f"encoder.{name}"] = shape
     return shapes | {"head.weight": (d, classes), "head.bias": (classes,)}
 
