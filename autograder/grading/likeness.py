@@ -19,8 +19,8 @@ Two answers that are alike share one of the rarest fingerprints of either: all o
 together weigh too little (the prefix filter of Chaudhuri, Ganti and Kaushik, 2006). So
 only pairs that share one of these are compared. In a class of more than ``CROWD``, one
 that more students have than that forms no pairs, and the work grows as the class does,
-not as its square. Such a pair may be missed, and the report says where; an answer with
-such a fingerprint is no more surprising than it.
+not as its square. Pairs may be missed so, and the report says where. How many wrote an
+answer of which pairs may be missing is estimated from ``CROWD`` students.
 """
 
 import ast
@@ -145,15 +145,13 @@ class Class:
         """Compare the answers to an exercise that share something rare."""
         answers = _Answers(*self._table(exercise))
         first, second, common, share = answers.alike()
-        writers = answers.with_model() * self._size() / 2 + 1
-        for each in (first, second):
-            writers += np.bincount(each, minlength=len(writers))
-        writers = np.maximum(writers, answers.crowd)
+        writers = answers.writers(first, second)
+        writers += answers.with_model() * self._size() / 2
         bits = self._bits(common, writers[first])
         kept = bits >= LEAST
         rows = np.array([*exercise.prints], dtype=int)
         pairs = rows[first[kept]] * len(self._students) + rows[second[kept]]
-        return _Alike(pairs, bits[kept], share[kept], bool(answers.crowd.any()))
+        return _Alike(pairs, bits[kept], share[kept], bool(answers.is_crowded.any()))
 
     def _bits(self, common: np.ndarray, writers: np.ndarray) -> np.ndarray:
         """Say how surprising it is that two students wrote the same."""
@@ -183,8 +181,8 @@ class _Answers:
         weights: of the columns.
 
     Attributes:
-        crowd: for each student 0, or how many have the rarest of his fingerprints that
-            form no pairs though they might.
+        is_crowded: for each student, whether he may be alike to some with whom he forms
+            no pair, as they share only what many have.
     """
 
     def __init__(self, table: sparse.csr_array, weights: np.ndarray) -> None:
@@ -193,10 +191,10 @@ class _Answers:
         self._table.sort_indices()  # in every row the rarest comes first
         self._weights = weights[order]
         self._totals = self._table @ self._weights
-        self._links, self.crowd = self._split()
+        self._links, self.is_crowded = self._split()
 
     def _split(self) -> tuple[sparse.csr_array, np.ndarray]:
-        """Return which fingerprints form pairs, and the crowd of each student."""
+        """Return which fingerprints form pairs, and who is crowded."""
         table = self._table[:-1]
         rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
         owners = np.bincount(table.indices, minlength=table.shape[1])[table.indices]
@@ -204,10 +202,8 @@ class _Answers:
         forms = is_rare & (owners <= CROWD)
         places = rows[forms], table.indices[forms]
         links = sparse.csr_array((np.ones(len(places[0])), places), shape=table.shape)
-        left = is_rare & ~forms
-        crowd = np.full(table.shape[0], np.inf)
-        np.minimum.at(crowd, rows[left], owners[left])
-        return links, np.where(np.isinf(crowd), 0, crowd)
+        left = np.bincount(rows[is_rare & ~forms], minlength=table.shape[0])
+        return links, left > 0
 
     def _is_rare(self, table: sparse.csr_array, rows: np.ndarray) -> np.ndarray:
         """Say of each entry whether two alike answers may share none before it."""
@@ -246,6 +242,31 @@ class _Answers:
             share = self._share(common, self._totals[a] + self._totals[b])
             kept = share >= SHARE
             yield a[kept], b[kept], common[kept], share[kept]
+
+    def writers(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Say how many wrote like each student, himself among them.
+
+        ``first`` and ``second`` are all pairs that are alike.
+        """
+        found = np.ones(len(self.is_crowded))
+        for each in (first, second):
+            found += np.bincount(each, minlength=len(found))
+        crowded = self.is_crowded.nonzero()[0]
+        found[crowded] = np.maximum(found[crowded], self._estimated(crowded))
+        return found
+
+    def _estimated(self, rows: np.ndarray) -> np.ndarray:
+        """Estimate how many wrote like each of some students from a part of all."""
+        students = len(self.is_crowded)
+        asked = np.random.default_rng(0).permutation(students)[:CROWD]
+        table = (self._table[asked] * self._weights).tocsr().T
+        parts, size = [np.zeros(0)], max(1, BLOCK // CROWD)
+        for start in range(0, len(rows), size):
+            block = rows[start : start + size]
+            common = (self._table[block] @ table).toarray()
+            share = self._share(common, self._totals[block, None] + self._totals[asked])
+            parts.append((share >= SHARE).sum(axis=1) * students / len(asked))
+        return np.concatenate(parts)
 
     def with_model(self) -> np.ndarray:
         """Say which students' answers are like the model answer."""
