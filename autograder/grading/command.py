@@ -14,7 +14,15 @@ from tqdm import tqdm
 
 from autograder import generator
 from autograder.generator import Missing, SourceError
-from autograder.grading import classfile, dry_run, planning, report, sandbox, submission
+from autograder.grading import (
+    classfile,
+    control_groups,
+    dry_run,
+    planning,
+    report,
+    sandbox,
+    submission,
+)
 from autograder.grading.build import CourseError, build
 from autograder.grading.classfile import Class, ClassError
 from autograder.grading.clean import line, say
@@ -390,6 +398,8 @@ def _grade(request: Request, arguments: argparse.Namespace) -> "Tables":
         from autograder.grading import doors
 
         print(doors.warning(arguments.scheduler), end="", file=sys.stderr)
+    elif not arguments.unsafe:
+        say(control_groups.words(), sys.stderr)
     with Cluster(
         arguments.workers,
         arguments.scheduler,
