@@ -394,12 +394,12 @@ def _grade(request: Request, arguments: argparse.Namespace) -> "Tables":
     from autograder.grading.cluster import Cluster
 
     course, limits = request.course, request.terms.limits
+    here = not (arguments.scheduler or arguments.unsafe)
+    held = control_groups.words() if here else ""  # asked before anything is started
     if arguments.scheduler:
         from autograder.grading import doors
 
         print(doors.warning(arguments.scheduler), end="", file=sys.stderr)
-    elif not arguments.unsafe:
-        say(control_groups.words(), sys.stderr)
     with Cluster(
         arguments.workers,
         arguments.scheduler,
@@ -413,6 +413,8 @@ def _grade(request: Request, arguments: argparse.Namespace) -> "Tables":
         build(course, list(request.terms.papers.values()))
         with Record(request.out, course, request.terms, request.site) as record:
             record.enter_students(request.students)
+            if held:
+                say(held, sys.stderr)
             works = list(request.work())
             with tqdm(total=len(works), unit="notebook", desc="grading") as progress:
                 jobs = _jobs(works, record, request.terms, progress)
