@@ -709,7 +709,10 @@ def _check_layer(student: StudentModule, seed: int) -> None:
             expect.equal(got, expected, on=say, mistakes=found, tolerance=DEEP)
         one = right(x[0]).detach()
         expect.equal(layer(x[0]), one, on=f"{where}, x {(t, d)}", tolerance=DEEP)
-        _expect_dropout_in_branches(student, state, parts, x, pre, where)
+        dropping = student.build(d, heads, d_ff, 1.0, pre, activation)
+        dropping.load_state_dict(state)
+        undropped = right(x).detach()
+        _expect_dropout_in_branches(dropping, parts, x, pre, undropped, where)
     _expect_layer_gradient(layer, right, x, where)
 
 
@@ -722,12 +725,10 @@ def _expect_layer_gradient(layer, right, x: torch.Tensor, on: str) -> None:
     expect.equal(found.inputs[0], wanted, **say)
 
 
-def _expect_dropout_in_branches(student, state, parts, x, pre: bool, on: str) -> None:
+def _expect_dropout_in_branches(
+    layer, parts, x, pre: bool, undropped: torch.Tensor, on: str
+) -> None:
     """With a probability of 1, dropout shows where it stands, without any chance."""
-    heads, (d, d_ff) = parts.heads, state["feed_forward.w_1"].shape
-    name = "gelu" if parts.activation is F.gelu else "relu"
-    layer = student.build(d, heads, d_ff, 1.0, pre, name)
-    layer.load_state_dict(state)
     layer.train(True)
     where = f"{on}, dropout=1 in training: both branches give zeros"
     got = layer(x)
@@ -736,15 +737,12 @@ def _expect_dropout_in_branches(student, state, parts, x, pre: bool, on: str) ->
     expect.equal(got, expected, on=where, mistakes=found, tolerance=DEEP)
     layer.train(False)
     got, where = layer(x), f"{on}, dropout=1 in evaluation: nothing is dropped"
-    undropped = student.build(d, heads, d_ff, 0.0, pre, name)
-    undropped.load_state_dict(state)
     why = (
         "After model.eval() nothing may be dropped. nn.Dropout knows; F.dropout has to "
         "be told: training=self.training."
     )
     still = Mistake("dropout active in evaluation", expected, why)
-    right = undropped(x)
-    expect.equal(got, right, on=where, mistakes=[still], tolerance=DEEP)
+    expect.equal(got, undropped, on=where, mistakes=[still], tolerance=DEEP)
 
 
 @chapter.check(section="encoder-torch")
@@ -818,18 +816,28 @@ def _encoder_shapes(n: int, d: int, d_ff: int, pre: bool) -> dict:
     return shapes | ({"norm.gamma": (d,), "norm.beta": (d,)} if pre else {})
 
 
-def _torch_encoder(state: State, n: int, d, heads, d_ff, pre, activation) -> nn.Module:
-    """Build PyTorch's stack with the same parameters."""
+def _torch_stack(n: int, d, heads, d_ff, pre, activation) -> nn.TransformerEncoder:
+    """Build PyTorch's stack, with parameters of its own."""
     layer = _torch_layer(d, heads, d_ff, pre, activation)
     norm = nn.LayerNorm(d) if pre else None
-    right = nn.TransformerEncoder(layer, n, norm, enable_nested_tensor=False)
+    return nn.TransformerEncoder(layer, n, norm, enable_nested_tensor=False)
+
+
+def _stack_to_torch(state: State, n: int, pre: bool, rename: Callable) -> State:
+    """Rename the parameters of a stack to PyTorch's; ``rename`` does it for a layer."""
     theirs = {}
     for i in range(n):
-        own = _to_torch(under(f"layers.{i}.", state))
+        own = rename(under(f"layers.{i}.", state))
         theirs |= {f"layers.{i}.{name}": value for name, value in own.items()}
     if pre:
         theirs |= {"norm.weight": state["norm.gamma"], "norm.bias": state["norm.beta"]}
-    right.load_state_dict(theirs)
+    return theirs
+
+
+def _torch_encoder(state: State, n: int, d, heads, d_ff, pre, activation) -> nn.Module:
+    """Build PyTorch's stack with the same parameters."""
+    right = _torch_stack(n, d, heads, d_ff, pre, activation)
+    right.load_state_dict(_stack_to_torch(state, n, pre, _to_torch))
     return right
 
 

@@ -5,7 +5,10 @@ student's process, where it can be switched off. For the grade the code itself i
 nothing of it runs. A finding is *certain* (the answer names torch.softmax, however it
 got there) or it *cannot be told* (a name is computed while the code runs), which is
 for a person to look at. What counts is what an answer reaches by its names through the
-notebook, and nothing else: a figure may use what an exercise forbids.
+notebook, and nothing else: a figure may use what an exercise forbids. An answer is
+read twice: where its check stands, and after the last cell, where its hidden tests run:
+with the names that its check found, and with what cells have made of their objects
+since.
 
 It reads, it does not prove. Whoever writes an interpreter of their own gets by.
 """
@@ -21,6 +24,7 @@ from autograder.grading.clean import plain
 from autograder.grading.paper import exercise_of
 from autograder.grading.usage import cells
 from autograder.grading.usage.interpreter import Interpreter
+from autograder.grading.usage.scopes import Binding
 from autograder.grading.usage.state import TooMuch
 from autograder.grading.usage.values import Note
 
@@ -174,7 +178,7 @@ def read(notebook: Sequence[Cell], wanted: Mapping[str, Demand]) -> list[Finding
     except (TooMuch, RecursionError, MemoryError) as error:
         what = TOO_MUCH if isinstance(error, TooMuch) else TOO_LONG
         reading.give_up(what)
-    return reading.findings
+    return reading.findings()
 
 
 def unread(wanted: Mapping[str, Demand]) -> list[Finding]:
@@ -187,24 +191,34 @@ class _Reading:
 
     def __init__(self, notebook: Sequence[Cell], wanted: Mapping[str, Demand]) -> None:
         self.notebook, self.wanted = notebook, wanted
-        self.findings: list[Finding] = []
-        self.waiting = dict(wanted)
+        self.moments: dict[str, dict[str, Binding]] = {}  # by check, its names
+        self.notes: dict[str, dict[Note, None]] = {name: {} for name in wanted}
+        self.waiting = set(wanted)
         self.interpreter = Interpreter()
         self.unread: list[Note] = []
 
     def read(self) -> None:
-        """Read all cells up to the last check that forbids something."""
+        """Read all cells, and judge the answers twice: at their checks, and behind."""
         for place, cell in enumerate(self.notebook):
             self.place = place
-            if cell.grade_id in self.waiting:
-                self._judge(self.waiting.pop(cell.grade_id))
-            elif self.waiting and not self._is_check(cell):
+            if cell.grade_id in self.wanted:
+                self.moments[cell.grade_id] = dict(self.interpreter.notebook.names)
+                self._judge(cell.grade_id)
+            elif not self._is_check(cell):
                 self._run(place, cell)
+        for name, moment in self.moments.items():
+            self.interpreter.notebook.names = moment
+            self._judge(name)
+            self.waiting.remove(name)
 
     def give_up(self, what: str) -> None:
         """Say of what is left that it cannot be told."""
-        for demand in self.waiting.values():
-            self._enter(demand, [Note(self.place, 0, what)])
+        for name in self.waiting:
+            self.notes[name][Note(self.place, 0, what)] = None
+
+    def findings(self) -> list[Finding]:
+        """Return what was found, by the order of the demands."""
+        return [found for name in self.wanted for found in self._findings_of(name)]
 
     def _is_check(self, cell: Cell) -> bool:
         return cell.grade_id.startswith("test-")
@@ -221,29 +235,31 @@ class _Reading:
             except RecursionError:
                 self.unread.append(Note(place, 0, TOO_LONG, always=True))
 
-    def _judge(self, demand: Demand) -> None:
-        asked = [_name(each) for each in demand.asked]
-        own = demand.asked[:1]
+    def _judge(self, name: str) -> None:
+        """Note what the answer to a demand uses now."""
+        demand = self.wanted[name]
         elsewhere = {
             other.asked[0]: other.forbidden
             for other in self.wanted.values()
-            if other.asked and other.asked[:1] != own
+            if other.asked and other.asked[:1] != demand.asked[:1]
         }
-        self.waiting[demand.grade_id] = demand  # until it is done
-        notes = self.interpreter.judge(asked, elsewhere)
-        del self.waiting[demand.grade_id]
+        asked = [_name(each) for each in demand.asked]
+        found = self.interpreter.judge(asked, elsewhere)
         always = self.interpreter.always | set(self.unread)
-        self._enter(demand, [*notes, *(each for each in always if each not in notes)])
+        self.notes[name] |= dict.fromkeys([*found, *always])
 
-    def _enter(self, demand: Demand, notes: Iterable[Note]) -> None:
+    def _findings_of(self, name: str) -> list[Finding]:
+        demand = self.wanted[name]
         found = [
-            each for each in notes if not each.names or each.names & demand.forbidden
+            each
+            for each in self.notes[name]
+            if not each.names or each.names & demand.forbidden
         ]
         found.sort(key=lambda each: (not each.names, each.cell, each.line, each.what))
         if any(each.names for each in found):  # then nobody needs to read the rest
             found = [each for each in found if each.names]
         made = [self._finding(demand, each) for each in found]
-        self.findings += list(dict.fromkeys(made))[:MOST_FINDINGS]
+        return list(dict.fromkeys(made))[:MOST_FINDINGS]
 
     def _finding(self, demand: Demand, note: Note) -> Finding:
         cell = self.notebook[note.cell]
