@@ -502,6 +502,16 @@ def test_a_process_that_does_not_start_leaves_a_reason(
     assert outcome.reason.endswith(("ended with code 3", "was killed (SIGKILL)"))
 
 
+def test_a_traceback_of_the_process_itself_is_told(tmp_path, monkeypatch) -> None:
+    (tmp_path / "faulty.py").write_text("def main():\n    raise KeyError('a')\nmain()")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(grader_module, "MODULE", "faulty")
+    with Grader() as faulty:
+        outcome = faulty.grade(job(b""))
+    assert outcome.reason == "the grading process failed: KeyError: 'a'"
+    assert outcome.log.startswith("Traceback") and "in main" in outcome.log
+
+
 def test_no_secret_of_the_environment_is_passed_on(monkeypatch) -> None:
     monkeypatch.setenv("DATABASE_PASSWORD", "secret")
     assert "secret" not in grader_module._environment().values()
