@@ -571,8 +571,8 @@ class Library(Expressions):
 
 def _made(value: Outside) -> Values:
     """Return the object that the call of a class makes, if it leads to something."""
-    is_class = value.path.rpartition(".")[2][:1].isupper()
-    if not value.note or not is_class:
+    name = value.path.rpartition(".")[2]
+    if not value.note or not name[:1].isupper() or name.endswith("()"):
         return NONE
     return frozenset({Outside(f"{value.path}()", value.note)})
 
