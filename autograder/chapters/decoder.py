@@ -26,12 +26,20 @@ from autograder.chapters.decoder_mistakes import (
     final_norm,
     last_candidates,
     mask_candidates,
-    positions,
     rate_candidates,
     run_stack,
     sequence_loss_candidates,
     shift_candidates,
     transformer_candidates,
+)
+from autograder.chapters.decoder_oracles import (
+    decoder_layer_shapes,
+    decoder_shapes,
+    layer_to_torch,
+    torch_decoder,
+    torch_layer,
+    torch_transformer,
+    transformer_shapes,
 )
 from autograder.chapters.decoder_writing import (
     attend_cached,
@@ -49,9 +57,7 @@ from autograder.chapters.encoder.oracles import (
     draw_masks,
     draw_state,
     encoder_shapes,
-    layer_shapes,
     network_keeps_width,
-    to_torch,
     torch_encoder,
     torch_mask,
 )
@@ -167,37 +173,6 @@ def decoder_mask(student: StudentFunction, seed: int = 0) -> None:
 # --- the layer ------------------------------------------------------------------------
 
 
-def _decoder_layer_shapes(d: int, d_ff: int) -> dict[str, tuple[int, ...]]:
-    encoder = layer_shapes(d, d_ff)
-    attention = under("attention.", encoder)
-    shapes = {f"self_attention.{name}": shape for name, shape in attention.items()}
-    shapes |= {f"cross_attention.{name}": shape for name, shape in attention.items()}
-    shapes |= {k: v for k, v in encoder.items() if not k.startswith("attention.")}
-    return shapes | {"norm_3.gamma": (d,), "norm_3.beta": (d,)}
-
-
-def _layer_to_torch(state: State) -> State:
-    """Rename the parameters of one layer to those of nn.TransformerDecoderLayer."""
-    rest = {k: v for k, v in state.items() if "attention" not in k}
-    result = to_torch(rest | _own("self_attention.", state))
-    cross = to_torch(rest | _own("cross_attention.", state))
-    for name, value in under("self_attn.", cross).items():
-        result[f"multihead_attn.{name}"] = value
-    result["norm3.weight"] = state["norm_3.gamma"]
-    result["norm3.bias"] = state["norm_3.beta"]
-    return result
-
-
-def _own(prefix: str, state: State) -> State:
-    return {f"attention.{name}": x for name, x in under(prefix, state).items()}
-
-
-def _torch_layer(d, heads, d_ff, pre, activation) -> nn.TransformerDecoderLayer:
-    return nn.TransformerDecoderLayer(
-        d, heads, d_ff, 0.0, activation, batch_first=True, norm_first=pre
-    )
-
-
 def _torch_masks(mask, memory_mask, x: torch.Tensor, heads: int) -> dict:
     """Write both masks as PyTorch's decoder takes them: True hides."""
     hidden = None if memory_mask is None else ~memory_mask[:, 0]
@@ -296,7 +271,7 @@ def decoder_layer(student: StudentModule, seed: int = 0) -> None:
     """PyTorch's values with the same weights, both orders, masks, dropout."""
     generator = seeded(seed)
     b, t, s, heads, d, d_ff, _ = _draw_sizes(generator)
-    shapes = _decoder_layer_shapes(d, d_ff)
+    shapes = decoder_layer_shapes(d, d_ff)
     on = f"DecoderLayer(d_model={d}, heads={heads}, d_ff={d_ff})"
     _expect_parameters(student.build(d, heads, d_ff), shapes, on, _special_of_layer)
     x = normal(generator, b, t, d) + 0.3
@@ -306,8 +281,8 @@ def decoder_layer(student: StudentModule, seed: int = 0) -> None:
         layer = student.build(d, heads, d_ff, 0.0, pre, activation)
         state = draw_state(generator, shapes)
         layer.load_state_dict(state)
-        right = _torch_layer(d, heads, d_ff, pre, activation)
-        right.load_state_dict(_layer_to_torch(state))
+        right = torch_layer(d, heads, d_ff, pre, activation)
+        right.load_state_dict(layer_to_torch(state))
         parts = DecoderParts(state, heads, ACTIVATIONS[activation])
 
         def known(memory, mask, memory_mask, parts=parts, pre=pre):
@@ -329,9 +304,10 @@ def decoder_layer(student: StudentModule, seed: int = 0) -> None:
         one = right(x[0], memory[0]).detach()
         say = f"{where}, x {(t, d)}, memory {(s, d)}"
         expect.equal(layer(x[0], memory[0]), one, on=say, tolerance=DEEP)
-        _expect_dropout_in_branches(
-            student, (d, heads, d_ff), state, parts, x, memory, pre, activation, where
-        )
+        dropping = student.build(d, heads, d_ff, 1.0, pre, activation)
+        dropping.load_state_dict(state)
+        undropped = right(x, memory).detach()
+        _expect_dropout_in_branches(dropping, parts, x, memory, pre, undropped, where)
         _expect_blind_to_the_future(layer, x, memory, where)
     _expect_layer_gradient(layer, right, x, memory, where)
 
@@ -380,11 +356,9 @@ def _expect_layer_gradient(layer, right, x, memory, on: str) -> None:
 
 
 def _expect_dropout_in_branches(
-    student, sizes, state, parts, x, memory, pre, activation, on
+    layer, parts, x, memory, pre, undropped: torch.Tensor, on: str
 ) -> None:
     """With a probability of 1, dropout shows where it stands, without any chance."""
-    layer = student.build(*sizes, 1.0, pre, activation)
-    layer.load_state_dict(state)
     layer.train(True)
     where = f"{on}, dropout=1 in training: all branches give zeros"
     dropped = x
@@ -395,15 +369,12 @@ def _expect_dropout_in_branches(
     expect.equal(got, dropped, on=where, mistakes=found, tolerance=DEEP)
     layer.train(False)
     got, where = layer(x, memory), f"{on}, dropout=1 in evaluation: nothing is dropped"
-    undropped = student.build(*sizes, 0.0, pre, activation)
-    undropped.load_state_dict(state)
     why = (
         "After model.eval() nothing may be dropped. nn.Dropout knows; F.dropout has to "
         "be told: training=self.training."
     )
     still = Mistake("dropout active in evaluation", dropped, why)
-    right = undropped(x, memory)
-    expect.equal(got, right, on=where, mistakes=[still], tolerance=DEEP)
+    expect.equal(got, undropped, on=where, mistakes=[still], tolerance=DEEP)
 
 
 @chapter.check(section="decoder-torch")
@@ -411,8 +382,8 @@ def decoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
     """Twenty-six names, each with the tensor that belongs there."""
     generator = seeded(seed)
     *_, d, d_ff, _ = _draw_sizes(generator)
-    expected = draw_state(generator, _decoder_layer_shapes(d, d_ff))
-    theirs = _layer_to_torch(expected)
+    expected = draw_state(generator, decoder_layer_shapes(d, d_ff))
+    theirs = layer_to_torch(expected)
     theirs = {name: value.contiguous() for name, value in theirs.items()}
     on = f"the state dict of an nn.TransformerDecoderLayer with d={d}, d_ff={d_ff}"
     try:
@@ -466,26 +437,6 @@ def decoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
 
 
 # --- the stack ------------------------------------------------------------------------
-
-
-def _decoder_shapes(n: int, d: int, d_ff: int, pre: bool) -> dict:
-    layer = _decoder_layer_shapes(d, d_ff)
-    shapes = {f"layers.{i}.{k}": v for i in range(n) for k, v in layer.items()}
-    return shapes | ({"norm.gamma": (d,), "norm.beta": (d,)} if pre else {})
-
-
-def _torch_decoder(state: State, n: int, d, heads, d_ff, pre, activation) -> nn.Module:
-    """Build PyTorch's stack with the same parameters."""
-    layer = _torch_layer(d, heads, d_ff, pre, activation)
-    right = nn.TransformerDecoder(layer, n, nn.LayerNorm(d) if pre else None)
-    theirs = {}
-    for i in range(n):
-        own = _layer_to_torch(under(f"layers.{i}.", state))
-        theirs |= {f"layers.{i}.{name}": value for name, value in own.items()}
-    if pre:
-        theirs |= {"norm.weight": state["norm.gamma"], "norm.bias": state["norm.beta"]}
-    right.load_state_dict(theirs)
-    return right
 
 
 def _expect_stack_parameters(built: StudentInstance, shapes, n, pre, on) -> None:
@@ -559,11 +510,11 @@ def _check_decoder(student: StudentModule, seed: int) -> None:
             f"norm_first={pre}, activation={activation!r})"
         )
         built = student.build(*sizes, 0.0, pre, activation)
-        shapes = _decoder_shapes(n, d, d_ff, pre)
+        shapes = decoder_shapes(n, d, d_ff, pre)
         _expect_stack_parameters(built, shapes, n, pre, on)
         state = draw_state(generator, shapes)
         built.load_state_dict(state)
-        right = _torch_decoder(state, n, d, heads, d_ff, pre, activation)
+        right = torch_decoder(state, n, d, heads, d_ff, pre, activation)
         function = ACTIVATIONS[activation]
         layers = [
             DecoderParts(under(f"layers.{i}.", state), heads, function)
@@ -638,48 +589,6 @@ def _special_of_transformer(state: State, vocabulary: int, pre: bool) -> Callabl
     return special
 
 
-def _transformer_shapes(vocabulary, n, d, d_ff, pre) -> dict:
-    shapes = {"embedding.weight": (vocabulary, d)}
-    inner = encoder_shapes(n, d, d_ff, pre)
-    outer = _decoder_shapes(n, d, d_ff, pre)
-    shapes |= {f"encoder.{name}": shape for name, shape in inner.items()}
-    return shapes | {f"decoder.{name}": shape for name, shape in outer.items()}
-
-
-def _torch_transformer(state, n, d, heads, d_ff, pre, activation, pad) -> Callable:
-    """Build nn.Transformer with the same parameters, from ids to logits."""
-    right = nn.Transformer(
-        d,
-        heads,
-        custom_encoder=nn.Identity(),
-        custom_decoder=nn.Identity(),
-        batch_first=True,
-    )
-    given = n, d, heads, d_ff, pre, activation
-    right.encoder = torch_encoder(under("encoder.", state), *given)
-    right.decoder = _torch_decoder(under("decoder.", state), *given)
-    table = state["embedding.weight"]
-
-    def run(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        x, y = (
-            math.sqrt(d) * F.embedding(ids, table) + positions(ids.shape[1], d)
-            for ids in (source, target)
-        )
-        t = target.shape[1]
-        with torch.no_grad():
-            hidden = right(
-                x,
-                y,
-                tgt_mask=torch.ones(t, t).triu(1).bool(),
-                src_key_padding_mask=source == pad,
-                tgt_key_padding_mask=target == pad,
-                memory_key_padding_mask=source == pad,
-            )
-            return F.linear(hidden, table)
-
-    return run
-
-
 def _draw_ids(generator, b: int, t: int, vocabulary: int, pad: int) -> torch.Tensor:
     """Draw sentences, padded on the right; one has no padding, one a gap."""
     ids = torch.randint(vocabulary - 1, (b, t), generator=generator)
@@ -703,6 +612,11 @@ def transformer(
         _check_transformer(student, seed)
 
 
+@chapter.check(section="decoder-transformer")
+def _transformer_alone(student: StudentModule, seed: int = 0) -> None:
+    _check_transformer(student, seed)
+
+
 def _check_transformer(student: StudentModule, seed: int) -> None:
     generator = seeded(seed)
     b, t, s, heads, d, d_ff, n = _draw_sizes(generator)
@@ -715,13 +629,13 @@ def _check_transformer(student: StudentModule, seed: int) -> None:
             f"activation={activation!r}, pad_id={pad})"
         )
         model = student.build(*sizes, 0.0, pre, activation, pad)
-        shapes = _transformer_shapes(vocabulary, n, d, d_ff, pre)
+        shapes = transformer_shapes(vocabulary, n, d, d_ff, pre)
         special = _special_of_transformer(model.state_dict(), vocabulary, pre)
         _expect_parameters(model, shapes, on, special)
         state = draw_state(generator, shapes)
         state["embedding.weight"] *= (vocabulary / d) ** 0.5
         model.load_state_dict(state)
-        right = _torch_transformer(state, n, d, heads, d_ff, pre, activation, pad)
+        right = torch_transformer(n, d, heads, d_ff, pre, activation, pad)
         own = Model(state, n, heads, ACTIVATIONS[activation], pre, pad)
         for width, length in ((s, t), (t, t), (s + 1, 1)):
             source = _draw_ids(generator, b, width, vocabulary, pad)
@@ -730,7 +644,8 @@ def _check_transformer(student: StudentModule, seed: int) -> None:
             say = f"{on}, source {(b, width)}, target {(b, length)}"
             with _wrong_mask_named(width, length):
                 got = model(source, target)
-            expected = right(source, target)
+            with torch.no_grad():
+                expected = right(state, source, target)
             found = known_mistakes(transformer_candidates(own, source, target))
             asked = {"on": say, "what": "the logits", "mistakes": found}
             expect.equal(got, expected, tolerance=DEEPER, **asked)

@@ -339,9 +339,15 @@ def _chapters(asked: list[str] | None, folder: Path, students: list[Path]) -> li
 
 
 def _handed_in(student: Path, chapter: str) -> bool:
+    """Tell whether a student has something that can be graded for a chapter.
+
+    A link or an odd file of that name is refused where the class is graded for it, and
+    must not be what brings a chapter into the grading of all others.
+    """
     # os.path's functions say no where pathlib's raise: no folder may stop the others
-    notebook = student / f"{chapter}.ipynb"
-    return os.path.lexists(student / chapter) or os.path.isfile(notebook)
+    folder, notebook = student / chapter, student / f"{chapter}.ipynb"
+    is_folder = os.path.isdir(folder) and not os.path.islink(folder)
+    return is_folder or (os.path.isfile(notebook) and not os.path.islink(notebook))
 
 
 @contextlib.contextmanager
@@ -378,7 +384,8 @@ def _dry_run(request: Request, workers: int) -> int:
         for chapter, paper in request.terms.papers.items()
     }
     speeds = dry_run.speeds(request.out / "audit.jsonl")
-    say(dry_run.text(planned, request.terms.of_class, points, speeds, workers))
+    of_class = request.terms.of_class
+    say(dry_run.text(planned, of_class, points, speeds, workers, faults))
     for fault in faults:
         say(fault.log, sys.stderr)
     return _say_faults(len(faults), "the log above")

@@ -90,18 +90,30 @@ def torch_layer(d, heads, d_ff, pre, activation) -> nn.TransformerEncoderLayer:
     )
 
 
-def torch_encoder(state: State, n: int, d, heads, d_ff, pre, activation) -> nn.Module:
-    """Build PyTorch's stack with the same parameters."""
+def torch_stack(n: int, d, heads, d_ff, pre, activation) -> nn.TransformerEncoder:
+    """Build PyTorch's stack, with parameters of its own."""
     layer = torch_layer(d, heads, d_ff, pre, activation)
     norm = nn.LayerNorm(d) if pre else None
-    right = nn.TransformerEncoder(layer, n, norm, enable_nested_tensor=False)
+    return nn.TransformerEncoder(layer, n, norm, enable_nested_tensor=False)
+
+
+def stack_to_torch(
+    state: State, n: int, pre: bool, rename: Callable[[State], State]
+) -> State:
+    """Rename the parameters of a stack to PyTorch's; ``rename`` does it for a layer."""
     theirs = {}
     for i in range(n):
-        own = to_torch(under(f"layers.{i}.", state))
+        own = rename(under(f"layers.{i}.", state))
         theirs |= {f"layers.{i}.{name}": value for name, value in own.items()}
     if pre:
         theirs |= {"norm.weight": state["norm.gamma"], "norm.bias": state["norm.beta"]}
-    right.load_state_dict(theirs)
+    return theirs
+
+
+def torch_encoder(state: State, n: int, d, heads, d_ff, pre, activation) -> nn.Module:
+    """Build PyTorch's stack with the same parameters."""
+    right = torch_stack(n, d, heads, d_ff, pre, activation)
+    right.load_state_dict(stack_to_torch(state, n, pre, to_torch))
     return right
 
 
