@@ -21,6 +21,7 @@ from autograder.exercise.comparison import Comparison
 from autograder.exercise.diagnosis import diagnose
 from autograder.exercise.locate import Place, add_place
 from autograder.exercise.naming import Collector, Mistake, collect, smallest
+from autograder.exercise.reasons import reasons
 from autograder.exercise.showing import differ, show, show_both
 from autograder.exercise.typed import typed_call
 from autograder.forms import as_asked, other_form
@@ -101,6 +102,16 @@ class CheckFailure(AssertionError):
                 indented = text.replace("\n", "\n" + " " * 11)
                 lines.append(f"  {label:<8} {indented}")
         return "\n".join(lines)
+
+    def reasons(self) -> list[str]:
+        """Give the paragraphs of running text."""
+        return reasons(
+            alternatives=self.alternatives,
+            hint=self.hint,
+            why=self.why,
+            besides=self.besides,
+            look=str(self.place or ""),
+        )
 
     def set_call(self, call: str) -> None:
         """Say which call it was, if that is known and not said yet."""

@@ -284,3 +284,15 @@ def test_whatever_runs_a_notebook_still_gets_the_error_and_its_text(outputs) -> 
     assert error.ename == "CheckFailure"
     assert error.evalue == shown.data["text/plain"]
     assert "expected [[0.125, 0.25, 0.625]," in error.evalue
+
+
+def test_all_that_is_said_is_in_the_card_and_in_the_text() -> None:
+    failure = CheckFailure("the result is wrong", got="1", expected="2", why="Add 1.")
+    failure.hint = "Every value is 1 too small."
+    failure.alternatives = "the one is missing"
+    failure.besides = "squared. Twice, not the square."
+    shown = card(failure, site="")
+    for words in (failure.hint, failure.alternatives, failure.besides, failure.why):
+        assert words in shown
+        assert words in str(failure)
+    assert shown.index("Every value") < shown.index("Add 1.") < shown.index("squared")

@@ -60,8 +60,10 @@ class Failure(Protocol):
     call: str
     got: str
     expected: str
-    why: str
     read: str
+
+    def reasons(self) -> list[str]:
+        """Give the paragraphs of running text."""
 
 
 def card(failure: Failure, site: str | None = None) -> str:
@@ -81,7 +83,7 @@ def card(failure: Failure, site: str | None = None) -> str:
         parts.append(_paragraph(inline(failure.what)))
     parts += [_paragraph(inline(line)) for line in _lines(failure.first)]
     parts.append(_table(failure))
-    parts += [_paragraph(inline(line)) for line in _lines(failure.why)]
+    parts += [_paragraph(inline(line)) for line in failure.reasons()]
     parts.append(_reading(failure.read, chapters.site() if site is None else site))
     label = html.escape(f"{name}: not yet right")
     body = "".join(parts)

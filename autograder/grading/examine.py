@@ -83,7 +83,10 @@ NOT_KEPT = (
     "visible check found. These could not be kept, or brought back. Does a cell change "
     "functions of Python or PyTorch?"
 )
-FACTS = ("check", "what", "mistake", "on", "got", "expected", "why", "read", "first")
+FACTS = (
+    *("check", "what", "mistake", "alternatives", "first", "on", "call", "got"),
+    *("expected", "hint", "why", "besides", "read"),
+)
 VISIBLE, HIDDEN = "visible", "hidden"  # parts of a check
 HIDDEN_TESTS = "the hidden tests"  # a reason does not say which: an answer can choose
 

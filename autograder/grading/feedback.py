@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import jinja2
 from markupsafe import Markup
 
+from autograder.exercise.reasons import reasons
 from autograder.exercise.section import section
 from autograder.generator.source import BEGIN_SOLUTION, END_SOLUTION
 from autograder.grading import markdown
@@ -28,6 +29,8 @@ FOLDED = 24  # lines of an answer; a longer one is opened when it is wanted
 HINT = re.compile(
     r"<details>\s*<summary>(Hint \d+[^<]*)</summary>(.*?)</details>", re.DOTALL
 )
+FACTS = {"on": "input", "call": "call", "got": "got", "expected": "expected"}
+SAID = ("alternatives", "hint", "why", "besides")
 TITLE = re.compile(r"^## Exercise (.+)$", re.MULTILINE)
 STUB = re.compile(r"^\s*\*\*Your [^*\n]{1,40}\*\*")  # the first line of the cell
 
@@ -352,12 +355,11 @@ def _checked(verdict: Verdict, site: str) -> _Part:
     if failure["what"] != part.headline:
         part.facts.append(("what", failure["what"]))
     part.facts += [
-        (label, failure[key])
-        for key, label in (("on", "input"), ("got", "got"), ("expected", "expected"))
-        if failure.get(key)
+        (label, failure[key]) for key, label in FACTS.items() if failure.get(key)
     ]
     part.first = failure.get("first", "")
-    part.why = [line for line in failure.get("why", "").split("\n") if line]
+    said = {key: failure[key] for key in SAID if key in failure}
+    part.why = reasons(**said)
     return part
 
 
