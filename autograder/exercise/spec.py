@@ -125,6 +125,11 @@ class Specification:
         """Ask for one case, expect the right value, and return what came."""
         with self.accidents_named():
             got = student(*case.inputs)
+        self.compare(got, case)
+        return got
+
+    def compare(self, got: Data, case: Case) -> None:
+        """Expect the right value of a case, or name what came in place of it."""
         if case.unless_finite:
             expect_finite(got, *case.unless_finite, on=case.on)
         expect.equal(
@@ -135,7 +140,6 @@ class Specification:
             mistakes=self.known(*case.inputs, *case.given),
             tolerance=case.tolerance,
         )
-        return got
 
     def judge_all(self, student: StudentFunction, cases: Iterable[Case]) -> None:
         """Ask for every case, in order."""

@@ -286,7 +286,7 @@ def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     return torch.cat(outputs, -1) @ w_o
 
 
-@wrong(LOOP, "heads stacked instead of parallel")
+@wrong(LOOP, "heads stacked in place of parallel")
 def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     """The other reading of source 1's "stack"."""
     x, total = x_q, 0
@@ -296,7 +296,7 @@ def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     return total
 
 
-@wrong(LOOP, "scaled by √d_model instead of √d_k")
+@wrong(LOOP, "scaled by √d_model in place of √d_k")
 def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     scale = x_q.shape[-1] ** -0.5
     return torch.cat(outputs_of(x_q, x_kv, w_q, w_k, w_v, mask, scale), -1) @ w_o
@@ -518,7 +518,7 @@ named(
     split=lambda x, heads: x.unflatten(-1, (-1, heads)).movedim(-1, -3),
 )
 named(MHA, "heads interleaved", Right, merge=lambda x: x.movedim(-3, -1).flatten(-2))
-named(MHA, "scaled by √d_model instead of √d_k", Right, attention=scaled_by_model)
+named(MHA, "scaled by √d_model in place of √d_k", Right, attention=scaled_by_model)
 named(
     MHA,
     "missing the scaling by 1/√d_k",
@@ -541,7 +541,7 @@ class MultiHeadAttention(Right):
 named(MHA, "NaN on fully masked rows", Right, attention=without_nan_care)
 named(
     MHA,
-    "a large negative number instead of −∞",
+    "a large negative number in place of −∞",
     Right,
     attention=with_a_large_number,
 )
@@ -711,7 +711,7 @@ class MultiHeadAttention(Right):
         self.heads = heads
 
 
-@wrong(MHA, "the weights are not nn.Parameters")
+@wrong(MHA, "parameters are missing")
 class MultiHeadAttention(Right):
     def __init__(self, d_model, heads):
         super().__init__(d_model, heads)
@@ -720,7 +720,7 @@ class MultiHeadAttention(Right):
             setattr(self, f"w_{name}", torch.randn(d_model, d_model))
 
 
-@wrong(MHA, "nn.Linear instead of nn.Parameter")
+@wrong(MHA, "PyTorch's module in place of your own")
 class MultiHeadAttention(Right):
     def __init__(self, d_model, heads):
         super().__init__(d_model, heads)
@@ -853,12 +853,12 @@ def attention_from_torch(state):
     return translate(state, chunks=state["in_proj_weight"].chunk(3, 1))
 
 
-@wrong(TORCH, "the biases are missing")
+@wrong(TORCH, "biases left out")
 def attention_from_torch(state):
     return {name: x for name, x in translate(state).items() if name[0] == "w"}
 
 
-@wrong(TORCH, "other names")
+@wrong(TORCH, "the result has other names")
 def attention_from_torch(state):
     return {name.upper(): x for name, x in translate(state).items()}
 
@@ -1323,13 +1323,13 @@ named(
 named(GQA, "NaN on fully masked rows", Grouped, attention=without_nan_care)
 named(
     GQA,
-    "a large negative number instead of −∞",
+    "a large negative number in place of −∞",
     Grouped,
     attention=with_a_large_number,
 )
 named(GQA, "view without transpose", Grouped, split=view)
 named(GQA, "merged without transpose", Grouped, merge=unview)
-named(GQA, "scaled by √d_model instead of √d_k", Grouped, attention=scaled_by_model)
+named(GQA, "scaled by √d_model in place of √d_k", Grouped, attention=scaled_by_model)
 named(GQA, "mask laid over the heads", Grouped, lay=lambda self, mask: mask)
 named(
     GQA,
