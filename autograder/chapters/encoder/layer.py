@@ -331,7 +331,8 @@ def check_layer(student: StudentModule, seed: int) -> None:
         parts = Parts(state, heads, ACTIVATIONS[activation])
         for mask in (None, *oracles.draw_masks(generator, b, t)):
             _judge_masked(layer, right, x, mask, (parts, pre), where)
-        _judge_masked(layer, right, x[0], None, (parts, pre), where)
+        for fewer in (x[0], x[:, :1]):  # one sentence; sentences of one token
+            _judge_masked(layer, right, fewer, None, (parts, pre), where)
         _judge_dropout(student, state, parts, x, pre, where)
     _judge_gradient(layer, right, x, where)
 
