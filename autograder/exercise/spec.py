@@ -185,7 +185,7 @@ class Specification:
             tolerance: absolute and relative.
         """
         found = student.gradients(*case.inputs, wrt=wrt, cotangent=cotangent)
-        names = _argument_names(self, student, wrt)
+        names = _argument_names(student, wrt)
         order = student.loaded or {}  # a student may create them in another one
         parameters = {name: found.parameters.get(name) for name in order}
         got = dict(zip(names, found.inputs, strict=True)) | parameters
@@ -277,7 +277,7 @@ def _leaf(value: torch.Tensor) -> torch.Tensor:
     return value.detach().clone().requires_grad_()
 
 
-def _argument_names(spec, student, wrt) -> list[str]:
+def _argument_names(student: StudentFunction, wrt: tuple[int, ...]) -> list[str]:
     names = student.argument_names(max(wrt, default=-1) + 1)
     return [names[index] for index in wrt]
 
