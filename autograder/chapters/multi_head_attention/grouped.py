@@ -18,15 +18,17 @@ from autograder.chapters.multi_head_attention.heads import (
     split_heads,
 )
 from autograder.chapters.multi_head_attention.layer import (
-    Pair,
     expect_empty_row,
     expect_layer_gradients,
     expect_refusal,
     expect_start,
-    groups,
     judge_layer,
-    new_axis,
     own_mistakes,
+)
+from autograder.chapters.multi_head_attention.steps import (
+    Pair,
+    groups,
+    new_axis,
     stated,
 )
 from autograder.exercise.inputs import draw_mask, normal, seeded

@@ -4,7 +4,7 @@ import torch
 
 from autograder import expect
 from autograder.chapters.multi_head_attention.chapter import chapter
-from autograder.chapters.multi_head_attention.layer import run_layer
+from autograder.chapters.multi_head_attention.steps import run_layer
 from autograder.exercise.inputs import seeded
 from autograder.exercise.state_dicts import State
 from autograder.expect import refuse, show

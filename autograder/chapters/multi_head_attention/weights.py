@@ -7,7 +7,7 @@ from torch import nn
 
 from autograder import expect
 from autograder.chapters.multi_head_attention.chapter import chapter, exception_named
-from autograder.chapters.multi_head_attention.layer import run_layer
+from autograder.chapters.multi_head_attention.steps import run_layer
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.spec import Case, Function
 from autograder.exercise.state_dicts import State, expect_state_dict
