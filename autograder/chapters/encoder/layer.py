@@ -42,7 +42,7 @@ layers.accident(
     "MultiHeadAttention returns two things, the output and the weights. Go on with the "
     "first: attended, _ = self.attention(...).",
 )
-pair_named = layers.accidents_named
+pair_named = layers.accidents_named  # the decoder layer attends, too
 
 
 # --- what goes wrong ------------------------------------------------------------------
@@ -105,7 +105,7 @@ def _(x, mask, parts, pre):
 
 
 @layers.mistake(
-    "mask turned round",
+    "mask inverted",
     "In this course True means 'may attend'. Pass the mask on as it is.",
     when=_masked,
 )
