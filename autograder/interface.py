@@ -510,7 +510,8 @@ class _LocalCallable(StudentFunction):
 
     def argument_names(self, count: int) -> list[str]:
         names = list(self._signature.parameters) if self._signature else []
-        return names[:count] or super().argument_names(count)
+        unnamed = super().argument_names(count)[len(names) :]  # of *args, say
+        return names[:count] + unnamed
 
     def __call__(self, *args: Data, **kwargs: Data) -> Data:
         return note_call(self, args, kwargs, lambda: to_data(self._run(args, kwargs)))

@@ -191,7 +191,7 @@ class Specification:
         found = student.gradients(
             *case.inputs, wrt=wrt, cotangent=cotangent, output=output
         )
-        names = _argument_names(self, student, wrt)
+        names = _argument_names(student, wrt)
         order = list(parameters or student.loaded or ())
         loaded = {name: found.parameters.get(name) for name in order}
         got = dict(zip(names, found.inputs, strict=True)) | loaded
@@ -284,7 +284,7 @@ def _leaf(value: torch.Tensor) -> torch.Tensor:
     return value.detach().clone().requires_grad_()
 
 
-def _argument_names(spec, student, wrt) -> list[str]:
+def _argument_names(student: StudentFunction, wrt: tuple[int, ...]) -> list[str]:
     names = student.argument_names(max(wrt, default=-1) + 1)
     return [names[index] for index in wrt]
 

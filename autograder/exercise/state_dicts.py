@@ -18,6 +18,7 @@ def expect_state_dict(
     expected: State,
     on: str,
     own: Callable[[list[str], list[str]], Conditions] = lambda *_: (),
+    known: Iterable[Mistake] = (),
 ) -> None:
     """Expect a state dict with these names, and each tensor where it belongs.
 
@@ -27,6 +28,7 @@ def expect_state_dict(
         on: what was translated.
         own: yields an exercise's own mistakes, given the names that are missing and
             those that are too many.
+        known: mistakes that concern several tensors; each value is a whole state dict.
     """
     is_none = "The function ends without `return`." if got is None else ""
     count = f"{len(expected)} names"
@@ -41,9 +43,12 @@ def expect_state_dict(
     }
     for condition, name, why in (*own(missing, extra), *_misnamed(missing, extra)):
         refuse_if(bool(condition), name, why, **say)
+    if known:
+        what = "the state dict"
+        expect.equal(got, expected, on=on, what=what, mistakes=known)
     for name, right in expected.items():
-        known, what = _misplaced(name, expected), f"the tensor {name!r}"
-        expect.equal(got[name], right, on=on, what=what, mistakes=known)
+        other, what = _misplaced(name, expected), f"the tensor {name!r}"
+        expect.equal(got[name], right, on=on, what=what, mistakes=other)
 
 
 def _misnamed(missing: list[str], extra: list[str]) -> Iterator[tuple]:

@@ -44,6 +44,15 @@ class LayerNorm(LayerNormBase):
         return self.gamma * centred / (spread**2 + self.epsilon).sqrt() + self.beta
 
 
+@wrong("layer-norm", "the variance loses its digits")
+class LayerNorm(LayerNormBase):
+    def forward(self, x):
+        mean = x.mean(-1, keepdim=True)
+        variance = (x**2).mean(-1, keepdim=True) - mean**2
+        root = (variance.clamp(min=0) + self.epsilon).sqrt()
+        return self.gamma * (x - mean) / root + self.beta
+
+
 @wrong("layer-norm", "the axis of the mean is lost")
 class LayerNorm(LayerNormBase):
     def forward(self, x):

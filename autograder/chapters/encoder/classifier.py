@@ -247,7 +247,7 @@ def _check_classifier(student: StudentModule, seed: int) -> None:
     own = Classifier(state, parts_of(inner, n, heads, torch.relu))
     ids = torch.randint(1, vocabulary, (b, t), generator=generator)
     lengths = torch.randint(1, t, (b,), generator=generator)
-    lengths[0] = t
+    lengths[0], lengths[-1] = t, 1
     ids[torch.arange(t) >= lengths.unsqueeze(1)] = 0
     case = _case(right, own, ids, lengths, on)
     with _first_call_named(t):

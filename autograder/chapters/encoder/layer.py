@@ -42,7 +42,7 @@ layers.accident(
     "MultiHeadAttention returns two things, the output and the weights. Go on with the "
     "first: attended, _ = self.attention(...).",
 )
-pair_named = layers.accidents_named
+pair_named = layers.accidents_named  # the decoder layer attends, too
 
 
 # --- what goes wrong ------------------------------------------------------------------
@@ -105,7 +105,7 @@ def _(x, mask, parts, pre):
 
 
 @layers.mistake(
-    "mask turned round",
+    "mask inverted",
     "In this course True means 'may attend'. Pass the mask on as it is.",
     when=_masked,
 )
@@ -331,7 +331,8 @@ def check_layer(student: StudentModule, seed: int) -> None:
         parts = Parts(state, heads, ACTIVATIONS[activation])
         for mask in (None, *oracles.draw_masks(generator, b, t)):
             _judge_masked(layer, right, x, mask, (parts, pre), where)
-        _judge_masked(layer, right, x[0], None, (parts, pre), where)
+        for fewer in (x[0], x[:, :1]):  # one sentence; sentences of one token
+            _judge_masked(layer, right, fewer, None, (parts, pre), where)
         _judge_dropout(student, state, parts, x, pre, where)
     _judge_gradient(layer, right, x, where)
 

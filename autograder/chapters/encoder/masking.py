@@ -221,7 +221,7 @@ def mask_tokens(student: StudentFunction, seed: int = 0) -> None:
     generator = seeded(seed)
     b, t = draw_sizes(generator, 2)
     b, t = 3 * b + 5, 5 * t + 10
-    for probability in (0.15, 0.25, 1.0):
+    for probability in (0.15, 0.25, 1.0, 0.0):
         ids = torch.randint(0, 30, (b, t), generator=generator)
         uniform, kind = torch.rand(2, b, t, generator=generator)
         uniform[0, :4] = 0.25  # exactly the probability is not below it

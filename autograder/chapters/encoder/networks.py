@@ -56,85 +56,76 @@ def _is_gelu(*given):
 BIASES = "Both matrices are followed by their bias: x W₁ + b₁, and … W₂ + b₂."
 AS_BUILT = "Use the activation that the module was built with."
 
-for name, why, when, answer in (
+for name, why, answer, *when in (
     (
         "activation after the second matrix",
         "The non-linearity stands between the two matrices. After the second one it "
         "would let nothing negative into the residual stream, and the two matrices "
         "would be one.",
-        None,
         lambda x, w_1, b_1, w_2, b_2, f: f((x @ w_1 + b_1) @ w_2 + b_2),
     ),
     (
         "activation after both matrices",
         "Nothing comes after the second matrix: an activation there would let nothing "
         "negative into the residual stream.",
-        None,
         lambda x, w_1, b_1, w_2, b_2, f: f(f(x @ w_1 + b_1) @ w_2 + b_2),
     ),
     (
         "no activation",
         "Without a non-linearity between them, two matrices are only one matrix.",
-        None,
         lambda x, w_1, b_1, w_2, b_2, f: (x @ w_1 + b_1) @ w_2 + b_2,
     ),
     (
         "activation before the first matrix",
         "The non-linearity acts on the hidden layer, after the first matrix.",
-        None,
         lambda x, w_1, b_1, w_2, b_2, f: (f(x) @ w_1 + b_1) @ w_2 + b_2,
     ),
     (
         "both biases left out",
         BIASES,
-        None,
         lambda x, w_1, b_1, w_2, b_2, f: f(x @ w_1) @ w_2,
     ),
     (
         "b_1 left out",
         BIASES,
-        None,
         lambda x, w_1, b_1, w_2, b_2, f: f(x @ w_1) @ w_2 + b_2,
     ),
     (
         "b_2 left out",
         BIASES,
-        None,
         lambda x, w_1, b_1, w_2, b_2, f: f(x @ w_1 + b_1) @ w_2,
     ),
     (
         "b_1 added after the activation",
         "The bias moves the point at which a neuron starts to answer, so it is added "
         "before the activation.",
-        None,
         lambda x, w_1, b_1, w_2, b_2, f: (f(x @ w_1) + b_1) @ w_2 + b_2,
     ),
     (
         "residual inside the feed-forward network",
         "The layer adds the residual, and should not do so twice.",
-        None,
         lambda x, *given: x + _network(x, *given),
     ),
     (
         "the activation is always ReLU",
         AS_BUILT,
-        _is_gelu,
         lambda *given: _network(*given[:-1], torch.relu),
+        _is_gelu,
     ),
     (
         "the tanh approximation of GELU",
         "Use your gelu of exercise 6.4, the exact one.",
-        _is_gelu,
         lambda *given: _network(*given[:-1], lambda u: F.gelu(u, approximate="tanh")),
+        _is_gelu,
     ),
     (
         "the activation is always GELU",
         AS_BUILT,
-        _is_relu,
         lambda *given: _network(*given[:-1], F.gelu),
+        _is_relu,
     ),
 ):
-    networks.mistake(name, why, when=when)(answer)
+    networks.mistake(name, why, when=when[0] if when else None)(answer)
 
 
 # --- SwiGLU: what goes wrong ----------------------------------------------------------

@@ -11,6 +11,7 @@ from autograder.chapters.encoder.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.parameters import Shapes, expect_constant, expect_parameters
 from autograder.exercise.spec import Case, Module, Specification
+from autograder.expect import close, refuse_if, show_both
 from autograder.interface import StudentModule
 
 EPSILON = 1e-5
@@ -360,6 +361,24 @@ def check_norm(
     spec.judge_gradient(module, case, cotangent, parameters=names)
 
 
+def check_far_from_zero(student: StudentModule, seed: int) -> None:
+    """Expect that the spread is not lost beside a mean that is far larger."""
+    x = normal(seeded(seed), 5, 6, 8) + 1000
+    module = student.build(8)
+    got, right = module(x), F.layer_norm(x, (8,))
+    refuse_if(
+        not close(got, right, 2e-3),
+        "the variance loses its digits",
+        "Tokens of the same spread around 0 came out right. The mean of the squares, "
+        "1,000,001, minus the square of the mean, 1,000,000, is 1 on paper, but in "
+        "float32 only two or three digits of it are left. Subtract the mean first, "
+        "then square.",
+        on=f"x {tuple(x.shape)} of mean 1000 and spread 1",
+        got=show_both(got, right, 2e-3)[0],
+        expected=show_both(got, right, 2e-3)[1],
+    )
+
+
 def check_constant_token(
     spec: Specification,
     student: StudentModule,
@@ -405,6 +424,7 @@ def layer_norm(student: StudentModule, seed: int = 0) -> None:
     expected = [[-1.0690, -0.5345, 0.0, 4.2071], [1.6036, 0.0, -0.5345, -1.1381]]
     hand = _by_hand(x, state, torch.tensor(expected))
     check_norm(layers, student, ("gamma", "beta"), hand, 3.0, seed)
+    check_far_from_zero(student, seed)
 
 
 @chapter.check(section="encoder-rms-norm", forbidden=(forbidden.RMS_NORM,))
