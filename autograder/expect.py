@@ -153,7 +153,8 @@ class Chapter:
                 failure.read = self.where(failure.section or section)
                 raise failure from None
 
-            run.section, run.forbidden = section, forbidden
+            run.forbidden, run.read = forbidden, self.where(section)
+            run.chapter = self.number
             return run
 
         return decorate

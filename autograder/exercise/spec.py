@@ -59,6 +59,14 @@ class Case:
     unless_finite: tuple[str, str] | None = None
     what: str = "the result"
 
+    @property
+    def passed(self) -> tuple:
+        """The inputs as they are passed: what is None at the end is left out."""
+        count = len(self.inputs)
+        while count and self.inputs[count - 1] is None:
+            count -= 1
+        return self.inputs[:count]
+
 
 @dataclass(frozen=True)
 class Known:
@@ -131,7 +139,7 @@ class Specification:
     def judge(self, student: StudentFunction, case: Case) -> Data:
         """Ask for one case, expect the right value, and return what came."""
         with self.accidents_named():
-            got = student(*case.inputs)
+            got = student(*case.passed)
         self.compare(got, case)
         return got
 
@@ -187,7 +195,7 @@ class Specification:
         Args:
             student: the function, or the module with its parameters loaded.
             case: the input; the tensors of ``given`` that need a gradient come first,
-                in the order of the module's parameters.
+                in the order in which they were loaded.
             cotangent: of the shape of the result.
             wrt: the inputs that are differentiated.
             tolerance: absolute and relative.
@@ -197,7 +205,11 @@ class Specification:
             *case.inputs, wrt=wrt, cotangent=cotangent, output=output
         )
         names = _argument_names(self, student, wrt)
-        got = dict(zip(names, found.inputs, strict=True)) | found.parameters
+        order = student.loaded or found.parameters
+        parameters = {
+            name: found.parameters[name] for name in order if name in found.parameters
+        }
+        got = dict(zip(names, found.inputs, strict=True)) | parameters
         expect_gradients(got, case.on)
         if case.unless_finite:
             for gradient in got.values():
@@ -205,7 +217,7 @@ class Specification:
                     gradient, *case.unless_finite, on=f"the gradient; {case.on}"
                 )
         inputs = [_leaf(x) if i in wrt else x for i, x in enumerate(case.inputs)]
-        loaded = len(found.parameters)
+        loaded = len(parameters)
         given = [_leaf(x) if i < loaded else x for i, x in enumerate(case.given)]
         sources = [inputs[index] for index in wrt] + given[:loaded]
         value = self.oracle(*inputs, *given)
