@@ -206,7 +206,8 @@ class Chapter:
                 )
                 raise failure from None
 
-            run.section, run.forbidden = section, forbidden
+            run.forbidden, run.read = forbidden, self.where(section)
+            run.chapter = self.number
             return run
 
         return decorate

@@ -297,7 +297,7 @@ def checks_that_forbid() -> list[tuple[int, str, tuple[str, ...]]]:
         checks = importlib.import_module(f"autograder.chapters.{module.name}")
         for name, value in vars(checks).items():
             if getattr(value, "forbidden", ()) and callable(value):
-                found.append((checks.chapter.number, name, value.forbidden))
+                found.append((value.chapter, name, value.forbidden))
     return found
 
 

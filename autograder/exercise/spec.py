@@ -59,6 +59,14 @@ class Case:
     unless_finite: tuple[str, str] | None = None
     what: str = "the result"
 
+    @property
+    def passed(self) -> tuple:
+        """The inputs as they are passed: what is None at the end is left out."""
+        count = len(self.inputs)
+        while count and self.inputs[count - 1] is None:
+            count -= 1
+        return self.inputs[:count]
+
 
 @dataclass(frozen=True)
 class Known:
@@ -131,7 +139,7 @@ class Specification:
     def judge(self, student: StudentFunction, case: Case) -> Data:
         """Ask for one case, expect the right value, and return what came."""
         with self.accidents_named():
-            got = student(*case.inputs)
+            got = student(*case.passed)
         self.compare(got, case)
         return got
 
@@ -192,8 +200,9 @@ class Specification:
             *case.inputs, wrt=wrt, cotangent=cotangent, output=output
         )
         names = _argument_names(student, wrt)
-        order = list(parameters or student.loaded or ())
-        loaded = {name: found.parameters.get(name) for name in order}
+        order = parameters or student.loaded or found.parameters
+        trained = found.parameters
+        loaded = {name: trained[name] for name in order if name in trained}
         got = dict(zip(names, found.inputs, strict=True)) | loaded
         expect_gradients(got, case.on)
         if case.unless_finite:

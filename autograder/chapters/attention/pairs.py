@@ -26,15 +26,18 @@ def mistakes_in_returning(spec: Specification, right: Callable[..., Pair]) -> No
     )(lambda *given: right(*given)[0])
 
 
-def judge_pair(spec: Specification, student: StudentFunction, case: Case) -> None:
-    """Expect output and weights; what is None at the end of the inputs is left out."""
-    inputs = list(case.inputs)
-    while inputs[-1] is None:
-        inputs.pop()
-    got = several(student(*inputs))
+def judge_pair(
+    spec: Specification,
+    student: StudentFunction,
+    case: Case,
+    names: tuple[str, str] = ("the output", "the weights"),
+) -> None:
+    """Expect two results; a NaN in either gives a mistake away."""
+    with spec.accidents_named():
+        got = several(student(*case.passed))
     for each in got if case.unless_finite and isinstance(got, tuple) else ():
         expect_finite(each, *case.unless_finite, on=case.on)
-    judge_parts(spec, got, case, ("the output", "the weights"))
+    judge_parts(spec, got, case, names)
 
 
 @contextlib.contextmanager

@@ -134,11 +134,10 @@ def demands(checks: Mapping[str, str], imports: Iterable[str]) -> dict[str, Dema
                 case ast.Call(
                     func=ast.Attribute(value=ast.Name(id=alias), attr=check)
                 ) if alias in modules:
-                    module = modules[alias]
-                    function = getattr(module, check, None)
+                    function = getattr(modules[alias], check, None)
                     if getattr(function, "forbidden", ()):
                         banned |= set(function.forbidden)
-                        called = check, module.chapter.where(function.section)
+                        called = check, function.read
                     asked = [
                         each.id for each in node.args if isinstance(each, ast.Name)
                     ]

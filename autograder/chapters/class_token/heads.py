@@ -1,0 +1,249 @@
+"""Heads: from the encoder's outputs to logits."""
+
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+
+from autograder.chapters.class_token.chapter import chapter
+from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.exercise.parameters import expect_parameters, expect_spread
+from autograder.exercise.spec import CUT_OFF, Case, Module, Specification
+from autograder.expect import refuse_if
+from autograder.interface import StudentInstance, StudentModule
+
+WEIGHT = torch.tensor([[1.0, 0.0, -1.0], [0.0, 1.0, 1.0]])  # of the examples by hand
+BIAS = torch.tensor([0.5, 0.0, 0.0])
+WHAT = "the logits"
+
+
+def linear(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor):
+    """Map by PyTorch's own function, which takes the transpose."""
+    return F.linear(rows, weight.mT, bias)
+
+
+first = Module(
+    "class-head",
+    "ClassHead",
+    lambda hidden, weight, bias: linear(hidden.unbind(1)[0], weight, bias),
+)
+each = Module("token-head", "TokenHead", linear)
+
+# --- what goes wrong ------------------------------------------------------------------
+
+
+def misread(spec: Specification, name: str, read: Callable, why: str) -> None:
+    """Add a mistake in what the head reads: a function of hidden, maybe of a mask."""
+
+    def answer(hidden, *given: torch.Tensor) -> torch.Tensor:
+        *mask, weight, bias = given
+        return read(hidden, *mask) @ weight + bias
+
+    spec.mistake(name, why)(answer)
+
+
+def mistakes_in_answering(spec: Specification) -> None:
+    """Add what goes wrong after the right rows are read."""
+    right = spec.oracle
+    spec.mistake(
+        "the bias is not added", "y = x W + b: the bias is there but never used."
+    )(lambda *given: right(*given[:-1], torch.zeros_like(given[-1])))
+    spec.mistake(
+        "probabilities in place of logits",
+        "A softmax was applied. F.cross_entropy wants logits and applies its own "
+        "softmax; twice is too often: the gradient becomes small and the loss never "
+        "gets near 0.",
+    )(lambda *given: right(*given).softmax(-1))
+    spec.mistake(
+        "logarithms of probabilities in place of logits",
+        "F.cross_entropy takes the log_softmax itself. Return the logits as they are.",
+    )(lambda *given: right(*given).log_softmax(-1))
+    spec.mistake(
+        "a class in place of logits",
+        "argmax has no gradient, so nothing could be learned. Return the logits; who "
+        "wants a decision takes their argmax.",
+    )(lambda *given: right(*given).argmax(-1))
+    spec.mistake("no gradient comes back", CUT_OFF)(
+        lambda hidden, *given: right(hidden.detach(), *given)
+    )
+
+
+for name, read, why in (
+    (
+        "the head reads the last position",
+        lambda hidden: hidden[:, -1],
+        "The class token was put in front: its output is at position 0. The last "
+        "position is a word, or padding.",
+    ),
+    (
+        "the head reads the mean",
+        lambda hidden: hidden.mean(1),
+        "That is the other readout, MeanHead. This one takes the class token's output "
+        "only: collecting from the others was the encoder's work.",
+    ),
+    (
+        "the head reads the maximum",
+        lambda hidden: hidden.amax(1),
+        "Of each feature the largest entry of all positions was taken. This head takes "
+        "position 0 as it is, hidden[:, 0].",
+    ),
+    (
+        "the head reads the sum",
+        lambda hidden: hidden.sum(1),
+        "All positions were added up. This head takes position 0 only, hidden[:, 0].",
+    ),
+    (
+        "the head reads the first word",
+        lambda hidden: hidden[:, 1],
+        "Positions are counted from 0, and the class token is at position 0.",
+    ),
+    (
+        "the head reads every position",
+        lambda hidden: hidden,
+        "There is one answer for each sequence, (B, classes). Pick position 0 first.",
+    ),
+    (
+        "the axis of the positions is kept",
+        lambda hidden: hidden[:, :1],
+        "hidden[:, :1] is a piece of length 1, (B, 1, d_model); hidden[:, 0] is one "
+        "position, (B, d_model).",
+    ),
+    (
+        "the head reads the first sequence",
+        lambda hidden: hidden[0],
+        "Axis 0 is the batch: hidden[0] is a whole sequence. Positions are axis 1, "
+        "hidden[:, 0].",
+    ),
+    (
+        "the head reads the first feature",
+        lambda hidden: hidden[..., 0],
+        "The last axis has the features. Positions are axis 1, hidden[:, 0].",
+    ),
+):
+    misread(first, name, read, why)
+mistakes_in_answering(first)
+
+ONE_ANSWER = (
+    "That is one answer for the sequence. A label for each token keeps the axis of the "
+    "positions, (B, T, classes)."
+)
+for name, read, why in (
+    ("the head reads position 0 only", lambda hidden: hidden[:, 0], ONE_ANSWER),
+    ("the head reads the mean", lambda hidden: hidden.mean(1), ONE_ANSWER),
+    (
+        "every position gets the same logits",
+        lambda hidden: hidden[:, :1].expand_as(hidden),
+        "The answer of position 0 was copied. Each position is read for itself.",
+    ),
+    (
+        "every position gets the same logits",
+        lambda hidden: hidden.mean(1, keepdim=True).expand_as(hidden),
+        "The mean of all was copied. Each position is read for itself.",
+    ),
+    (
+        "sequences and positions are joined",
+        lambda hidden: hidden.flatten(0, 1),
+        "(B·T, classes) is useful for a loss, but it forgets which sequence a row "
+        "belongs to. `@` works on (B, T, d_model) as it is.",
+    ),
+    (
+        "position 0 is left out",
+        lambda hidden: hidden[:, 1:],
+        "Whether there is a class token to be left out, the caller knows. The head "
+        "answers for every position that it is given.",
+    ),
+):
+    misread(each, name, read, why)
+each.mistake(
+    "classes before positions",
+    "(B, classes, T) is what F.cross_entropy wants; transpose there. The head returns "
+    "(B, T, classes): a row for each token.",
+)(lambda hidden, weight, bias: linear(hidden, weight, bias).mT)
+mistakes_in_answering(each)
+
+# --- the checks -----------------------------------------------------------------------
+
+
+def loaded(
+    student: StudentModule, weight: torch.Tensor, bias: torch.Tensor
+) -> StudentInstance:
+    """Build a head, and give it these numbers."""
+    d_model, classes = weight.shape
+    on = f"{student.name}(d_model={d_model}, classes={classes})"
+    module = student.build(d_model, classes)
+    expect_parameters(module, {"weight": (d_model, classes), "bias": (classes,)}, on)
+    module.load_state_dict({"weight": weight, "bias": bias})
+    return module
+
+
+def expect_logits(spec: Module, student: StudentModule, case: Case) -> None:
+    """Expect the logits of a case, given weight and bias, and their gradients."""
+    module = loaded(student, *case.given)
+    spec.judge(module, case)
+    cotangent = normal(seeded(3), *spec.right(case).shape)
+    spec.judge_gradient(module, case, cotangent)
+
+
+def expect_start(student: StudentModule) -> None:
+    """Expect small random weights, or zeros, and a bias that prefers no class."""
+    d_model, classes = 128, 20
+    on = f"{student.name}(d_model={d_model}, classes={classes})"
+    state = student.build(d_model, classes).parameters()
+    why = (
+        "With entries of standard deviation 1 the logits have one of √d_model: the "
+        "untrained head is certain of its guesses, and mostly wrong. Divide by "
+        "√d_model."
+    )
+    if state["weight"].any():  # ViT's head starts from zeros
+        say = {"name": "weight", "formula": "1/√d_model", "why": why}
+        expect_spread(state["weight"], d_model**-0.5, on, **say)
+    largest = state["bias"].abs().max().item()
+    refuse_if(
+        largest > 0.5,
+        "the biases do not start at zero",
+        "Large random numbers prefer some classes before anything is learned.",
+        on=f"{on}, freshly built",
+        got=f"bias with entries up to {largest:.3f}",
+        expected="zeros",
+    )
+
+
+def outputs(seed: int) -> Iterator[Case]:
+    """Make an encoder's outputs: all sizes equal, by hand, all different."""
+    generator = seeded(seed)
+    # where what is read along another axis has a value, too, and the value a name
+    drawn = [(4, 4, 4, 4), *(draw_sizes(generator, 4, largest=8) for _ in range(2))]
+    for batch, length, d_model, classes in drawn:
+        hidden = normal(generator, batch, length, d_model)
+        given = normal(generator, d_model, classes), normal(generator, classes)
+        on = f"hidden {tuple(hidden.shape)}, weight {tuple(given[0].shape)}"
+        yield Case(on, (hidden,), given=given, what=WHAT)
+    hidden = torch.tensor([[[1.0, 2.0], [3.0, 0.0], [2.0, 4.0]]])
+    on = "the example by hand, hidden [[[1, 2], [3, 0], [2, 4]]]"
+    yield Case(on, (hidden,), given=(WEIGHT, BIAS), what=WHAT)
+    hidden = normal(generator, 3, 1, 2)
+    on = "hidden (3, 1, 2), a single position"
+    yield Case(on, (hidden,), given=(WEIGHT, BIAS), what=WHAT)
+
+
+@chapter.check(section="class-token-head")
+def class_head(student: StudentModule, seed: int = 0) -> None:
+    """Logits from position 0, from nothing else; parameters; gradients."""
+    expect_shapes(student)
+    for case in outputs(seed):
+        expect_logits(first, student, case)
+    expect_start(student)
+
+
+def expect_shapes(student: StudentModule) -> None:
+    """Expect parameters of these shapes where no two sizes are equal."""
+    loaded(student, WEIGHT, BIAS)
+
+
+@chapter.check(section="class-token-per-token")
+def token_head(student: StudentModule, seed: int = 0) -> None:
+    """Logits for every position, with the same parameters."""
+    expect_shapes(student)
+    for case in outputs(seed):
+        expect_logits(each, student, case)
+    expect_start(student)
