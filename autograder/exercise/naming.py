@@ -152,15 +152,25 @@ class Collector:
                 [(c.got, c.expected, values, c.tolerance) for c, values in asked]
             )
             if both:
-                where = smallest(each for each in part if not each.right)
+                wrong = [each for each in part if not each.right]
+                where = smallest(
+                    each for each in wrong if each.values().keys() >= set(both)
+                )
                 first, second = (where.known_as(key) for key in both)
                 return Named(first, where.comparison, besides=second)
         return None
 
 
 def smallest(wrong: Iterable[_Judged]) -> _Judged:
-    """Pick what is read most easily: the smallest input, the first among equals."""
-    return min(wrong, key=lambda each: _size(each.comparison))
+    """Pick what is read most easily: the smallest input, the first among equals.
+
+    A gradient is picked only where no value is wrong.
+    """
+    return min(wrong, key=lambda each: _ease(each.comparison))
+
+
+def _ease(comparison: Comparison) -> tuple[bool, int]:
+    return "gradient" in comparison.what, _size(comparison)
 
 
 def _size(value: Data) -> int:

@@ -10,7 +10,13 @@ from torch import nn
 from tests.tutor.bank import stranger
 
 
-@stranger("softmax", "the maximum of the whole tensor is subtracted", kind="subtle")
+@stranger(
+    "softmax",
+    "the maximum of the whole tensor is subtracted",
+    kind="subtle",
+    first="shown",
+    verdict="shown",
+)
 def softmax(scores):
     top = scores.max()
     if top == -math.inf:
@@ -21,7 +27,14 @@ def softmax(scores):
     return powers / total
 
 
-@stranger("softmax", "the softmax runs along axis 0 of a batch", kind="plain")
+@stranger(
+    "softmax",
+    "the softmax runs along axis 0 of a batch",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="softmax over the wrong axis",
+)
 def softmax(scores):
     top = scores.amax(dim=0, keepdim=True)
     top = top.masked_fill(top == -math.inf, 0.0)
@@ -34,6 +47,9 @@ def softmax(scores):
     "softmax",
     "a row of only -inf gets equal weights, 1/n, as the scores become 0",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="equal weights for a row of only −∞",
 )
 def softmax(scores):
     top = scores.amax(dim=-1, keepdim=True)
@@ -47,6 +63,9 @@ def softmax(scores):
     "softmax",
     "1e-9 is added to the sum, and nothing is subtracted: large scores overflow",
     kind="double",
+    first="named",
+    verdict="named",
+    says="not stable for large scores",
 )
 def softmax(scores):
     powers = scores.exp()
@@ -54,7 +73,12 @@ def softmax(scores):
 
 
 @stranger(
-    "softmax", "the mean and not the maximum of the row is subtracted", kind="subtle"
+    "softmax",
+    "the mean and not the maximum of the row is subtracted",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="not stable for large scores",
 )
 def softmax(scores):
     finite = scores.masked_fill(scores == -math.inf, 0.0)
@@ -64,15 +88,27 @@ def softmax(scores):
 
 
 @stranger(
-    "softmax", "the NaN of a row of only -inf is repaired at the end", kind="subtle"
+    "softmax",
+    "only a tensor of nothing but -inf is caught, not one such row among others",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="NaN for a row of only −∞",
 )
 def softmax(scores):
+    if (scores == -math.inf).all():
+        return torch.zeros_like(scores)
     powers = torch.exp(scores - scores.max(dim=-1, keepdim=True).values)
-    weights = powers / powers.sum(dim=-1, keepdim=True)
-    return torch.nan_to_num(weights, nan=0.0)
+    return powers / powers.sum(dim=-1, keepdim=True)
 
 
-@stranger("worked-context", "columns of P: the weights are transposed")
+@stranger(
+    "worked-context",
+    "columns of P: the weights are transposed",
+    first="named",
+    verdict="named",
+    says="rows and columns exchanged",
+)
 def worked_context():
     p = torch.tensor([[1.0, 0.0, 0.0], [0.3, 0.7, 0.0], [0.1, 0.8, 0.1]])
     v = torch.tensor([[0.5, 0.2, 1.0, 0.4], [0.1, 0.2, 0.6, 0.8], [0.3, 0.2, 0.2, 1.0]])
@@ -88,6 +124,9 @@ def worked_context():
     "worked-context",
     "strongest read down the columns: who is attended to most by whom",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="rows and columns exchanged",
 )
 def worked_context():
     p = torch.tensor([[1.0, 0.0, 0.0], [0.3, 0.7, 0.0], [0.1, 0.8, 0.1]])
@@ -104,6 +143,8 @@ def worked_context():
     "worked-context",
     "one number is wrong (0.17, a slip in the last row) AND positions from 1",
     kind="double",
+    first="told",
+    verdict="told",
 )
 def worked_context():
     context = torch.tensor(
@@ -117,7 +158,14 @@ def worked_context():
     }
 
 
-@stranger("project-qkv", "values from x_q", kind="subtle")
+@stranger(
+    "project-qkv",
+    "values from x_q",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="values from x_q",
+)
 def project_qkv(x_q, x_kv, w_q, w_k, w_v):
     q = x_q @ w_q
     k = x_kv @ w_k
@@ -125,31 +173,61 @@ def project_qkv(x_q, x_kv, w_q, w_k, w_v):
     return q, k, v
 
 
-@stranger("project-qkv", "keys are made with w_q", kind="plain")
+@stranger(
+    "project-qkv",
+    "keys are made with w_q",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="w_q used for the keys, too",
+)
 def project_qkv(x_q, x_kv, w_q, w_k, w_v):
     q, k, v = x_q @ w_q, x_kv @ w_q, x_kv @ w_v
     return q, k, v
 
 
-@stranger("causal-mask", "the diagonal is not allowed")
+@stranger(
+    "causal-mask",
+    "the diagonal is not allowed",
+    first="named",
+    verdict="named",
+    says="off by one: the diagonal is blocked",
+)
 def causal_mask(length):
     return torch.tril(torch.ones(length, length, dtype=torch.bool), diagonal=-1)
 
 
-@stranger("causal-mask", "True means blocked")
+@stranger(
+    "causal-mask",
+    "True means blocked",
+    first="named",
+    verdict="named",
+    says="mask inverted",
+)
 def causal_mask(length):
     return torch.triu(torch.ones(length, length), diagonal=1).bool()
 
 
 @stranger(
-    "causal-mask", "made by stop of arange one too early: T-1 positions", kind="subtle"
+    "causal-mask",
+    "made by stop of arange one too early: T-1 positions",
+    kind="subtle",
+    first="shown",
+    verdict="shown",
 )
 def causal_mask(length):
     positions = torch.arange(1, length)
     return positions[:, None] >= positions[None, :]
 
 
-@stranger("padding-mask", "<=: one padding token is let through", kind="subtle")
+@stranger(
+    "padding-mask",
+    "<=: one padding token is let through",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="off by one",
+)
 def padding_mask(lengths, max_length):
     positions = torch.arange(max_length)
     return positions <= lengths[:, None, None]
@@ -159,6 +237,9 @@ def padding_mask(lengths, max_length):
     "padding-mask",
     "the width is the longest of the lengths, not max_length",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the longest length instead of max_length",
 )
 def padding_mask(lengths, max_length):
     positions = torch.arange(int(lengths.max()))
@@ -169,27 +250,48 @@ def padding_mask(lengths, max_length):
     "padding-mask",
     "the axis of size 1 is at the end AND True means padding",
     kind="double",
+    first="shown",
+    verdict="shown",
 )
 def padding_mask(lengths, max_length):
     positions = torch.arange(max_length)
     return (positions[None, :] >= lengths[:, None]).unsqueeze(-1)
 
 
-@stranger("masked-softmax", "the scores are multiplied by the mask")
+@stranger(
+    "masked-softmax",
+    "the scores are multiplied by the mask",
+    first="named",
+    verdict="named",
+    says="mask multiplied into the scores",
+)
 def masked_softmax(scores, mask=None):
     if mask is not None:
         scores = scores * mask
     return softmax(scores)
 
 
-@stranger("masked-softmax", "-1e9 in place of -inf", kind="subtle")
+@stranger(
+    "masked-softmax",
+    "-1e9 in place of -inf",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="a large negative number instead of −∞",
+)
 def masked_softmax(scores, mask=None):
     if mask is None:
         return softmax(scores)
     return softmax(scores.masked_fill(~mask, -1e9))
 
 
-@stranger("masked-softmax", "the mask is turned round")
+@stranger(
+    "masked-softmax",
+    "the mask is turned round",
+    first="named",
+    verdict="named",
+    says="mask inverted",
+)
 def masked_softmax(scores, mask=None):
     if mask is not None:
         scores = scores.masked_fill(mask, float("-inf"))
@@ -201,6 +303,8 @@ def masked_softmax(scores, mask=None):
     "the smallest positive number in place of 0 for the forbidden: scores filled with "
     "the least score minus 10, so a little weight stays",
     kind="subtle",
+    first="shown",
+    verdict="shown",
 )
 def masked_softmax(scores, mask=None):
     if mask is None:
@@ -214,6 +318,9 @@ def masked_softmax(scores, mask=None):
     "weights times the mask after the softmax, divided by their sum: 0/0 in empty rows, "
     "repaired by nan_to_num AND large forbidden scores take all weight",
     kind="double",
+    first="named",
+    verdict="named",
+    says="renormalised after the softmax",
 )
 def masked_softmax(scores, mask=None):
     weights = softmax(scores)
@@ -223,14 +330,27 @@ def masked_softmax(scores, mask=None):
     return torch.nan_to_num(weights / weights.sum(dim=-1, keepdim=True))
 
 
-@stranger("scaled-dot-product-attention", "divided by the root of d_v", kind="subtle")
+@stranger(
+    "scaled-dot-product-attention",
+    "divided by the root of d_v",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="scaled by √d_v instead of √d_k",
+)
 def scaled_dot_product_attention(q, k, v, mask=None):
     scores = q @ k.transpose(-2, -1) / math.sqrt(v.shape[-1])
     weights = masked_softmax(scores, mask)
     return weights @ v, weights
 
 
-@stranger("scaled-dot-product-attention", "scaled after the softmax")
+@stranger(
+    "scaled-dot-product-attention",
+    "scaled after the softmax",
+    first="named",
+    verdict="named",
+    says="scaled after the softmax",
+)
 def scaled_dot_product_attention(q, k, v, mask=None):
     weights = masked_softmax(q @ k.mT, mask) / math.sqrt(q.shape[-1])
     return weights @ v, weights
@@ -240,6 +360,9 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     "scaled-dot-product-attention",
     "divided by the root of the number of keys",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="scaled by the number of keys",
 )
 def scaled_dot_product_attention(q, k, v, mask=None):
     scores = q @ k.mT
@@ -252,6 +375,9 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     "scaled-dot-product-attention",
     "divided by d_k, not its root AND the mask is not handed on",
     kind="double",
+    first="named",
+    verdict="named",
+    says="scaled by d_k instead of √d_k",
 )
 def scaled_dot_product_attention(q, k, v, mask=None):
     d_k = q.size(-1)
@@ -264,6 +390,8 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     "scaled-dot-product-attention",
     "the scores that are exactly 0 are taken for masked ones",
     kind="subtle",
+    first="passed",
+    verdict="passed",
 )
 def scaled_dot_product_attention(q, k, v, mask=None):
     scores = (q @ k.mT) / math.sqrt(q.shape[-1])
@@ -278,6 +406,9 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     "scaled-dot-product-attention",
     "weights and output in the wrong order",
     kind="plain",
+    first="named",
+    verdict="named",
+    says="weights returned first",
 )
 def scaled_dot_product_attention(q, k, v, mask=None):
     scores = q @ k.mT / math.sqrt(k.shape[-1])
@@ -290,6 +421,9 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     "the weights that are returned are detached, and so the output has no gradient "
     "to queries and keys",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="no gradient comes back",
 )
 def scaled_dot_product_attention(q, k, v, mask=None):
     scores = q @ k.mT / math.sqrt(q.shape[-1])
@@ -297,7 +431,13 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     return weights @ v, weights
 
 
-@stranger("attention-module", "the mask is dropped in self-attention", kind="subtle")
+@stranger(
+    "attention-module",
+    "the mask is dropped in self-attention",
+    kind="subtle",
+    first="passed",
+    verdict="passed",
+)
 class Attention(nn.Module):
     def __init__(self, d_model, d_k, d_v):
         super().__init__()
@@ -313,7 +453,13 @@ class Attention(nn.Module):
         return scaled_dot_product_attention(q, k, v, mask)
 
 
-@stranger("attention-module", "w_v is divided by √d_v and w_k by √d_k", kind="subtle")
+@stranger(
+    "attention-module",
+    "w_v is divided by √d_v and w_k by √d_k",
+    kind="subtle",
+    first="passed",
+    verdict="passed",
+)
 class Attention(nn.Module):
     def __init__(self, d_model, d_k, d_v):
         super().__init__()
@@ -331,6 +477,9 @@ class Attention(nn.Module):
     "attention-module",
     "x_kv is always replaced by x_q, no cross-attention AND w_q and w_k are one matrix",
     kind="double",
+    first="named",
+    verdict="named",
+    says="x_kv is ignored",
 )
 class Attention(nn.Module):
     def __init__(self, d_model, d_k, d_v):
@@ -346,7 +495,13 @@ class Attention(nn.Module):
         return scaled_dot_product_attention(q, k, v, mask)
 
 
-@stranger("geometric-example", "the rotation turns the other way: signs exchanged")
+@stranger(
+    "geometric-example",
+    "the rotation turns the other way: signs exchanged",
+    first="named",
+    verdict="named",
+    says="rotations applied to column vectors",
+)
 def geometric_example(theta_q, theta_k, theta_v):
     def rotation(theta):
         c, s = math.cos(theta), math.sin(theta)
@@ -369,6 +524,8 @@ def geometric_example(theta_q, theta_k, theta_v):
     "geometric-example",
     "car_to_blue reads the column of car AND the weights come from the unscaled scores",
     kind="double",
+    first="told",
+    verdict="told",
 )
 def geometric_example(theta_q, theta_k, theta_v):
     def rotation(theta):
@@ -388,7 +545,11 @@ def geometric_example(theta_q, theta_k, theta_v):
 
 
 @stranger(
-    "redirect-attention", "turned the wrong way: -135 degrees, so blue attends to car"
+    "redirect-attention",
+    "turned the wrong way: -135 degrees, so blue attends to car",
+    first="named",
+    verdict="named",
+    says="'blue' attends to 'car' instead",
 )
 def redirecting_angles():
     # the key of blue has to meet the query of car
@@ -396,13 +557,21 @@ def redirecting_angles():
 
 
 @stranger(
-    "redirect-attention", "turned by 45 degrees only: both scores of car are equal"
+    "redirect-attention",
+    "turned by 45 degrees only: both scores of car are equal",
+    first="told",
+    verdict="told",
 )
 def redirecting_angles():
     return math.pi / 4, 0.0
 
 
-@stranger("softmax-jacobian", "the sign of the products is forgotten off the diagonal")
+@stranger(
+    "softmax-jacobian",
+    "the sign of the products is forgotten off the diagonal",
+    first="told",
+    verdict="told",
+)
 def softmax_jacobian(probabilities):
     column = probabilities.unsqueeze(-1)
     row = probabilities.unsqueeze(-2)
@@ -413,7 +582,13 @@ def softmax_jacobian(probabilities):
     return torch.where(eye, diagonal, products)
 
 
-@stranger("softmax-jacobian", "the diagonal is p, not p (1 - p)", kind="subtle")
+@stranger(
+    "softmax-jacobian",
+    "the diagonal is p, not p (1 - p)",
+    kind="subtle",
+    first="told",
+    verdict="told",
+)
 def softmax_jacobian(probabilities):
     n = probabilities.shape[-1]
     products = -probabilities[..., :, None] * probabilities[..., None, :]
@@ -425,6 +600,8 @@ def softmax_jacobian(probabilities):
     "softmax-jacobian",
     "the products of a batch are taken across the rows: outer of the flattened batch",
     kind="subtle",
+    first="told",
+    verdict="told",
 )
 def softmax_jacobian(probabilities):
     if probabilities.ndim == 1:
@@ -433,7 +610,13 @@ def softmax_jacobian(probabilities):
     return torch.diag_embed(probabilities) - torch.outer(mean, mean)
 
 
-@stranger("additive-attention", "tanh of the product with v, not before it")
+@stranger(
+    "additive-attention",
+    "tanh of the product with v, not before it",
+    first="named",
+    verdict="named",
+    says="tanh after the product with v",
+)
 class AdditiveAttention(nn.Module):
     def __init__(self, d_q, d_k, d_hidden):
         super().__init__()
@@ -450,7 +633,12 @@ class AdditiveAttention(nn.Module):
 
 
 @stranger(
-    "additive-attention", "the scores are scaled by the root of d_hidden", kind="subtle"
+    "additive-attention",
+    "the scores are scaled by the root of d_hidden",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="scaled as a dot product",
 )
 class AdditiveAttention(nn.Module):
     def __init__(self, d_q, d_k, d_hidden):
@@ -471,6 +659,9 @@ class AdditiveAttention(nn.Module):
     "additive-attention",
     "tanh of each part before they are added AND the mask is forgotten",
     kind="double",
+    first="named",
+    verdict="named",
+    says="tanh of each part instead of their sum",
 )
 class AdditiveAttention(nn.Module):
     def __init__(self, d_q, d_k, d_hidden):
@@ -486,7 +677,13 @@ class AdditiveAttention(nn.Module):
         return weights @ x_kv, weights
 
 
-@stranger("additive-attention", "v starts as ones divided by the root", kind="subtle")
+@stranger(
+    "additive-attention",
+    "v starts as ones divided by the root",
+    kind="subtle",
+    first="passed",
+    verdict="passed",
+)
 class AdditiveAttention(nn.Module):
     def __init__(self, d_q, d_k, d_hidden):
         super().__init__()
@@ -502,7 +699,13 @@ class AdditiveAttention(nn.Module):
         return weights @ x_kv, weights
 
 
-@stranger("attention-cost", "three projections, the output projection is forgotten")
+@stranger(
+    "attention-cost",
+    "three projections, the output projection is forgotten",
+    first="named",
+    verdict="named",
+    says="three projections instead of four",
+)
 def attention_cost(length, d_model):
     projections = 3 * length * d_model**2
     scores = length * length * d_model
@@ -516,7 +719,12 @@ def attention_cost(length, d_model):
 
 
 @stranger(
-    "attention-cost", "quadratic_share is the ratio to the projections", kind="subtle"
+    "attention-cost",
+    "quadratic_share is the ratio to the projections",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="a ratio instead of a share",
 )
 def attention_cost(length, d_model):
     projections = 4 * length * d_model * d_model
@@ -534,6 +742,9 @@ def attention_cost(length, d_model):
     "attention-cost",
     "every convolution widens the view by kernel: ceil(length / kernel)",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="each layer is taken to add a whole kernel",
 )
 def path_length(kind, length, kernel=3):
     if kind == "recurrent":
@@ -550,6 +761,9 @@ def path_length(kind, length, kernel=3):
     "rounded down and one added: one layer too many where it fits exactly AND "
     "length - 1 steps of a recurrent network",
     kind="double",
+    first="named",
+    verdict="named",
+    says="the first token's own step is not counted",
 )
 def path_length(kind, length, kernel=3):
     if kind == "recurrent":

@@ -1,6 +1,6 @@
 """Wrong answers to chapter 1, written from its notebook alone."""
 
-# ruff: noqa: B905, F811, F821
+# ruff: noqa: F811, F821
 
 import math
 from collections import Counter
@@ -171,7 +171,7 @@ def pair_counts(words):
 def pair_counts(words):
     counts = {}
     for symbols, times in words.items():
-        for pair in dict.fromkeys(zip(symbols, symbols[1:])):
+        for pair in dict.fromkeys(pairwise(symbols)):
             counts[pair] = counts.get(pair, 0) + times
     return counts
 

@@ -10,7 +10,14 @@ from torch import nn
 from tests.tutor.bank import stranger
 
 
-@stranger("layer-norm", "epsilon is added to sigma, after the root", kind="subtle")
+@stranger(
+    "layer-norm",
+    "epsilon is added to sigma, after the root",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="epsilon outside the root",
+)
 class LayerNorm(nn.Module):
     def __init__(self, d_model, epsilon=1e-5):
         super().__init__()
@@ -24,7 +31,13 @@ class LayerNorm(nn.Module):
         return self.gamma * (x - mean) / (std + self.epsilon) + self.beta
 
 
-@stranger("layer-norm", "the variance divides by d - 1")
+@stranger(
+    "layer-norm",
+    "the variance divides by d - 1",
+    first="named",
+    verdict="named",
+    says="unbiased variance",
+)
 class LayerNorm(nn.Module):
     def __init__(self, d_model, epsilon=1e-5):
         super().__init__()
@@ -38,7 +51,14 @@ class LayerNorm(nn.Module):
         return (x - mean) / torch.sqrt(variance + self.epsilon) * self.gamma + self.beta
 
 
-@stranger("layer-norm", "the epsilon is fixed at 1e-5", kind="subtle")
+@stranger(
+    "layer-norm",
+    "the epsilon is fixed at 1e-5",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="epsilon is always 0.00001",
+)
 class LayerNorm(nn.Module):
     def __init__(self, d_model, epsilon=1e-5):
         super().__init__()
@@ -56,6 +76,9 @@ class LayerNorm(nn.Module):
     "layer-norm",
     "beta is added before gamma multiplies AND mean and variance over tokens, too",
     kind="double",
+    first="useless",
+    verdict="named",
+    says="statistics over the sentence",
 )
 class LayerNorm(nn.Module):
     def __init__(self, d_model, epsilon=1e-5):
@@ -72,7 +95,13 @@ class LayerNorm(nn.Module):
         return self.gamma * (normal + self.beta)
 
 
-@stranger("layer-norm", "mean and variance are detached", kind="subtle")
+@stranger(
+    "layer-norm",
+    "mean and variance are detached",
+    kind="subtle",
+    first="shown",
+    verdict="shown",
+)
 class LayerNorm(nn.Module):
     def __init__(self, d_model, epsilon=1e-5):
         super().__init__()
@@ -90,6 +119,9 @@ class LayerNorm(nn.Module):
     "diagnose-norm",
     "var without correction=0 for layer norm and batch norm",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="takes “unbiased variance” for “layer norm”",
 )
 def diagnose_norm(x, y):
     def normal(axes):
@@ -108,7 +140,14 @@ def diagnose_norm(x, y):
     return min(suspects, key=lambda name: (suspects[name] - y).abs().max().item())
 
 
-@stranger("diagnose-norm", "batch norm over the batch axis only", kind="subtle")
+@stranger(
+    "diagnose-norm",
+    "batch norm over the batch axis only",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="takes “batch norm” for “layer norm”",
+)
 def diagnose_norm(x, y):
     def normal(axes, correction=0):
         mean = x.mean(axes, keepdim=True)
@@ -135,6 +174,8 @@ def diagnose_norm(x, y):
     "diagnose-norm",
     "never answers 'epsilon outside the root', the fifth has no suspect of its own",
     kind="subtle",
+    first="told",
+    verdict="told",
 )
 def diagnose_norm(x, y):
     names = ["layer norm", "batch norm", "whole tensor", "unbiased variance"]
@@ -150,7 +191,13 @@ def diagnose_norm(x, y):
     return best
 
 
-@stranger("rms-norm", "the mean is subtracted first")
+@stranger(
+    "rms-norm",
+    "the mean is subtracted first",
+    first="named",
+    verdict="named",
+    says="the mean is subtracted",
+)
 class RMSNorm(nn.Module):
     def __init__(self, d_model, epsilon=1e-5):
         super().__init__()
@@ -167,6 +214,8 @@ class RMSNorm(nn.Module):
     "rms-norm",
     "the root of the sum of squares AND epsilon after the root",
     kind="double",
+    first="shown",
+    verdict="shown",
 )
 class RMSNorm(nn.Module):
     def __init__(self, d_model, epsilon=1e-5):
@@ -178,24 +227,45 @@ class RMSNorm(nn.Module):
         return self.gamma * x / (x.norm(dim=-1, keepdim=True) + self.epsilon)
 
 
-@stranger("gelu", "the approximation with tanh", kind="subtle")
+@stranger(
+    "gelu",
+    "the approximation with tanh",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the tanh approximation",
+)
 def gelu(x):
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
     return 0.5 * x * (1 + torch.tanh(inner))
 
 
-@stranger("gelu", "erf of x, not of x/√2")
+@stranger(
+    "gelu",
+    "erf of x, not of x/√2",
+    first="named",
+    verdict="named",
+    says="erf of x instead of x/√2",
+)
 def gelu(x):
     return x * 0.5 * (1 + torch.erf(x))
 
 
-@stranger("gelu", "inputs below -3 are cut to 0", kind="subtle")
+@stranger(
+    "gelu", "inputs below -3 are cut to 0", kind="subtle", first="told", verdict="told"
+)
 def gelu(x):
     gate = 0.5 * (1 + torch.erf(x / math.sqrt(2)))
     return torch.where(x < -3, torch.zeros_like(x), x * gate)
 
 
-@stranger("feed-forward", "a second activation after the second matrix")
+@stranger(
+    "feed-forward",
+    "a second activation after the second matrix",
+    first="named",
+    verdict="named",
+    says="activation after both matrices",
+)
 class FeedForward(nn.Module):
     def __init__(self, d_model, d_ff, activation="relu"):
         super().__init__()
@@ -211,7 +281,14 @@ class FeedForward(nn.Module):
         return self.f(self.f(x @ self.w_1 + self.b_1) @ self.w_2 + self.b_2)
 
 
-@stranger("feed-forward", "always ReLU, the word is only tested", kind="subtle")
+@stranger(
+    "feed-forward",
+    "always ReLU, the word is only tested",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the activation is always ReLU",
+)
 class FeedForward(nn.Module):
     def __init__(self, d_model, d_ff, activation="relu"):
         super().__init__()
@@ -228,7 +305,14 @@ class FeedForward(nn.Module):
         return hidden @ self.w_2 + self.b_2
 
 
-@stranger("feed-forward", "w_2 is divided by √d_model, too", kind="subtle")
+@stranger(
+    "feed-forward",
+    "w_2 is divided by √d_model, too",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the weights start too large",
+)
 class FeedForward(nn.Module):
     def __init__(self, d_model, d_ff, activation="relu"):
         super().__init__()
@@ -250,6 +334,9 @@ class FeedForward(nn.Module):
     "feed-forward",
     "b_1 is added after the activation AND another word means ReLU",
     kind="double",
+    first="named",
+    verdict="named",
+    says="b_1 added after the activation",
 )
 class FeedForward(nn.Module):
     def __init__(self, d_model, d_ff, activation="relu"):
@@ -265,7 +352,13 @@ class FeedForward(nn.Module):
         return hidden @ self.w_2 + self.b_2
 
 
-@stranger("swiglu", "the sigmoid in place of SiLU")
+@stranger(
+    "swiglu",
+    "the sigmoid in place of SiLU",
+    first="named",
+    verdict="named",
+    says="sigmoid in place of SiLU",
+)
 class SwiGLU(nn.Module):
     def __init__(self, d_model, d_ff):
         super().__init__()
@@ -281,6 +374,9 @@ class SwiGLU(nn.Module):
     "swiglu",
     "SiLU acts on the up projection AND w_down is divided by √d_model",
     kind="double",
+    first="named",
+    verdict="named",
+    says="gate and up exchanged",
 )
 class SwiGLU(nn.Module):
     def __init__(self, d_model, d_ff):
@@ -295,7 +391,14 @@ class SwiGLU(nn.Module):
         return (x @ self.w_gate * (up * torch.sigmoid(up))) @ self.w_down
 
 
-@stranger("swiglu", "the gate overflows: u e^u / (1 + e^u)", kind="subtle")
+@stranger(
+    "swiglu",
+    "the gate overflows: u e^u / (1 + e^u)",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="not stable for large numbers",
+)
 class SwiGLU(nn.Module):
     def __init__(self, d_model, d_ff):
         super().__init__()
@@ -324,7 +427,14 @@ class _Layer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
 
-@stranger("encoder-layer", "in pre-norm the normalised x is added", kind="subtle")
+@stranger(
+    "encoder-layer",
+    "in pre-norm the normalised x is added",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="residual from the normalised x",
+)
 class EncoderLayer(_Layer):
     def forward(self, x, mask=None):
         if self.norm_first:
@@ -336,7 +446,14 @@ class EncoderLayer(_Layer):
         return self.norm_2(x + self.dropout(self.feed_forward(x)))
 
 
-@stranger("encoder-layer", "dropout after the addition", kind="subtle")
+@stranger(
+    "encoder-layer",
+    "dropout after the addition",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="dropout after the addition",
+)
 class EncoderLayer(_Layer):
     def forward(self, x, mask=None):
         if self.norm_first:
@@ -346,7 +463,14 @@ class EncoderLayer(_Layer):
         return self.norm_2(self.dropout(x + self.feed_forward(x)))
 
 
-@stranger("encoder-layer", "the mask is forgotten in pre-norm", kind="subtle")
+@stranger(
+    "encoder-layer",
+    "the mask is forgotten in pre-norm",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="mask not passed on",
+)
 class EncoderLayer(_Layer):
     def forward(self, x, mask=None):
         if self.norm_first:
@@ -359,7 +483,12 @@ class EncoderLayer(_Layer):
 
 
 @stranger(
-    "encoder-layer", "the second half adds the layer's input, not a", kind="plain"
+    "encoder-layer",
+    "the second half adds the layer's input, not a",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="second residual from the layer's input",
 )
 class EncoderLayer(_Layer):
     def forward(self, x, mask=None):
@@ -374,6 +503,9 @@ class EncoderLayer(_Layer):
     "encoder-layer",
     "the activation is not handed on AND dropout is missing in the second half",
     kind="double",
+    first="named",
+    verdict="named",
+    says="dropout only on attention",
 )
 class EncoderLayer(_Layer):
     def __init__(
@@ -389,7 +521,14 @@ class EncoderLayer(_Layer):
         return self.norm_2(x + self.feed_forward(x))
 
 
-@stranger("encoder-layer", "norm_1 is used in both halves of post-norm", kind="subtle")
+@stranger(
+    "encoder-layer",
+    "norm_1 is used in both halves of post-norm",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="one norm for both halves",
+)
 class EncoderLayer(_Layer):
     def forward(self, x, mask=None):
         if self.norm_first:
@@ -400,7 +539,12 @@ class EncoderLayer(_Layer):
 
 
 @stranger(
-    "encoder-layer", "post-norm normalises the branch before it is added", kind="subtle"
+    "encoder-layer",
+    "post-norm normalises the branch before it is added",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="norm on the branch's output only",
 )
 class EncoderLayer(_Layer):
     def forward(self, x, mask=None):
@@ -411,7 +555,14 @@ class EncoderLayer(_Layer):
         return x + self.dropout(self.norm_2(self.feed_forward(x)))
 
 
-@stranger("encoder-layer-from-torch", "norm1 and norm2 are exchanged", kind="subtle")
+@stranger(
+    "encoder-layer-from-torch",
+    "norm1 and norm2 are exchanged",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="two tensors exchanged",
+)
 def encoder_layer_from_torch(state):
     prefix = "self_attn."
     inner = {
@@ -430,6 +581,9 @@ def encoder_layer_from_torch(state):
     "encoder-layer-from-torch",
     "the matrices are reshaped, not transposed AND gamma and beta exchanged",
     kind="double",
+    first="named",
+    verdict="named",
+    says="two tensors exchanged",
 )
 def encoder_layer_from_torch(state):
     prefix = "self_attn."
@@ -472,7 +626,14 @@ class _Stack(nn.Module):
         return self.norm(x)
 
 
-@stranger("encoder", "only the first layer gets the mask", kind="subtle")
+@stranger(
+    "encoder",
+    "only the first layer gets the mask",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="mask only for the first layer",
+)
 class Encoder(_Stack):
     def forward(self, x, mask=None):
         x = self.layers[0](x, mask)
@@ -481,7 +642,14 @@ class Encoder(_Stack):
         return self.norm(x)
 
 
-@stranger("encoder", "the norm at the end in post-norm, too", kind="subtle")
+@stranger(
+    "encoder",
+    "the norm at the end in post-norm, too",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="final norm in post-norm",
+)
 class Encoder(_Stack):
     def __init__(
         self,
@@ -498,7 +666,12 @@ class Encoder(_Stack):
 
 
 @stranger(
-    "encoder", "the layers are copies of one layer with the same numbers", kind="subtle"
+    "encoder",
+    "the layers are copies of one layer with the same numbers",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the layers start as copies",
 )
 class Encoder(_Stack):
     def __init__(
@@ -521,6 +694,8 @@ class Encoder(_Stack):
     "norm_first and activation are not handed on to the layers AND the last norm is "
     "applied after each layer",
     kind="double",
+    first="useless",
+    verdict="useless",
 )
 class Encoder(_Stack):
     def __init__(
@@ -544,7 +719,14 @@ class Encoder(_Stack):
         return x
 
 
-@stranger("encoder-layer-parameters", "one norm only", kind="subtle")
+@stranger(
+    "encoder-layer-parameters",
+    "one norm only",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="half of the norms left out",
+)
 def encoder_layer_parameters(d_model, d_ff):
     attention = 4 * d_model * d_model + 4 * d_model
     network = 2 * d_model * d_ff + d_ff + d_model
@@ -555,6 +737,8 @@ def encoder_layer_parameters(d_model, d_ff):
     "encoder-layer-parameters",
     "three projections in attention AND no norms",
     kind="double",
+    first="useless",
+    verdict="useless",
 )
 def encoder_layer_parameters(d_model, d_ff):
     attention = 3 * (d_model * d_model + d_model)
@@ -562,7 +746,14 @@ def encoder_layer_parameters(d_model, d_ff):
     return attention + network
 
 
-@stranger("mask-tokens", "special tokens are chosen, too", kind="plain")
+@stranger(
+    "mask-tokens",
+    "special tokens are chosen, too",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="special tokens masked",
+)
 def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
     chosen = uniform < probability
     inputs = torch.where(chosen & (kind < 0.8), mask_id, ids)
@@ -572,7 +763,11 @@ def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probabilit
 
 
 @stranger(
-    "mask-tokens", "kind of exactly 0.8 is neither masked nor replaced", kind="subtle"
+    "mask-tokens",
+    "kind of exactly 0.8 is neither masked nor replaced",
+    kind="subtle",
+    first="passed",
+    verdict="passed",
 )
 def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
     special = torch.isin(ids, torch.tensor(special_ids))
@@ -583,7 +778,14 @@ def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probabilit
     return inputs, labels
 
 
-@stranger("mask-tokens", "tokens that stay as they are get no label", kind="subtle")
+@stranger(
+    "mask-tokens",
+    "tokens that stay as they are get no label",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="only changed tokens are scored",
+)
 def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
     special = torch.isin(ids, torch.tensor(special_ids))
     chosen = (uniform < probability) & ~special
@@ -597,6 +799,9 @@ def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probabilit
     "mask-tokens",
     "15 percent fixed AND the label is read after the mask is put in",
     kind="double",
+    first="named",
+    verdict="named",
+    says="the labels are what the model sees",
 )
 def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
     special = torch.isin(ids, torch.tensor(special_ids))
@@ -610,7 +815,13 @@ def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probabilit
     return inputs, labels
 
 
-@stranger("mask-tokens", "only the first special id is spared", kind="subtle")
+@stranger(
+    "mask-tokens",
+    "only the first special id is spared",
+    kind="subtle",
+    first="shown",
+    verdict="shown",
+)
 def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
     chosen = (uniform < probability) & (ids != special_ids[0])
     inputs = torch.where(chosen & (kind < 0.8), mask_id, ids)
@@ -618,7 +829,13 @@ def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probabilit
     return inputs, torch.where(chosen, ids, -100)
 
 
-@stranger("masked-language-model-loss", "divided by all positions")
+@stranger(
+    "masked-language-model-loss",
+    "divided by all positions",
+    first="named",
+    verdict="named",
+    says="mean over all positions",
+)
 def masked_language_model_loss(logits, labels):
     scored = labels != -100
     logs = torch.log_softmax(logits[scored], dim=-1)
@@ -630,6 +847,9 @@ def masked_language_model_loss(logits, labels):
     "masked-language-model-loss",
     "the mean of the means of each sentence",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="mean of the sentences' means",
 )
 def masked_language_model_loss(logits, labels):
     scored = labels != -100
@@ -643,6 +863,8 @@ def masked_language_model_loss(logits, labels):
     "masked-language-model-loss",
     "NaN where nothing is scored is replaced at the end",
     kind="subtle",
+    first="wrong",
+    verdict="wrong",
 )
 def masked_language_model_loss(logits, labels):
     scored = labels != -100
@@ -656,6 +878,9 @@ def masked_language_model_loss(logits, labels):
     "masked-language-model-loss",
     "the logarithm of softmax is taken in two steps AND label 0 is not scored",
     kind="double",
+    first="named",
+    verdict="named",
+    says="label 0 is not scored",
 )
 def masked_language_model_loss(logits, labels):
     scored = labels > 0
@@ -688,7 +913,12 @@ class _Classifier(nn.Module):
 
 
 @stranger(
-    "encoder-classifier", "positions are added before the class token", kind="subtle"
+    "encoder-classifier",
+    "positions are added before the class token",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="positions before the class token",
 )
 class EncoderClassifier(_Classifier):
     def forward(self, ids, lengths):
@@ -701,6 +931,9 @@ class EncoderClassifier(_Classifier):
     "encoder-classifier",
     "padding_mask(lengths, T + 1): the last word is hidden",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the last word of each sentence is hidden",
 )
 class EncoderClassifier(_Classifier):
     def forward(self, ids, lengths):
@@ -709,7 +942,14 @@ class EncoderClassifier(_Classifier):
         return self.head(self.encoder(x, mask))
 
 
-@stranger("encoder-classifier", "the embedding is scaled by √d once more", kind="plain")
+@stranger(
+    "encoder-classifier",
+    "the embedding is scaled by √d once more",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="embeddings scaled twice",
+)
 class EncoderClassifier(_Classifier):
     def forward(self, ids, lengths):
         x = self.embedding(ids)
@@ -722,6 +962,9 @@ class EncoderClassifier(_Classifier):
     "encoder-classifier",
     "post-norm AND the mask is not handed to the encoder",
     kind="double",
+    first="named",
+    verdict="named",
+    says="post-norm in place of pre-norm",
 )
 class EncoderClassifier(_Classifier):
     def __init__(
@@ -745,7 +988,14 @@ class EncoderClassifier(_Classifier):
         return self.head(self.encoder(x))
 
 
-@stranger("encoder-classifier", "dropout is not handed to the positions", kind="subtle")
+@stranger(
+    "encoder-classifier",
+    "dropout is not handed to the positions",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="dropout not passed to the positions",
+)
 class EncoderClassifier(_Classifier):
     def __init__(
         self,

@@ -10,7 +10,13 @@ from torch import nn
 from tests.tutor.bank import stranger
 
 
-@stranger("split-heads", "reshaped in one step, tokens and features mixed")
+@stranger(
+    "split-heads",
+    "reshaped in one step, tokens and features mixed",
+    first="named",
+    verdict="named",
+    says="view without transpose",
+)
 def split_heads(x, heads):
     *leading, length, d = x.shape
     if d % heads:
@@ -18,7 +24,14 @@ def split_heads(x, heads):
     return x.reshape(*leading, heads, length, d // heads)
 
 
-@stranger("split-heads", "the last axis is cut into (d/h, h)", kind="plain")
+@stranger(
+    "split-heads",
+    "the last axis is cut into (d/h, h)",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="features dealt out in turn",
+)
 def split_heads(x, heads):
     if x.shape[-1] % heads:
         raise ValueError("heads must divide d")
@@ -26,7 +39,11 @@ def split_heads(x, heads):
 
 
 @stranger(
-    "split-heads", "transpose(1, 2): right with one batch axis only", kind="subtle"
+    "split-heads",
+    "transpose(1, 2): right with one batch axis only",
+    kind="subtle",
+    first="shown",
+    verdict="shown",
 )
 def split_heads(x, heads):
     d = x.shape[-1]
@@ -39,6 +56,9 @@ def split_heads(x, heads):
     "split-heads",
     "what cannot be divided is cut off, not refused",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="a width that heads does not divide is accepted",
 )
 def split_heads(x, heads):
     width = x.shape[-1] // heads
@@ -50,19 +70,34 @@ def split_heads(x, heads):
     "split-heads",
     "the test for the division asks the number of tokens AND an AssertionError",
     kind="double",
+    first="told",
+    verdict="told",
 )
 def split_heads(x, heads):
     assert x.shape[-2] % heads == 0, "heads must divide d"
     return x.unflatten(-1, (heads, -1)).transpose(-2, -3)
 
 
-@stranger("merge-heads", "flattened without exchanging the axes")
+@stranger(
+    "merge-heads",
+    "flattened without exchanging the axes",
+    first="named",
+    verdict="named",
+    says="merged without transpose",
+)
 def merge_heads(x):
     *leading, heads, length, width = x.shape
     return x.reshape(*leading, length, heads * width)
 
 
-@stranger("merge-heads", "joined in the order (d_v, h): interleaved", kind="plain")
+@stranger(
+    "merge-heads",
+    "joined in the order (d_v, h): interleaved",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="heads interleaved",
+)
 def merge_heads(x):
     return x.movedim(-3, -1).flatten(-2)
 
@@ -71,6 +106,8 @@ def merge_heads(x):
     "merge-heads",
     "axes from the front: transpose(0, 1) for a tensor without a batch",
     kind="subtle",
+    first="shown",
+    verdict="shown",
 )
 def merge_heads(x):
     if x.ndim == 3:
@@ -78,12 +115,26 @@ def merge_heads(x):
     return x.transpose(1, 2).reshape(x.shape[0], x.shape[2], -1)
 
 
-@stranger("merge-heads", "the last head first", kind="subtle")
+@stranger(
+    "merge-heads",
+    "the last head first",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the last head comes first",
+)
 def merge_heads(x):
     return torch.cat(x.flip(-3).unbind(dim=-3), dim=-1)
 
 
-@stranger("loop-of-heads", "without the output projection", kind="plain")
+@stranger(
+    "loop-of-heads",
+    "without the output projection",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="no output projection",
+)
 def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     outputs = []
     for i in range(w_q.shape[0]):
@@ -93,7 +144,14 @@ def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     return torch.cat(outputs, dim=-1)
 
 
-@stranger("loop-of-heads", "the mask goes to the first head only", kind="subtle")
+@stranger(
+    "loop-of-heads",
+    "the mask goes to the first head only",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="mask for the first head only",
+)
 def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     outputs = []
     for i in range(len(w_q)):
@@ -107,6 +165,8 @@ def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     "loop-of-heads",
     "keys of the next head AND values of the head before",
     kind="double",
+    first="shown",
+    verdict="shown",
 )
 def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     heads = w_q.shape[0]
@@ -121,7 +181,11 @@ def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
 
 
 @stranger(
-    "loop-of-heads", "the values are projected by w_v of head 0 always", kind="subtle"
+    "loop-of-heads",
+    "the values are projected by w_v of head 0 always",
+    kind="subtle",
+    first="shown",
+    verdict="shown",
 )
 def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     outputs = []
@@ -134,7 +198,12 @@ def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
 
 
 @stranger(
-    "sum-over-heads", "the rows are dealt out in turn: i, i + h, i + 2h", kind="subtle"
+    "sum-over-heads",
+    "the rows are dealt out in turn: i, i + h, i + 2h",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="rows dealt out in turn",
 )
 def sum_over_heads(z, w_o):
     heads = z.shape[-3]
@@ -144,14 +213,26 @@ def sum_over_heads(z, w_o):
     return result
 
 
-@stranger("sum-over-heads", "the mean over the heads")
+@stranger(
+    "sum-over-heads",
+    "the mean over the heads",
+    first="named",
+    verdict="named",
+    says="the mean over the heads",
+)
 def sum_over_heads(z, w_o):
     heads, _, width = z.shape[-3:]
     blocks = w_o.reshape(heads, width, -1)
     return (z @ blocks).mean(dim=-3)
 
 
-@stranger("sum-over-heads", "the last head is left out by the range", kind="subtle")
+@stranger(
+    "sum-over-heads",
+    "the last head is left out by the range",
+    kind="subtle",
+    first="shown",
+    verdict="shown",
+)
 def sum_over_heads(z, w_o):
     heads, _, width = z.shape[-3:]
     result = z[..., 0, :, :] @ w_o[:width]
@@ -164,6 +245,8 @@ def sum_over_heads(z, w_o):
     "sum-over-heads",
     "summed over axis 0, which is the batch where there is one",
     kind="subtle",
+    first="told",
+    verdict="told",
 )
 def sum_over_heads(z, w_o):
     heads, _, width = z.shape[-3:]
@@ -204,6 +287,9 @@ class _Layer(nn.Module):
     "multi-head-attention",
     "the mask gets no axis for the heads, so a batch is laid over them",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="mask laid over the heads",
 )
 class MultiHeadAttention(_Layer):
     def attend(self, q, k, v, mask=None):
@@ -215,6 +301,9 @@ class MultiHeadAttention(_Layer):
     "multi-head-attention",
     "unsqueeze(1): wrong for a mask without a batch",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the axis for the heads is counted from the front",
 )
 class MultiHeadAttention(_Layer):
     def attend(self, q, k, v, mask=None):
@@ -224,7 +313,13 @@ class MultiHeadAttention(_Layer):
         return merge_heads(z) @ self.w_o + self.b_o, weights
 
 
-@stranger("multi-head-attention", "the bias of the values is forgotten", kind="subtle")
+@stranger(
+    "multi-head-attention",
+    "the bias of the values is forgotten",
+    kind="subtle",
+    first="told",
+    verdict="told",
+)
 class MultiHeadAttention(_Layer):
     def project(self, x_q, x_kv):
         q = split_heads(x_q @ self.w_q + self.b_q, self.heads)
@@ -233,7 +328,13 @@ class MultiHeadAttention(_Layer):
         return q, k, v
 
 
-@stranger("multi-head-attention", "the weights are averaged over the heads")
+@stranger(
+    "multi-head-attention",
+    "the weights are averaged over the heads",
+    first="named",
+    verdict="named",
+    says="weights averaged over the heads",
+)
 class MultiHeadAttention(_Layer):
     def attend(self, q, k, v, mask=None):
         mask = None if mask is None else mask.unsqueeze(-3)
@@ -245,6 +346,9 @@ class MultiHeadAttention(_Layer):
     "multi-head-attention",
     "-1e9 for what is masked: an empty row attends to all alike",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="a large negative number instead of −∞",
 )
 class MultiHeadAttention(_Layer):
     def attend(self, q, k, v, mask=None):
@@ -259,6 +363,9 @@ class MultiHeadAttention(_Layer):
     "multi-head-attention",
     "scaled by the root of d_model AND the mask is not used in cross-attention",
     kind="double",
+    first="named",
+    verdict="named",
+    says="scaled by √d_model instead of √d_k",
 )
 class MultiHeadAttention(_Layer):
     def attend(self, q, k, v, mask=None):
@@ -274,7 +381,14 @@ class MultiHeadAttention(_Layer):
         return self.attend(*self.project(x_q, x_kv))
 
 
-@stranger("multi-head-attention", "the biases start as random numbers", kind="subtle")
+@stranger(
+    "multi-head-attention",
+    "the biases start as random numbers",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the biases do not start at zero",
+)
 class MultiHeadAttention(_Layer):
     def __init__(self, d_model, heads):
         super().__init__(d_model, heads)
@@ -284,7 +398,11 @@ class MultiHeadAttention(_Layer):
 
 
 @stranger(
-    "multi-head-attention", "the output's bias is added before w_o", kind="subtle"
+    "multi-head-attention",
+    "the output's bias is added before w_o",
+    kind="subtle",
+    first="told",
+    verdict="told",
 )
 class MultiHeadAttention(_Layer):
     def attend(self, q, k, v, mask=None):
@@ -293,7 +411,13 @@ class MultiHeadAttention(_Layer):
         return (merge_heads(z) + self.b_o) @ self.w_o, weights
 
 
-@stranger("attention-from-torch", "the order key, query, value")
+@stranger(
+    "attention-from-torch",
+    "the order key, query, value",
+    first="named",
+    verdict="named",
+    says="the three parts in another order",
+)
 def attention_from_torch(state):
     k, q, v = state["in_proj_weight"].chunk(3)
     b_k, b_q, b_v = state["in_proj_bias"].chunk(3)
@@ -313,6 +437,8 @@ def attention_from_torch(state):
     "attention-from-torch",
     "the bias of the values is that of the keys AND w_o is not transposed",
     kind="double",
+    first="told",
+    verdict="told",
 )
 def attention_from_torch(state):
     d = state["out_proj.bias"].shape[0]
@@ -333,6 +459,9 @@ def attention_from_torch(state):
     "attention-from-torch",
     "the rows are dealt out to query, key, value in turn",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="rows dealt out in turn",
 )
 def attention_from_torch(state):
     d = state["out_proj.bias"].shape[0]
@@ -351,7 +480,12 @@ def attention_from_torch(state):
 
 
 @stranger(
-    "attention-parameters", "kv_heads is taken for the number of groups", kind="subtle"
+    "attention-parameters",
+    "kv_heads is taken for the number of groups",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="kv heads of another width",
 )
 def attention_parameters(d_model, heads, kv_heads=None):
     kv_heads = heads if kv_heads is None else kv_heads
@@ -363,6 +497,9 @@ def attention_parameters(d_model, heads, kv_heads=None):
     "attention-parameters",
     "the biases of keys and values are d wide when shared",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the biases of keys and values have the wrong width",
 )
 def attention_parameters(d_model, heads, kv_heads=None):
     kv_heads = kv_heads or heads
@@ -370,14 +507,28 @@ def attention_parameters(d_model, heads, kv_heads=None):
     return 2 * d_model * d_model + 2 * d_model * d_kv + 4 * d_model
 
 
-@stranger("without-heads", "w_o is changed in place through a view", kind="subtle")
+@stranger(
+    "without-heads",
+    "w_o is changed in place through a view",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="changes its argument in place",
+)
 def without_heads(w_o, heads, removed):
     blocks = w_o.reshape(heads, -1, w_o.shape[1])
     blocks[removed] = 0
     return blocks.reshape(w_o.shape)
 
 
-@stranger("without-heads", "row i, not the d_v rows of head i", kind="plain")
+@stranger(
+    "without-heads",
+    "row i, not the d_v rows of head i",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="one row for each head",
+)
 def without_heads(w_o, heads, removed):
     result = w_o.clone()
     for i in removed:
@@ -389,6 +540,8 @@ def without_heads(w_o, heads, removed):
     "without-heads",
     "the width is d_model // heads: wrong unless h·d_v is d",
     kind="subtle",
+    first="shown",
+    verdict="shown",
 )
 def without_heads(w_o, heads, removed):
     result = w_o.clone()
@@ -398,7 +551,13 @@ def without_heads(w_o, heads, removed):
     return result
 
 
-@stranger("two-lookups", "the query is made of the mark, not of the constant")
+@stranger(
+    "two-lookups",
+    "the query is made of the mark, not of the constant",
+    first="named",
+    verdict="named",
+    says="only the marked tokens ask",
+)
 def two_lookups():
     w_q, w_k = torch.zeros(6, 6), torch.zeros(6, 6)
     w_v, w_o = torch.zeros(6, 6), torch.eye(6)
@@ -410,7 +569,14 @@ def two_lookups():
     return {"w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": w_o}
 
 
-@stranger("two-lookups", "a gap that is a little too small", kind="subtle")
+@stranger(
+    "two-lookups",
+    "a gap that is a little too small",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the attention is not sharp enough",
+)
 def two_lookups():
     w_q, w_k = torch.zeros(6, 6), torch.zeros(6, 6)
     w_v, w_o = torch.zeros(6, 6), torch.eye(6)
@@ -426,6 +592,8 @@ def two_lookups():
     "two-lookups",
     "the slots are exchanged in w_o AND the values start at coordinate 3",
     kind="double",
+    first="told",
+    verdict="told",
 )
 def two_lookups():
     w_q, w_k = torch.zeros(6, 6), torch.zeros(6, 6)
@@ -438,12 +606,24 @@ def two_lookups():
     return {"w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": w_o}
 
 
-@stranger("repeat-heads", "the heads are dealt out in turn")
+@stranger(
+    "repeat-heads",
+    "the heads are dealt out in turn",
+    first="named",
+    verdict="named",
+    says="heads dealt out in turn",
+)
 def repeat_heads(x, times):
     return torch.cat([x] * times, dim=-3)
 
 
-@stranger("repeat-heads", "axis 0 without and axis 1 with a batch", kind="subtle")
+@stranger(
+    "repeat-heads",
+    "axis 0 without and axis 1 with a batch",
+    kind="subtle",
+    first="shown",
+    verdict="shown",
+)
 def repeat_heads(x, times):
     axis = 0 if x.ndim == 3 else 1
     return x.repeat_interleave(times, dim=axis)
@@ -453,6 +633,8 @@ def repeat_heads(x, times):
     "repeat-heads",
     "the copies are made beside the tokens, and the reshape mixes tokens and heads",
     kind="subtle",
+    first="shown",
+    verdict="shown",
 )
 def repeat_heads(x, times):
     *leading, heads, length, width = x.shape
@@ -493,6 +675,9 @@ class _Grouped(nn.Module):
     "grouped-query-attention",
     "the keys are in groups, the values dealt out in turn",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="keys and values repeated in different ways",
 )
 class GroupedQueryAttention(_Grouped):
     def keys_and_values(self, x_kv):
@@ -502,7 +687,13 @@ class GroupedQueryAttention(_Grouped):
         return k, v
 
 
-@stranger("grouped-query-attention", "only the first division is tested", kind="subtle")
+@stranger(
+    "grouped-query-attention",
+    "only the first division is tested",
+    kind="subtle",
+    first="wrong",
+    verdict="wrong",
+)
 class GroupedQueryAttention(_Grouped):
     def __init__(self, d_model, heads, kv_heads):
         nn.Module.__init__(self)
@@ -521,6 +712,9 @@ class GroupedQueryAttention(_Grouped):
     "w_k and w_v are drawn with the root of their own width AND the mask has no axis "
     "for the heads",
     kind="double",
+    first="named",
+    verdict="named",
+    says="mask laid over the heads",
 )
 class GroupedQueryAttention(_Grouped):
     def __init__(self, d_model, heads, kv_heads):
@@ -537,14 +731,26 @@ class GroupedQueryAttention(_Grouped):
         return merge_heads(z) @ self.w_o, weights
 
 
-@stranger("grouped-query-attention", "keys and values always from x_q", kind="plain")
+@stranger(
+    "grouped-query-attention",
+    "keys and values always from x_q",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="keys and values from x_q",
+)
 class GroupedQueryAttention(_Grouped):
     def forward(self, x_q, x_kv=None, mask=None):
         return super().forward(x_q, None, mask)
 
 
 @stranger(
-    "grouped-query-attention", "the mask is left out with one kv head", kind="subtle"
+    "grouped-query-attention",
+    "the mask is left out with one kv head",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="mask ignored",
 )
 class GroupedQueryAttention(_Grouped):
     def forward(self, x_q, x_kv=None, mask=None):

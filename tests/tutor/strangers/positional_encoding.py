@@ -10,7 +10,14 @@ from torch import nn
 from tests.tutor.bank import stranger
 
 
-@stranger("order-behaviour", "the inverse permutation", kind="subtle")
+@stranger(
+    "order-behaviour",
+    "the inverse permutation",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="permuted by the inverse",
+)
 def order_behaviour(outputs, outputs_of_permuted, permutation):
     invariant = torch.allclose(outputs, outputs_of_permuted, atol=1e-5)
     equivariant = outputs.ndim == 2 and torch.allclose(
@@ -19,7 +26,14 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     return {"equivariant": equivariant, "invariant": invariant}
 
 
-@stranger("order-behaviour", "compared with ==, without tolerance", kind="subtle")
+@stranger(
+    "order-behaviour",
+    "compared with ==, without tolerance",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="no tolerance for rounding",
+)
 def order_behaviour(outputs, outputs_of_permuted, permutation):
     invariant = bool((outputs == outputs_of_permuted).all())
     equivariant = outputs.ndim == 2 and bool(
@@ -32,6 +46,9 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     "order-behaviour",
     "invariance excludes equivariance: only one of the two can hold",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the two treated as opposites",
 )
 def order_behaviour(outputs, outputs_of_permuted, permutation):
     if torch.allclose(outputs, outputs_of_permuted, atol=1e-5):
@@ -46,6 +63,8 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     "order-behaviour",
     "equivariant when the rows are the same set: both sorted",
     kind="subtle",
+    first="shown",
+    verdict="shown",
 )
 def order_behaviour(outputs, outputs_of_permuted, permutation):
     invariant = torch.allclose(outputs, outputs_of_permuted, atol=1e-5)
@@ -63,6 +82,9 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     "order-behaviour",
     "the two names are exchanged AND a pooled output is equivariant",
     kind="double",
+    first="named",
+    verdict="named",
+    says="pooled output called invariant unseen",
 )
 def order_behaviour(outputs, outputs_of_permuted, permutation):
     same = torch.allclose(outputs, outputs_of_permuted, atol=1e-5)
@@ -72,7 +94,13 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     return {"equivariant": same, "invariant": moved}
 
 
-@stranger("sinusoidal-positional-encoding", "the exponent is i/d, not 2i/d")
+@stranger(
+    "sinusoidal-positional-encoding",
+    "the exponent is i/d, not 2i/d",
+    first="named",
+    verdict="named",
+    says="exponent i/d instead of 2i/d",
+)
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     if d_model % 2:
         raise ValueError("d_model must be even")
@@ -86,7 +114,11 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
 
 
 @stranger(
-    "sinusoidal-positional-encoding", "sines in the first half, cosines in the second"
+    "sinusoidal-positional-encoding",
+    "sines in the first half, cosines in the second",
+    first="named",
+    verdict="named",
+    says="sine block, then cosine block",
 )
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     if d_model % 2 != 0:
@@ -97,7 +129,14 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     return torch.cat([angle.sin(), angle.cos()], dim=-1)
 
 
-@stranger("sinusoidal-positional-encoding", "the base is fixed at 10000", kind="subtle")
+@stranger(
+    "sinusoidal-positional-encoding",
+    "the base is fixed at 10000",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="base not used",
+)
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     if d_model % 2:
         raise ValueError("d_model must be even")
@@ -111,6 +150,9 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     "sinusoidal-positional-encoding",
     "an odd width is rounded down, not refused",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="odd width accepted",
 )
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     pairs = d_model // 2
@@ -123,6 +165,9 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     "sinusoidal-positional-encoding",
     "each column has an exponent of its own: cosine of pair i uses (2i+1)/d",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="an exponent for every column",
 )
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     if d_model % 2:
@@ -140,6 +185,8 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     "sinusoidal-positional-encoding",
     "positions from 1 AND the exponents end at 1 by linspace",
     kind="double",
+    first="wrong",
+    verdict="wrong",
 )
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     if d_model % 2:
@@ -152,14 +199,26 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     return table
 
 
-@stranger("wavelengths", "no 2π: only the divisors")
+@stranger(
+    "wavelengths",
+    "no 2π: only the divisors",
+    first="named",
+    verdict="named",
+    says="2π forgotten",
+)
 def wavelengths(d_model, base=10_000.0):
     if d_model % 2:
         raise ValueError("d_model must be even")
     return base ** (torch.arange(0, d_model, 2) / d_model)
 
 
-@stranger("wavelengths", "2π times the rate, not over it")
+@stranger(
+    "wavelengths",
+    "2π times the rate, not over it",
+    first="named",
+    verdict="named",
+    says="divided by the power of the base",
+)
 def wavelengths(d_model, base=10_000.0):
     if d_model % 2:
         raise ValueError("d_model must be even")
@@ -167,7 +226,14 @@ def wavelengths(d_model, base=10_000.0):
     return 2 * math.pi * rate
 
 
-@stranger("wavelengths", "double precision is returned", kind="subtle")
+@stranger(
+    "wavelengths",
+    "double precision is returned",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="float32 expected",
+)
 def wavelengths(d_model, base=10_000.0):
     if d_model % 2:
         raise ValueError("d_model must be even")
@@ -176,14 +242,25 @@ def wavelengths(d_model, base=10_000.0):
 
 
 @stranger(
-    "wavelengths", "the longest first AND odd widths are not refused", kind="double"
+    "wavelengths",
+    "the longest first AND odd widths are not refused",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="longest first",
 )
 def wavelengths(d_model, base=10_000.0):
     exponent = torch.arange(0, d_model, 2) / d_model
     return (2 * math.pi * base**exponent).flip(0)
 
 
-@stranger("shift-matrix", "transposed: for column vectors")
+@stranger(
+    "shift-matrix",
+    "transposed: for column vectors",
+    first="named",
+    verdict="named",
+    says="transposed: made for column vectors",
+)
 def shift_matrix(offset, d_model, base=10_000.0):
     if d_model % 2:
         raise ValueError("d_model must be even")
@@ -199,6 +276,9 @@ def shift_matrix(offset, d_model, base=10_000.0):
     "shift-matrix",
     "the offset's absolute value: negative ones shift ahead",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="sign of the offset lost",
 )
 def shift_matrix(offset, d_model, base=10_000.0):
     if d_model % 2:
@@ -208,7 +288,14 @@ def shift_matrix(offset, d_model, base=10_000.0):
     return torch.block_diag(*rows.reshape(-1, 2, 2))
 
 
-@stranger("shift-matrix", "the angle of the first pair in all blocks", kind="subtle")
+@stranger(
+    "shift-matrix",
+    "the angle of the first pair in all blocks",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="one angle for all pairs",
+)
 def shift_matrix(offset, d_model, base=10_000.0):
     if d_model % 2:
         raise ValueError("d_model must be even")
@@ -225,6 +312,8 @@ def shift_matrix(offset, d_model, base=10_000.0):
     "shift-matrix",
     "cosines at the places of the sines AND the exponents i/d",
     kind="double",
+    first="shown",
+    verdict="shown",
 )
 def shift_matrix(offset, d_model, base=10_000.0):
     if d_model % 2:
@@ -239,6 +328,9 @@ def shift_matrix(offset, d_model, base=10_000.0):
     "diagnose-encoding",
     "the base is read from pair 1 with a fixed threshold",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the right base taken for 1000",
 )
 def diagnose_encoding(encoding):
     if encoding[1:, 0].std() < 1e-4:
@@ -255,6 +347,9 @@ def diagnose_encoding(encoding):
     "the misplaced exponent is looked for in the first row, which small widths "
     "have in cosine first, too: asked in the wrong order",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="cosine first taken for a misplaced exponent",
 )
 def diagnose_encoding(encoding):
     if encoding[0, 0].abs() > 1e-3:
@@ -271,6 +366,8 @@ def diagnose_encoding(encoding):
     "diagnose-encoding",
     "the angle's sine and cosine are exchanged in atan2",
     kind="subtle",
+    first="useless",
+    verdict="useless",
 )
 def diagnose_encoding(encoding):
     d = encoding.shape[1]
@@ -287,6 +384,8 @@ def diagnose_encoding(encoding):
     "diagnose-encoding",
     "the exponent is -1 and not -d/(d - 2): near 1000 for both bases at small widths",
     kind="subtle",
+    first="told",
+    verdict="told",
 )
 def diagnose_encoding(encoding):
     d = encoding.shape[1]
@@ -299,7 +398,14 @@ def diagnose_encoding(encoding):
     return "right" if abs(base - 10000) < abs(base - 1000) else "base 1000"
 
 
-@stranger("sinusoidal-module", "the table is saved: a persistent buffer", kind="subtle")
+@stranger(
+    "sinusoidal-module",
+    "the table is saved: a persistent buffer",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the buffer is persistent",
+)
 class SinusoidalPositionalEncoding(nn.Module):
     def __init__(self, d_model, max_length=5_000, dropout=0.0):
         super().__init__()
@@ -314,7 +420,14 @@ class SinusoidalPositionalEncoding(nn.Module):
         return self.dropout(x + self.table[:length])
 
 
-@stranger("sinusoidal-module", "T is taken from axis 1", kind="subtle")
+@stranger(
+    "sinusoidal-module",
+    "T is taken from axis 1",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="length read from the wrong axis",
+)
 class SinusoidalPositionalEncoding(nn.Module):
     def __init__(self, d_model, max_length=5_000, dropout=0.0):
         super().__init__()
@@ -334,6 +447,9 @@ class SinusoidalPositionalEncoding(nn.Module):
     "sinusoidal-module",
     "exactly max_length tokens are refused, >= in place of >",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="refused, although the table has a row for each token",
 )
 class SinusoidalPositionalEncoding(nn.Module):
     def __init__(self, d_model, max_length=5_000, dropout=0.0):
@@ -353,6 +469,9 @@ class SinusoidalPositionalEncoding(nn.Module):
     "sinusoidal-module",
     "dropout acts on x before the addition AND the embeddings are multiplied by √d",
     kind="double",
+    first="named",
+    verdict="named",
+    says="scaled by the square root of the width",
 )
 class SinusoidalPositionalEncoding(nn.Module):
     def __init__(self, d_model, max_length=5_000, dropout=0.0):
@@ -369,7 +488,14 @@ class SinusoidalPositionalEncoding(nn.Module):
         return self.dropout(x * self.scale) + self.table[:length]
 
 
-@stranger("sinusoidal-module", "x is changed in place by +=", kind="subtle")
+@stranger(
+    "sinusoidal-module",
+    "x is changed in place by +=",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="changes its argument in place",
+)
 class SinusoidalPositionalEncoding(nn.Module):
     def __init__(self, d_model, max_length=5_000, dropout=0.0):
         super().__init__()
@@ -385,7 +511,14 @@ class SinusoidalPositionalEncoding(nn.Module):
         return self.dropout(x)
 
 
-@stranger("sinusoidal-module", "the table is a plain attribute", kind="subtle")
+@stranger(
+    "sinusoidal-module",
+    "the table is a plain attribute",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the table is no buffer",
+)
 class SinusoidalPositionalEncoding(nn.Module):
     def __init__(self, d_model, max_length=5_000, dropout=0.0):
         super().__init__()
@@ -399,7 +532,13 @@ class SinusoidalPositionalEncoding(nn.Module):
         return self.dropout(x + self.table[:length])
 
 
-@stranger("learned-module", "the table starts at standard deviation 1")
+@stranger(
+    "learned-module",
+    "the table starts at standard deviation 1",
+    first="named",
+    verdict="named",
+    says="the table starts at standard deviation 1",
+)
 class LearnedPositionalEncoding(nn.Module):
     def __init__(self, max_length, d_model, dropout=0.0):
         super().__init__()
@@ -413,7 +552,14 @@ class LearnedPositionalEncoding(nn.Module):
         return self.dropout(x + self.table[:length])
 
 
-@stranger("learned-module", "the last rows of the table, not the first", kind="subtle")
+@stranger(
+    "learned-module",
+    "the last rows of the table, not the first",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the last rows instead of the first",
+)
 class LearnedPositionalEncoding(nn.Module):
     def __init__(self, max_length, d_model, dropout=0.0):
         super().__init__()
@@ -432,6 +578,9 @@ class LearnedPositionalEncoding(nn.Module):
     "sequences that are too long get the last row again, they are not refused AND "
     "dropout with a fixed 0.1",
     kind="double",
+    first="named",
+    verdict="named",
+    says="longer than the table, not refused",
 )
 class LearnedPositionalEncoding(nn.Module):
     def __init__(self, max_length, d_model, dropout=0.0):
@@ -444,7 +593,14 @@ class LearnedPositionalEncoding(nn.Module):
         return self.dropout(x + self.table[positions])
 
 
-@stranger("learned-module", "the table starts at 0", kind="plain")
+@stranger(
+    "learned-module",
+    "the table starts at 0",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="the table starts constant",
+)
 class LearnedPositionalEncoding(nn.Module):
     def __init__(self, max_length, d_model, dropout=0.0):
         super().__init__()
@@ -457,7 +613,13 @@ class LearnedPositionalEncoding(nn.Module):
         return self.dropout(x + self.table[: x.shape[-2]])
 
 
-@stranger("rotary-encoding", "pairs of i and i + d/2")
+@stranger(
+    "rotary-encoding",
+    "pairs of i and i + d/2",
+    first="named",
+    verdict="named",
+    says="pairs (i, i + d/2) instead of (2i, 2i + 1)",
+)
 def apply_rotary(x, base=10_000.0):
     length, d = x.shape[-2:]
     if d % 2:
@@ -470,7 +632,12 @@ def apply_rotary(x, base=10_000.0):
 
 
 @stranger(
-    "rotary-encoding", "the second result uses the new first value", kind="subtle"
+    "rotary-encoding",
+    "the second result uses the new first value",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the second of a pair computed from the new first",
 )
 def apply_rotary(x, base=10_000.0):
     length, d = x.shape[-2:]
@@ -488,7 +655,13 @@ def apply_rotary(x, base=10_000.0):
     return result
 
 
-@stranger("rotary-encoding", "the result is always float32", kind="subtle")
+@stranger(
+    "rotary-encoding",
+    "the result is always float32",
+    kind="subtle",
+    first="told",
+    verdict="told",
+)
 def apply_rotary(x, base=10_000.0):
     length, d = x.shape[-2:]
     if d % 2:
@@ -502,7 +675,12 @@ def apply_rotary(x, base=10_000.0):
 
 
 @stranger(
-    "rotary-encoding", "positions along the first axis, so of the batch", kind="subtle"
+    "rotary-encoding",
+    "positions along the first axis, so of the batch",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="position read from the wrong axis",
 )
 def apply_rotary(x, base=10_000.0):
     d = x.shape[-1]
@@ -519,7 +697,13 @@ def apply_rotary(x, base=10_000.0):
     return torch.stack((first, second), dim=-1).flatten(-2)
 
 
-@stranger("rotary-encoding", "turned backwards AND positions from 1", kind="double")
+@stranger(
+    "rotary-encoding",
+    "turned backwards AND positions from 1",
+    kind="double",
+    first="shown",
+    verdict="shown",
+)
 def apply_rotary(x, base=10_000.0):
     length, d = x.shape[-2:]
     if d % 2:
