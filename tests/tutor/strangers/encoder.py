@@ -100,7 +100,7 @@ class LayerNorm(nn.Module):
     "mean and variance are detached",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="told",
 )
 class LayerNorm(nn.Module):
     def __init__(self, d_model, epsilon=1e-5):
