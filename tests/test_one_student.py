@@ -17,6 +17,7 @@ import sqlalchemy
 
 from autograder.grading import (
     class_report,
+    control_groups,
     deadlines,
     feedback,
     gradebook,
@@ -445,6 +446,7 @@ def test_no_folder_stops_a_class(students, honest, fresh, tmp_path, capsys) -> N
     assert planned.count("refuse: ") == len(ODD)
     assert {entry["log"] for entry in audit(out).values()} == {""}
     assert f"{students / '.git'}: is no student's folder, passed over" in said.err
+    assert control_groups.words() in said.err
     reasons = {name: row["reason"] for name, row in found.items()}
     assert "levels of symbolic links" in reasons["circle"]
     assert "is a link" in reasons["link_to_another_student"]

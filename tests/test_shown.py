@@ -216,7 +216,7 @@ def test_nothing_that_can_be_called_there_is_an_answer(
 
 def test_trying_finds_an_answer_where_there_is_one() -> None:
     sheet = _sheet_of(Paper.of("04_attention"))
-    known = things(["autograder.chapters.attention_mistakes:weights_of"])
+    known = things(["autograder.chapters.attention.oracles:weights_of"])
     (oracle,) = known.values()
     check = sheet.checks["test-masked-softmax"]
     assert survives(first_call(check, sheet.imports), oracle)

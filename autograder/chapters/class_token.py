@@ -25,6 +25,7 @@ from autograder.interface import (
 )
 
 chapter = Chapter(2, "02_class_token")
+progress = chapter.progress
 
 GARBAGE = 1e6  # what stands in the padding, to see whether anybody reads it
 
@@ -395,6 +396,7 @@ def _rows(mask: torch.Tensor) -> str:
     """Write a mask as rows of 1 and 0."""
     rows = mask.reshape(-1, mask.shape[-1]).int().tolist() if mask.dim() else [[]]
     lines = [" ".join(map(str, row)) for row in rows[:8]]
+    lines += ["…"] if len(rows) > 8 else []
     return "\n".join([f"shape {tuple(mask.shape)}", *lines])
 
 

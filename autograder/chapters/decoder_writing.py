@@ -33,6 +33,7 @@ from autograder.chapters.decoder_writing_mistakes import (
     beam,
 )
 from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.exercise.showing import first_few
 from autograder.expect import (
     Chapter,
     CheckFailure,
@@ -264,7 +265,7 @@ def _expect_lines(found: dict, on: str) -> None:
     say = {"on": on, "expected": "line number -> name"}
     turned = bool(found) and all(isinstance(line, str) for line in found)
     why = "The keys are the numbers of the lines, and the values are the names."
-    got = f"the keys {list(found)[:2]}"
+    got = f"the keys {first_few(map(repr, found), 2)}"
     refuse_if(turned, "lines and names exchanged", why, got=got, **say)
     for line in found:
         good = type(line) is int and 1 <= line <= 19

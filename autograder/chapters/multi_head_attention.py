@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 from autograder import expect, forbidden
-from autograder.chapters.attention_mistakes import Candidate
 from autograder.chapters.multi_head_attention_mistakes import (
     State,
     cut,
@@ -32,7 +31,7 @@ from autograder.chapters.multi_head_attention_mistakes import (
     torch_state_candidates,
 )
 from autograder.exercise.inputs import draw_mask, draw_sizes, normal, seeded
-from autograder.exercise.naming import Mistake, known_mistakes
+from autograder.exercise.naming import Candidate, Mistake, known_mistakes
 from autograder.expect import Chapter, CheckFailure, describe_error, refuse, show
 from autograder.forms import several
 from autograder.interface import (
@@ -44,6 +43,7 @@ from autograder.interface import (
 )
 
 chapter = Chapter(5, "05_multi_head_attention")
+progress = chapter.progress
 
 
 # --- shared ---------------------------------------------------------------------------
@@ -429,7 +429,7 @@ def _first_row(part: Data) -> str:
     if not isinstance(part, torch.Tensor) or part.dim() < 2 or not part.numel():
         return show(part)
     row = part.reshape(-1, part.shape[-1])[0][:6]
-    more = " ..." if part.shape[-1] > 6 else ""
+    more = " …" if part.shape[-1] > 6 else ""
     return f"{tuple(part.shape)}, first row {show(row)}{more}"
 
 

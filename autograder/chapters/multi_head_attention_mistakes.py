@@ -11,11 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder.chapters.attention_mistakes import (
-    Candidate,
-    torch_attention,
-    weights_of,
-)
+from autograder.chapters.attention.oracles import torch_attention, weights_of
+from autograder.exercise.naming import Candidate
 
 State = dict[str, torch.Tensor]
 

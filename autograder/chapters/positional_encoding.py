@@ -26,6 +26,7 @@ from autograder.interface import (
 )
 
 chapter = Chapter(3, "03_positional_encoding")
+progress = chapter.progress
 check = chapter.check
 
 NEAR = 1e-4  # positions below 100
@@ -1141,7 +1142,8 @@ def _expect_dropout(
 def _first_row(x: Data) -> str:
     if not isinstance(x, torch.Tensor) or not x.ndim or not x.numel():
         return expect.show(x)
-    return "first row " + expect.show(x.reshape(-1, x.shape[-1])[0][:6])
+    more = " …" if x.shape[-1] > 6 else ""
+    return "first row " + expect.show(x.reshape(-1, x.shape[-1])[0][:6]) + more
 
 
 def _among(got: torch.Tensor, values: list[torch.Tensor]) -> bool:

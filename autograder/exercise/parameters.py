@@ -191,14 +191,14 @@ def expect_spread(
         "Features that start alike get the same gradient and never become different."
     )
     refuse_if(not spread > 0.01 * wanted, "the weights all start alike", alike, **say)
+    if abs(mean) > max(spread, wanted) / 4:
+        around = "Draw from both sides of 0: torch.randn, not torch.rand."
+        centre = {"got": f"{name} with a mean of {mean:.3f}", "expected": "a mean of 0"}
+        refuse("the weights do not start around 0", around, **say | centre)
     refuse_if(spread > WIDEST * wanted, "the weights start too large", why, **say)
     refuse_if(
         not spread > NARROWEST * wanted, "the weights start too small", why, **say
     )
-    if abs(mean) > wanted / 4:
-        say |= {"got": f"{name} with a mean of {mean:.3f}", "expected": "a mean of 0"}
-        around = "Draw from both sides of 0: torch.randn, not torch.rand."
-        refuse("the weights do not start around 0", around, **say)
 
 
 # --- the bank's own copies ------------------------------------------------------------

@@ -26,6 +26,14 @@ from autograder.expect import describe_error, refuse, refuse_if, show
 from autograder.interface import Data, StudentError, StudentFunction
 
 UNASKED: Data = object()  # stands for a right value that the oracle has to give
+UNFIT = (  # what a mistake raises that is none on this input
+    RuntimeError,
+    LookupError,
+    ValueError,
+    ArithmeticError,
+    TypeError,
+    AttributeError,
+)
 GRADIENT = 1e-4  # tolerance of a gradient: sums of many terms, in another order
 
 
@@ -115,8 +123,7 @@ class Specification:
         Nothing is computed before it is asked for, so a right answer costs nothing.
         """
         for number, each in enumerate(self.mistakes):
-            fits = (RuntimeError, LookupError, ValueError, ArithmeticError, TypeError)
-            with contextlib.suppress(*fits):
+            with contextlib.suppress(*UNFIT):
                 if each.when is None or each.when(*given, **options):
                     value = each.answer(*given, **options)
                     yield Mistake(each.name, value, each.why, each.section, number)
@@ -125,6 +132,11 @@ class Specification:
         """Ask for one case, expect the right value, and return what came."""
         with self.accidents_named():
             got = student(*case.inputs)
+        self.compare(got, case)
+        return got
+
+    def compare(self, got: Data, case: Case) -> None:
+        """Expect the right value of what came for a case."""
         if case.unless_finite:
             expect_finite(got, *case.unless_finite, on=case.on)
         expect.equal(
@@ -135,7 +147,6 @@ class Specification:
             mistakes=self.known(*case.inputs, *case.given),
             tolerance=case.tolerance,
         )
-        return got
 
     def judge_all(self, student: StudentFunction, cases: Iterable[Case]) -> None:
         """Ask for every case, in order."""
@@ -150,16 +161,9 @@ class Specification:
             raise TypeError(f"{self.exercise}: no oracle, and no value by hand")
         return self.oracle(*case.inputs, *case.given)
 
-    @contextlib.contextmanager
-    def accidents_named(self) -> Iterator[None]:
+    def accidents_named(self) -> contextlib.AbstractContextManager:
         """Name the mistake behind an exception of the student's code."""
-        try:
-            yield
-        except StudentError as error:
-            for words, name, why in self.accidents:
-                if words in error.text:
-                    refuse(name, why, on=error.call, got=describe_error(error))
-            raise
+        return errors_named(*self.accidents)
 
     def judge_gradient(
         self,
@@ -168,21 +172,29 @@ class Specification:
         cotangent: torch.Tensor,
         *,
         wrt: tuple[int, ...] = (0,),
+        parameters: Iterable[str] = (),
         tolerance: float = GRADIENT,
+        output: int | None = None,
     ) -> None:
         """Expect the oracle's gradients with respect to inputs and parameters.
 
         Args:
             student: the function, or the module with its parameters loaded.
-            case: the input; the tensors of ``given`` that need a gradient come first,
-                in the order of the module's parameters.
+            case: the input; the parameters stand first among what is ``given``, in the
+                order in which they were loaded into the module.
             cotangent: of the shape of the result.
             wrt: the inputs that are differentiated.
+            parameters: their names, if not all that were loaded are given.
             tolerance: absolute and relative.
+            output: which of several results.
         """
-        found = student.gradients(*case.inputs, wrt=wrt, cotangent=cotangent)
+        found = student.gradients(
+            *case.inputs, wrt=wrt, cotangent=cotangent, output=output
+        )
         names = _argument_names(self, student, wrt)
-        got = dict(zip(names, found.inputs, strict=True)) | found.parameters
+        order = list(parameters or student.loaded or ())
+        loaded = {name: found.parameters.get(name) for name in order}
+        got = dict(zip(names, found.inputs, strict=True)) | loaded
         expect_gradients(got, case.on)
         if case.unless_finite:
             for gradient in got.values():
@@ -190,10 +202,11 @@ class Specification:
                     gradient, *case.unless_finite, on=f"the gradient; {case.on}"
                 )
         inputs = [_leaf(x) if i in wrt else x for i, x in enumerate(case.inputs)]
-        loaded = len(found.parameters)
-        given = [_leaf(x) if i < loaded else x for i, x in enumerate(case.given)]
-        sources = [inputs[index] for index in wrt] + given[:loaded]
+        count = len(loaded)
+        given = [_leaf(x) if i < count else x for i, x in enumerate(case.given)]
+        sources = [inputs[index] for index in wrt] + given[:count]
         value = self.oracle(*inputs, *given)
+        value = value if output is None else value[output]
         wanted = torch.autograd.grad((value * cotangent).sum(), sources)
         for (name, gradient), right in zip(got.items(), wanted, strict=True):
             on, what = f"the gradient; {case.on}", f"the gradient of {name}"
@@ -279,6 +292,19 @@ def _argument_names(spec, student, wrt) -> list[str]:
 # --- what every exercise may say ------------------------------------------------------
 
 
+@contextlib.contextmanager
+def errors_named(*accidents: tuple[str, str, str]) -> Iterator[None]:
+    """Name what lies behind an exception: words of it, the mistake's name, why."""
+    try:
+        yield
+    except StudentError as error:
+        for words, name, why in accidents:
+            if words in error.text:
+                got = f"{error.kind}: {describe_error(error)}"
+                refuse(name, why, on=error.call, got=got)
+        raise
+
+
 def expect_finite(got: Data, name: str, why: str, *, on: str) -> None:
     """Name the mistake that NaN or infinity in a result gives away."""
     if isinstance(got, torch.Tensor) and got.is_floating_point():
@@ -302,24 +328,77 @@ def expect_gradients(found: dict[str, torch.Tensor | None], on: str) -> None:
 
 
 def judge_parts(
-    spec: Specification, got: Data, case: Case, names: Iterable[str]
+    spec: Specification,
+    got: Data,
+    case: Case,
+    names: Iterable[str],
+    form: Callable[[Data], Data] = lambda results: results,
 ) -> None:
-    """Expect several results; two slips in two of them get two names.
+    """Expect several results, in a tuple or a dict; two slips get two names.
 
-    ``spec``'s mistakes give all results, each in its place.
+    What the mistakes do not explain as a whole is judged part by part. There a mistake
+    that spoils several results is none of a student's who has one of these right.
+
+    Args:
+        spec: whose mistakes give all results, each in its place.
+        got: what came.
+        case: what was asked.
+        names: of the results of a tuple, in order; of a dict, its keys.
+        form: brings results that count alike into one form.
     """
-    right, known = spec.right(case), list(spec.known(*case.inputs, *case.given))
-    for number, name in enumerate(names):
-        parts = [
-            replace(each, value=each.value[number])
-            for each in known
-            if not expect.close(each.value[number], right[number], case.tolerance)
-        ]
-        expect.equal(
-            got[number],
-            right[number],
-            what=name,
-            on=case.on,
-            mistakes=parts,
-            tolerance=case.tolerance,
-        )
+    right, got = form(spec.right(case)), form(got)
+    known = [
+        replace(each, value=form(each.value))
+        for each in spec.known(*case.inputs, *case.given)
+    ]
+    common = {"on": case.on, "tolerance": case.tolerance}
+    expect.equal(got, right, what=case.what, mistakes=known, **common)
+    wholes = [right, *(each.value for each in known)]
+    if any(expect.close(got, each, case.tolerance) for each in wholes):
+        return
+    places = _places(right, names)
+    known = [each for each in known if _alike(each.value, right)]
+    for what, place in places.items() if _alike(got, right) else ():
+        parts = list(_of_part(place, known, got, right, places.values(), case))
+        expect.equal(got[place], right[place], what=what, mistakes=parts, **common)
+
+
+def _places(right: tuple | dict, names: Iterable[str]) -> dict[str, Any]:
+    """Where each result stands, by what a message calls it."""
+    if isinstance(right, dict):
+        return {repr(name): name for name in names}
+    return dict(zip(names, range(len(right)), strict=True))
+
+
+def _of_part(place, known, got, right, places, case: Case) -> Iterator[Mistake]:
+    """What the mistakes that spoil a part make of it; of those not made, no value."""
+
+    def differs(value: Data, where: Any) -> bool:
+        return not expect.close(value[where], right[where], case.tolerance)
+
+    for each in known:
+        if differs(each.value, place):
+            spoilt = [where for where in places if differs(each.value, where)]
+            made = all(differs(got, where) for where in spoilt)
+            yield replace(each, value=each.value[place] if made else UNASKED)
+
+
+def _alike(value: Data, right: tuple | dict) -> bool:
+    """Whether a value has the same parts."""
+    if isinstance(right, dict):
+        return isinstance(value, dict) and value.keys() == right.keys()
+    return isinstance(value, (tuple, list)) and len(value) == len(right)
+
+
+def expect_several(got: Data, names: Iterable[str], on: str) -> tuple:
+    """Expect as many results as there are names, and return them."""
+    names = list(names)
+    say = {"on": on, "got": show(got), "expected": f"({', '.join(names)})"}
+    if isinstance(got, torch.Tensor):
+        why = f"{len(names)} things are returned, in this order: {', '.join(names)}."
+        count = "two" if len(names) == 2 else "several"
+        refuse(f"only one of {count} results", why, **say)
+    several = isinstance(got, (tuple, list)) and len(got) == len(names)
+    why = "The function ends without `return`." if got is None else "Return all."
+    expect.true(several, f"{len(names)} results are asked for", why=why, **say)
+    return tuple(got)

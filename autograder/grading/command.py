@@ -14,7 +14,15 @@ from tqdm import tqdm
 
 from autograder import generator
 from autograder.generator import Missing, SourceError
-from autograder.grading import classfile, dry_run, planning, report, sandbox, submission
+from autograder.grading import (
+    classfile,
+    control_groups,
+    dry_run,
+    planning,
+    report,
+    sandbox,
+    submission,
+)
 from autograder.grading.build import CourseError, build
 from autograder.grading.classfile import Class, ClassError
 from autograder.grading.clean import line, say
@@ -386,6 +394,8 @@ def _grade(request: Request, arguments: argparse.Namespace) -> "Tables":
     from autograder.grading.cluster import Cluster
 
     course, limits = request.course, request.terms.limits
+    here = not (arguments.scheduler or arguments.unsafe)
+    held = control_groups.words() if here else ""  # asked before anything is started
     if arguments.scheduler:
         from autograder.grading import doors
 
@@ -403,6 +413,8 @@ def _grade(request: Request, arguments: argparse.Namespace) -> "Tables":
         build(course, list(request.terms.papers.values()))
         with Record(request.out, course, request.terms, request.site) as record:
             record.enter_students(request.students)
+            if held:
+                say(held, sys.stderr)
             works = list(request.work())
             with tqdm(total=len(works), unit="notebook", desc="grading") as progress:
                 jobs = _jobs(works, record, request.terms, progress)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import jinja2
 from markupsafe import Markup
 
+from autograder.exercise.section import section
 from autograder.generator.source import BEGIN_SOLUTION, END_SOLUTION
 from autograder.grading import markdown
 from autograder.grading.clean import plain
@@ -29,7 +30,6 @@ HINT = re.compile(
 )
 TITLE = re.compile(r"^## Exercise (.+)$", re.MULTILINE)
 STUB = re.compile(r"^\s*\*\*Your [^*\n]{1,40}\*\*")  # the first line of the cell
-READ = re.compile(r"chapter (\d+): ([\w-]+\.html)(?:#([\w-]+))?")
 
 NOTHING = Markup("")
 PASSED, FAILED, UNTOUCHED = "passed", "failed", "untouched"
@@ -347,7 +347,7 @@ def _checked(verdict: Verdict, site: str) -> _Part:
     failure = {key: _plain(value or "") for key, value in facts.items()}
     if verdict.part == NOT_RUN or failure["what"].endswith("not written yet"):
         part.state = UNTOUCHED
-    part.where, part.link = _reading(failure.get("read", ""), site)
+    part.where, part.link = section(failure.get("read", ""), site)
     part.headline = failure.get("mistake", "") or failure["what"]
     if failure["what"] != part.headline:
         part.facts.append(("what", failure["what"]))
@@ -359,20 +359,6 @@ def _checked(verdict: Verdict, site: str) -> _Part:
     part.first = failure.get("first", "")
     part.why = [line for line in failure.get("why", "").split("\n") if line]
     return part
-
-
-def _reading(read: str, site: str) -> tuple[str, str]:
-    """Return where the book explains it, in words and as an address."""
-    found = READ.fullmatch(read)
-    if not found:
-        return "", ""
-    number, name, section = found.groups()
-    topic = name.partition("_")[2].removesuffix(".html").replace("_", "-")
-    about = (section or "").removeprefix(f"{topic}-").replace("-", " ")
-    words = f"chapter {number}" + (f", “{about}”" if about else "")
-    if not re.match(r"https?://|file://|[\w./-]+$", site):
-        return words, ""
-    return words, f"{site.rstrip('/')}/{name}" + (f"#{section}" if section else "")
 
 
 # --- text -----------------------------------------------------------------------------

@@ -351,25 +351,31 @@ def check_norm(
             module = student.build(*build)
             module.load_state_dict(state)
             spec.judge(module, Case(where, (x,), given=(*state.values(), epsilon)))
-    check_constant_token(spec, student, constant, seed)
+    check_constant_token(spec, student, names, constant, seed)
     x, cotangent = normal(generator, 2, 3, 7), normal(generator, 2, 3, 7)
     state = {name: 1 + normal(generator, 7) for name in names}
     module = student.build(7)
     module.load_state_dict(state)
     case = Case(f"random x {tuple(x.shape)}", (x,), given=(*state.values(), EPSILON))
-    spec.judge_gradient(module, case, cotangent)
+    spec.judge_gradient(module, case, cotangent, parameters=names)
 
 
 def check_constant_token(
-    spec: Specification, student: StudentModule, value: float, seed: int
+    spec: Specification,
+    student: StudentModule,
+    names: tuple[str, ...],
+    value: float,
+    seed: int,
 ) -> None:
     """Expect finite values and gradients where all features of a token are equal."""
     d = 5 + seed % 3
     x = torch.full((2, 3, d), value)
     x[1] = normal(seeded(seed), 3, d)
     module = student.build(d)
+    state = {name: torch.full((d,), float(name == "gamma")) for name in names}
+    module.load_state_dict(state)
     on = f"x {tuple(x.shape)} in which every feature of x[0] is {value:g}"
-    given = (*module.state_dict().values(), EPSILON)
+    given = (*state.values(), EPSILON)
     # what is left of x - mean is divided by the root of epsilon
     case = Case(on, (x,), given=given, tolerance=1e-3, unless_finite=CONSTANT)
     spec.judge(module, case)
@@ -377,6 +383,7 @@ def check_constant_token(
         module,
         Case(on, (x,), given=given, unless_finite=ROOT),
         normal(seeded(seed + 1), *x.shape),
+        parameters=names,
         tolerance=1e-3,
     )
 

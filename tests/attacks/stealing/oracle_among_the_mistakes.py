@@ -1,7 +1,7 @@
-"""Hands in the right weights that the list of known mistakes begins with."""
+"""Hands in the right weights that the known mistakes are told from."""
 # exercise: masked-softmax
 # where: answer
 
-from autograder.chapters import attention_mistakes
+from autograder.chapters.attention import oracles
 
-masked_softmax = attention_mistakes.weights_of
+masked_softmax = oracles.weights_of

@@ -4,7 +4,7 @@
 
 import torch
 
-from autograder.chapters.attention_mistakes import torch_attention
+from autograder.chapters.attention.oracles import torch_attention
 
 
 def masked_softmax(scores, mask=None):

@@ -1,0 +1,120 @@
+"""The derivative of softmax, which explains why scores are scaled."""
+
+from collections.abc import Iterator
+
+import torch
+
+from autograder.chapters.attention.chapter import chapter
+from autograder.chapters.attention.pairs import named
+from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.exercise.spec import Case, Function
+from autograder.interface import StudentFunction
+
+
+def by_autograd(p: torch.Tensor) -> torch.Tensor:
+    """Differentiate softmax at each row; a row's sum depends on no other row."""
+    rows = p.reshape(-1, p.shape[-1]).log()
+
+    def summed(scores: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(scores, -1).sum(0)
+
+    found = torch.autograd.functional.jacobian(summed, rows).transpose(0, 1)
+    return found.reshape(*p.shape, p.shape[-1])
+
+
+jacobian = Function("softmax-jacobian", "softmax_jacobian", by_autograd)
+
+
+def outer(p: torch.Tensor) -> torch.Tensor:
+    """Multiply each probability with each."""
+    return p[..., :, None] * p[..., None, :]
+
+
+ONE_ROW = (
+    "only works for one row",
+    "One vector of probabilities works, several at once do not. Every row has its own "
+    "matrix: (…, n) becomes (…, n, n). Multiply p as a column, (…, n, 1), with p as a "
+    "row, (…, 1, n), and look for the batched form of torch.diag.",
+)
+for name, answer, why in (
+    (
+        "only the diagonal",
+        lambda p: torch.diag_embed(p * (1 - p)),
+        "Every probability depends on every score: raising one score lowers the "
+        "others, so off the diagonal stands −p_i p_j.",
+    ),
+    (
+        "plus in place of minus",
+        lambda p: torch.diag_embed(p) + outer(p),
+        "Raising one score takes weight from the others: the entries off the diagonal "
+        "are negative, and every row sums to 0.",
+    ),
+    (
+        "the sign is reversed",
+        lambda p: outer(p) - torch.diag_embed(p),
+        "Raising a score raises its own probability: the diagonal is positive.",
+    ),
+    (
+        "the diagonal lacks its own term",
+        lambda p: -outer(p),
+        "−p_i p_j holds off the diagonal. On the diagonal it is p_i − p_i p_i.",
+    ),
+    (
+        "the diagonal subtracted twice",
+        lambda p: torch.diag_embed(p * (1 - p)) - outer(p),
+        "p_i (1 − p_i) holds the term −p_i p_i already, and the product of column and "
+        "row takes it away again. Put p alone on the diagonal.",
+    ),
+    (
+        "ones on the diagonal",
+        lambda p: torch.eye(p.shape[-1]) - outer(p),
+        "diag(p) has p on its diagonal, not ones: p_i − p_i p_i is p_i (1 − p_i).",
+    ),
+    (
+        "the outer product is missing",
+        torch.diag_embed,
+        "diag(p) is what would come out if the denominator did not change. It does: "
+        "subtract p_i p_j everywhere.",
+    ),
+    (
+        "p_i (1 − p_j) everywhere",
+        lambda p: p[..., :, None] * (1 - p[..., None, :]),
+        "That is the case i = j only. For i ≠ j the 1 is a 0: −p_i p_j.",
+    ),
+    (
+        "softmax applied again",
+        lambda p: by_autograd(torch.softmax(p, -1)),
+        "The argument is the probabilities already, not the scores.",
+    ),
+    (ONE_ROW[0], lambda p: torch.diag(p) - torch.outer(p, p), ONE_ROW[1]),
+    (ONE_ROW[0], lambda p: torch.diag(p) - outer(p), ONE_ROW[1]),
+):
+    jacobian.mistake(name, why)(answer)
+
+
+def probabilities(seed: int) -> Iterator[Case]:
+    """Make probabilities by hand, at random with any leading axes, and a certainty."""
+    generator = seeded(seed)
+    hand = torch.tensor(
+        [[0.25, -0.15, -0.10], [-0.15, 0.21, -0.06], [-0.10, -0.06, 0.16]]
+    )
+    p = torch.tensor([0.5, 0.3, 0.2])
+    yield Case("p = [0.5, 0.3, 0.2]", (p,), hand, what="the Jacobian")
+    a, b, n = draw_sizes(generator, 3)
+    for shape in ((n,), (b, n), (a, b, n)):
+        p = torch.softmax(2 * normal(generator, *shape), -1)
+        yield Case(f"p of shape {shape}", (p,), what="the Jacobian")
+    certain = torch.tensor([1.0, 0.0, 0.0, 0.0])
+    zero = torch.zeros(4, 4)
+    yield Case("p = [1, 0, 0, 0]", (certain,), zero, what="the Jacobian")
+
+
+@chapter.check(section="attention-jacobian")
+def softmax_jacobian(student: StudentFunction, seed: int = 0) -> None:
+    """Check by hand, against autograd's Jacobian, for any leading axes, saturated."""
+    for case in probabilities(seed):
+        if case.inputs[0].dim() == 1:
+            jacobian.judge(student, case)
+        else:
+            with named(*ONE_ROW):
+                jacobian.judge(student, case)

@@ -1,0 +1,268 @@
+"""Scaled dot-product attention: the formula that gives the chapter its name."""
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+
+import torch
+
+from autograder import expect, forbidden
+from autograder.chapters.attention import masking
+from autograder.chapters.attention.chapter import chapter
+from autograder.chapters.attention.masking import EMPTY, EMPTY_GRADIENT, masked
+from autograder.chapters.attention.oracles import (
+    Pair,
+    attend,
+    torch_attention,
+    weights_of,
+)
+from autograder.chapters.attention.pairs import (
+    MORE_AXES,
+    judge_pair,
+    mistakes_in_returning,
+    more_axes,
+)
+from autograder.chapters.attention.weights import ONE_BY_ONE, UNSTABLE
+from autograder.exercise.inputs import draw_mask, draw_sizes, normal, seeded
+from autograder.exercise.spec import Case, Function, Known
+from autograder.interface import StudentFunction
+
+PYTORCHS_OWN = (forbidden.SCALED_DOT_PRODUCT, forbidden.MULTI_HEAD)
+
+attention = Function(
+    "scaled-dot-product-attention", "scaled_dot_product_attention", torch_attention
+)
+
+# --- what goes wrong ------------------------------------------------------------------
+
+
+def divided_by(divisor: Callable) -> Callable:
+    """Make an attention whose scores are divided by a function of q, k and v."""
+
+    def answer(q, k, v, mask=None) -> Pair:
+        weights = weights_of(q @ k.mT / divisor(q, k, v), mask)
+        return weights @ v, weights
+
+    return answer
+
+
+def root_of_width(q: torch.Tensor, *_: torch.Tensor) -> float:
+    """Compute √d_k."""
+    return math.sqrt(q.shape[-1])
+
+
+THE_LAST = "second last axis. The width d_k is the last."
+for name, divisor, why in (
+    (
+        "missing the scaling by 1/√d_k",
+        lambda q, k, v: 1.0,
+        "A score is a sum of d_k products, so it grows with √d_k. Divide the scores by "
+        "√d_k before the softmax.",
+    ),
+    (
+        "scaled by √d_v in place of √d_k",
+        lambda q, k, v: math.sqrt(v.shape[-1]),
+        "A score is a sum over the d_k features of query and key; the width d_v of the "
+        "values plays no part in it. Take the width from q or k.",
+    ),
+    (
+        "scaled by d_k in place of √d_k",
+        lambda q, k, v: q.shape[-1],
+        "The root is missing, or 1/√d_k was applied twice. The variance of a score is "
+        "d_k, so its spread is √d_k; dividing by d_k makes all weights nearly equal.",
+    ),
+    (
+        "multiplied by √d_k in place of divided",
+        lambda q, k, v: 1 / math.sqrt(q.shape[-1]),
+        "The scores got larger still. Divide them by √d_k.",
+    ),
+    (
+        "scaled by the number of keys",
+        lambda q, k, v: math.sqrt(k.shape[-2]),
+        f"The root was taken of T_k, the {THE_LAST}",
+    ),
+    (
+        "scaled by the number of queries",
+        lambda q, k, v: math.sqrt(q.shape[-2]),
+        f"The root was taken of T_q, the {THE_LAST}",
+    ),
+    (
+        "only works for 2-D inputs",
+        lambda q, k, v: math.sqrt(q.shape[1]),
+        MORE_AXES,
+    ),
+):
+    attention.mistake(name, why)(divided_by(divisor))
+
+
+@attention.mistake(
+    "scaled after the softmax",
+    "The rows no longer sum to 1. The division tames the scores, so it comes before "
+    "the softmax.",
+)
+def _(q, k, v, mask=None):
+    weights = weights_of(q @ k.mT, mask) / root_of_width(q)
+    return weights @ v, weights
+
+
+def masked_by(answer: Callable) -> Callable:
+    """Make an attention whose scores become weights in this way."""
+
+    def answered(q, k, v, mask=None) -> Pair:
+        weights = answer(q @ k.mT / root_of_width(q), mask)
+        return weights @ v, weights
+
+    return answered
+
+
+def shows(known: Known, q, k, v, mask=None) -> bool:
+    """Whether a mistake with masks shows; q has as many axes as the scores."""
+    return known.when is None or known.when(q, mask)
+
+
+for known in masked.mistakes:
+    attention.mistake(known.name, known.why, when=functools.partial(shows, known))(
+        masked_by(known.answer)
+    )
+
+
+@attention.mistake(*UNSTABLE)
+def _(q, k, v, mask=None):
+    powers = torch.exp(q @ k.mT / root_of_width(q))
+    powers = powers if mask is None else powers * mask
+    weights = powers / powers.sum(-1, keepdim=True).clamp(min=1e-30)
+    return weights @ v, weights
+
+
+@attention.mistake("only works for 2-D inputs", MORE_AXES)
+def _(q, k, v, mask=None):
+    weights = weights_of(q @ k.transpose(0, 1) / root_of_width(q), mask)
+    return weights @ v, weights
+
+
+attention.mistake(
+    "queries and keys exchanged",
+    "Row i of the scores belongs to query i, column j to key j: shape (…, T_q, T_k). "
+    "K Qᵀ is its transpose, and its softmax sums over the queries.",
+)(lambda q, k, v, mask=None: attend(k, q, v, mask))
+
+
+def mixed_by(mix: Callable) -> Callable:
+    """Make an attention whose right weights are used in this way."""
+
+    def answered(q, k, v, mask=None) -> Pair:
+        weights = attend(q, k, v, mask)[1]
+        return mix(weights, k, v), weights
+
+    return answered
+
+
+attention.mistake(
+    "output from the keys in place of the values",
+    "The output has d_k features in place of d_v. Keys only decide the weights; what "
+    "is averaged is the values.",
+)(mixed_by(lambda weights, k, v: weights @ k))
+attention.mistake(
+    "values mixed by columns",
+    "The output is a mix of the rows of V, one row a token: weights times V, without a "
+    "transpose.",
+)(mixed_by(lambda weights, k, v: weights @ v.mT))
+attention.mistake(
+    "weights transposed before mixing",
+    "Row i of the weights mixes the values for query i; the transpose would mix with "
+    "numbers that do not sum to 1.",
+)(mixed_by(lambda weights, k, v: weights.mT @ v))
+attention.mistake(
+    "scores returned in place of weights",
+    "The second result is what the softmax gives: rows that sum to 1.",
+)(
+    lambda q, k, v, mask=None: (
+        attend(q, k, v, mask)[0],
+        q @ k.mT / root_of_width(q),
+    )
+)
+mistakes_in_returning(attention, attend)
+attention.accident("None", *masking.NO_MASK)
+
+# --- the check ------------------------------------------------------------------------
+
+
+def queries_keys_values(seed: int) -> Iterator[Case]:
+    """Make inputs by hand, with all sizes equal and all different; masks; huge ones."""
+    generator = seeded(seed)
+
+    def draw(t_q, t_k, d_k, d_v, leading=()) -> tuple[torch.Tensor, ...]:
+        sizes = (t_q, d_k), (t_k, d_k), (t_k, d_v)
+        return tuple(normal(generator, *leading, *size) for size in sizes)
+
+    # where a product in the wrong order has a value, too, and the value a name
+    yield described(draw(4, 4, 4, 4), draw_mask(generator, 4, 4))
+    t_q, t_k, d_k, d_v, batch, heads = draw_sizes(generator, 6)
+    plain = draw(t_q, t_k, d_k, d_v)
+    yield described(plain, None)
+    yield described(plain, draw_mask(generator, t_q, t_k))
+    q = torch.tensor([[2.0, 0.0, 0.0, 0.0]])
+    k = torch.tensor([[math.log(3), 0.0, 0.0, 0.0], [0.0, 5.0, 0.0, 0.0]])
+    v = torch.tensor([[4.0, 0.0, 8.0], [0.0, 4.0, 0.0]])
+    hand = torch.tensor([[3.0, 1.0, 6.0]]), torch.tensor([[0.75, 0.25]])
+    yield Case("the example by hand", (q, k, v, None), hand)
+    for leading, mask_shape in (
+        ((batch,), (t_q, t_k)),
+        ((batch,), (batch, 1, t_k)),
+        ((batch, heads), (batch, 1, t_q, t_k)),
+        ((batch, heads), None),
+    ):
+        mask = mask_shape and draw_mask(generator, *mask_shape)
+        yield described(draw(t_q, t_k, d_k, d_v, leading), mask)
+    q, k, v = draw(3, 5, 4, 2)
+    on = "queries and keys a hundred times as large"
+    inputs = (100 * q, 100 * k, v, None)
+    yield Case(on, inputs, tolerance=ONE_BY_ONE, unless_finite=UNSTABLE)
+    scores = q @ k.mT
+    others = scores < scores.amax(-1, keepdim=True)
+    on = f"{on}, a mask that hides the best key of each query"
+    yield Case(on, (*inputs[:3], others), tolerance=ONE_BY_ONE)
+
+
+def described(inputs: tuple[torch.Tensor, ...], mask: torch.Tensor | None) -> Case:
+    """Make a case whose message says all shapes."""
+    named = zip("qkv", inputs, strict=True)
+    on = ", ".join(f"{name} {tuple(x.shape)}" for name, x in named)
+    on += "" if mask is None else f", mask {tuple(mask.shape)}"
+    return Case(on, (*inputs, mask))
+
+
+def expect_attention(student: StudentFunction, seed: int) -> None:
+    """Expect output, weights and gradients, and nothing from what is all masked."""
+    for case in queries_keys_values(seed):
+        with attention.accidents_named(), more_axes(case.inputs[0].dim()):
+            judge_pair(attention, student, case)
+    generator = seeded(seed + 1)
+    q, k = normal(generator, 3, 4), normal(generator, 5, 4)
+    v = normal(generator, 5, 2)
+    mask = torch.ones(3, 5, dtype=torch.bool)
+    mask[1], mask[2, :2] = False, False
+    on = "q (3, 4), k (5, 4), v (5, 2), a mask whose row 1 is all False"
+    judge_pair(attention, student, Case(on, (q, k, v, mask), unless_finite=EMPTY))
+    attention.judge_gradient(
+        student,
+        Case(on, (q, k, v, mask), unless_finite=EMPTY_GRADIENT),
+        normal(generator, 3, 2),
+        wrt=(0, 1, 2),
+        output=0,
+    )
+
+
+@chapter.check(section="attention-weighted-average", forbidden=PYTORCHS_OWN)
+def scaled_dot_product_attention(
+    student: StudentFunction, masked_softmax_student: StudentFunction, seed: int = 0
+) -> None:
+    """By hand, and against PyTorch's own, with masks, any leading axes, gradients."""
+    with expect.relying_on(masking.alone, masked_softmax_student):
+        expect_attention(student, seed)
+
+
+@chapter.check(section="attention-weighted-average")
+def alone(student: StudentFunction, seed: int = 0) -> None:
+    """Check attention without asking what it relies on."""
+    expect_attention(student, seed)

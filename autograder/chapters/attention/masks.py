@@ -1,0 +1,164 @@
+"""Who may attend to whom: the causal mask and the padding mask."""
+
+from collections.abc import Iterator
+
+import torch
+
+from autograder.chapters.attention.chapter import chapter
+from autograder.exercise.inputs import draw_sizes, seeded
+from autograder.exercise.spec import Case, Function
+from autograder.expect import refuse
+from autograder.interface import Data, StudentFunction
+
+
+def lower(length: int, diagonal: int = 0) -> torch.Tensor:
+    """Draw a lower triangle of True."""
+    position = torch.arange(length)
+    return position[:, None] + diagonal >= position[None, :]
+
+
+def real(lengths: torch.Tensor, width: int) -> torch.Tensor:
+    """Mark the real tokens of each sequence: (B, T)."""
+    rows = [[j < length for j in range(width)] for length in lengths.tolist()]
+    return torch.tensor(rows)
+
+
+causal = Function("causal-mask", "causal_mask", lower)
+padding = Function(
+    "padding-mask", "padding_mask", lambda lengths, width: real(lengths, width)[:, None]
+)
+
+# --- what goes wrong ------------------------------------------------------------------
+
+NUMBERS = (
+    "numbers in place of True and False",
+    "The course's masks are boolean. A mask of numbers invites arithmetic with the "
+    "scores (0 times a score is an ordinary score, not 'never'), and ~mask fails.",
+)
+ADDITIVE = (
+    "an additive mask of 0 and −∞",
+    "The formula adds such a mask to the scores. In this course a mask is boolean, "
+    "True where a query may attend; the next functions turn it into −∞ themselves.",
+)
+for spec in (causal, padding):
+    spec.mistake(*NUMBERS)(lambda *given, spec=spec: spec.oracle(*given).float())
+    spec.mistake(*ADDITIVE)(lambda *given, spec=spec: spec.oracle(*given).log())
+
+causal.mistake(
+    "upper triangle",
+    "Here every token attends to itself and to the future. Row i is the query at "
+    "position i; it may attend to the columns j <= i.",
+)(lambda length: lower(length).T)
+causal.mistake(
+    "mask inverted",
+    "True marks what is forbidden. In this course, as in PyTorch's "
+    "scaled_dot_product_attention, True means 'may attend'.",
+)(lambda length: ~lower(length))
+causal.mistake(
+    "off by one: the diagonal is blocked",
+    "A token may attend to itself. Without the diagonal the first token would have "
+    "nothing to attend to at all.",
+)(lambda length: lower(length, -1))
+causal.mistake(
+    "off by one: one future token is visible",
+    "Position i sees position i + 1, the very token a decoder is to predict: such a "
+    "model looks brilliant in training and fails at generation.",
+)(lambda length: lower(length, 1))
+causal.mistake(
+    "nothing is masked",
+    "Every token may attend to every other; the future must be hidden.",
+)(lambda length: lower(length, length))
+
+padding.mistake(
+    "mask inverted",
+    "True marks the padding. In this course True means 'may attend', so it marks the "
+    "real tokens (torch.nn.MultiheadAttention has it the other way round).",
+)(lambda lengths, width: ~real(lengths, width)[:, None])
+padding.mistake(
+    "off by one",
+    "A sequence of length n has its tokens at the positions 0 … n-1, so position n is "
+    "padding already.",
+)(lambda lengths, width: real(lengths + 1, width)[:, None])
+padding.mistake(
+    "off by one",
+    "A sequence of length n has its tokens at the positions 0 … n-1; position n-1 is "
+    "the last real one, and it was lost.",
+)(lambda lengths, width: real(lengths - 1, width)[:, None])
+padding.mistake(
+    "padding on the left",
+    "The real tokens come first and the padding fills up the end.",
+)(lambda lengths, width: real(lengths, width).flip(-1)[:, None])
+padding.mistake(
+    "masks queries in place of keys",
+    "The last axis of the scores is the keys', and padding must not be attended to as "
+    "a key: shape (B, 1, T). With (B, T, 1) all keys stay visible, and the rows of "
+    "padding have nothing to attend to.",
+)(lambda lengths, width: real(lengths, width)[:, :, None])
+
+
+@padding.mistake(
+    "masks queries, too",
+    "Only keys need hiding. Rows of padding that may attend to nothing are rows of "
+    "only −∞; leave them be and ignore their output.",
+)
+def _(lengths, width):
+    tokens = real(lengths, width)
+    return tokens[:, :, None] & tokens[:, None]
+
+
+padding.mistake(
+    "the new axis stands first",
+    "The batch stays in front: (B, 1, T). The axis of size 1 comes after it, where the "
+    "scores (B, T_q, T_k) have their queries.",
+)(lambda lengths, width: real(lengths, width)[None])
+padding.mistake(
+    "the longest length in place of max_length",
+    "The batch is max_length wide, also where no sequence is as long as that.",
+)(lambda lengths, width: real(lengths, int(lengths.max()))[:, None])
+padding.mistake(
+    "the axis of the queries is missing",
+    "(B, T) does not line up with scores (B, T_q, T_k): broadcasting would take the "
+    "batch for the queries. An axis of size 1 in the middle, (B, 1, T), serves all "
+    "queries.",
+)(real)
+
+# --- the checks -----------------------------------------------------------------------
+
+
+def expect_boolean(got: Data, on: str) -> None:
+    """Name the two other kinds of mask: numbers 0 and 1, and 0 and -inf to add."""
+    if isinstance(got, torch.Tensor) and got.dtype != torch.bool:
+        mistake = ADDITIVE if got.isneginf().any() else NUMBERS
+        refuse(*mistake, on=on, got=f"{got.dtype}", expected="torch.bool")
+
+
+@chapter.check(section="attention-masks")
+def causal_mask(student: StudentFunction, seed: int = 0) -> None:
+    """Lower triangular, boolean, for several lengths."""
+    for length in (4, *draw_sizes(seeded(seed), 2), 1):
+        got = student(length)
+        on = f"causal_mask({length})"
+        expect_boolean(got, on)
+        causal.compare(got, Case(on, (length,), what="the mask"))
+
+
+def batches(seed: int) -> Iterator[tuple[torch.Tensor, int]]:
+    """Draw lengths, of which some are 0, 1 or the whole width."""
+    generator = seeded(seed)
+    yield torch.tensor([2, 4, 1]), 5
+    batch, width = draw_sizes(generator, 2)
+    drawn = torch.randint(0, width, (batch,), generator=generator)
+    drawn[0] = width  # one sequence fills its row
+    yield drawn, width
+    yield torch.tensor([0, 1, width - 1, width]), width
+    yield torch.tensor([3]), 4
+
+
+@chapter.check(section="attention-padding")
+def padding_mask(student: StudentFunction, seed: int = 0) -> None:
+    """Shape (B, 1, T), boolean, True for real tokens, whatever the lengths."""
+    for lengths, width in batches(seed):
+        on = f"padding_mask(lengths={lengths.tolist()}, max_length={width})"
+        got = student(lengths, width)
+        expect_boolean(got, on)
+        padding.compare(got, Case(on, (lengths, width), what="the mask"))
