@@ -143,6 +143,30 @@ def test_a_branch_of_the_options_is_judged_alone() -> None:
     assert said(branch, lambda x, up: x - 1).mistake == "the sign"
 
 
+def test_a_call_without_an_argument_is_a_branch_of_its_own() -> None:
+    made = Function(
+        "shift", "shift", lambda x, by=None: 2 * x + (0 if by is None else by)
+    )
+    made.mistake("squared", "Twice.")(
+        lambda x, by=None: x * x + (0 if by is None else by)
+    )
+
+    @chapter.check(section="section")
+    def shift(student: StudentFunction) -> None:
+        for inputs in ((TOKENS,), (TOKENS + 1,), (TOKENS, TOKENS), (TOKENS, -TOKENS)):
+            made.judge(student, Case(f"{len(inputs)} inputs", inputs))
+
+    def twice_wrong(x, by=None):
+        return x * x if by is None else x.sin() * by.exp()
+
+    assert said(shift, twice_wrong).mistake == "squared"
+
+    def once_like_a_mistake(x, by=None):
+        return x * x if by is None and x[0, 0] == 1 else x.sin()
+
+    assert said(shift, once_like_a_mistake).mistake is None
+
+
 def test_the_smallest_wrong_input_is_shown() -> None:
     check = check_on(spec(), TOKENS, torch.tensor([3.0]), TOKENS + 1)
     assert said(check, lambda x: 2 * x).on == "input 1"
