@@ -239,7 +239,7 @@ def padding_mask(lengths, max_length):
     kind="subtle",
     first="named",
     verdict="named",
-    says="the longest length instead of max_length",
+    says="the longest length in place of max_length",
 )
 def padding_mask(lengths, max_length):
     positions = torch.arange(int(lengths.max()))
@@ -251,7 +251,7 @@ def padding_mask(lengths, max_length):
     "the axis of size 1 is at the end AND True means padding",
     kind="double",
     first="shown",
-    verdict="shown",
+    verdict="told",
 )
 def padding_mask(lengths, max_length):
     positions = torch.arange(max_length)
@@ -277,7 +277,7 @@ def masked_softmax(scores, mask=None):
     kind="subtle",
     first="named",
     verdict="named",
-    says="a large negative number instead of −∞",
+    says="a large negative number in place of −∞",
 )
 def masked_softmax(scores, mask=None):
     if mask is None:
@@ -336,7 +336,7 @@ def masked_softmax(scores, mask=None):
     kind="subtle",
     first="named",
     verdict="named",
-    says="scaled by √d_v instead of √d_k",
+    says="scaled by √d_v in place of √d_k",
 )
 def scaled_dot_product_attention(q, k, v, mask=None):
     scores = q @ k.transpose(-2, -1) / math.sqrt(v.shape[-1])
@@ -377,7 +377,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     kind="double",
     first="named",
     verdict="named",
-    says="scaled by d_k instead of √d_k",
+    says="scaled by d_k in place of √d_k",
 )
 def scaled_dot_product_attention(q, k, v, mask=None):
     d_k = q.size(-1)
@@ -458,7 +458,8 @@ class Attention(nn.Module):
     "w_v is divided by √d_v and w_k by √d_k",
     kind="subtle",
     first="passed",
-    verdict="passed",
+    verdict="named",
+    says="the weights start too large",
 )
 class Attention(nn.Module):
     def __init__(self, d_model, d_k, d_v):
@@ -525,7 +526,7 @@ def geometric_example(theta_q, theta_k, theta_v):
     "car_to_blue reads the column of car AND the weights come from the unscaled scores",
     kind="double",
     first="told",
-    verdict="told",
+    verdict="shown",
 )
 def geometric_example(theta_q, theta_k, theta_v):
     def rotation(theta):
@@ -661,7 +662,7 @@ class AdditiveAttention(nn.Module):
     kind="double",
     first="named",
     verdict="named",
-    says="tanh of each part instead of their sum",
+    says="tanh of each part in place of their sum",
 )
 class AdditiveAttention(nn.Module):
     def __init__(self, d_q, d_k, d_hidden):
@@ -682,7 +683,8 @@ class AdditiveAttention(nn.Module):
     "v starts as ones divided by the root",
     kind="subtle",
     first="passed",
-    verdict="passed",
+    verdict="named",
+    says="the weights all start alike",
 )
 class AdditiveAttention(nn.Module):
     def __init__(self, d_q, d_k, d_hidden):
@@ -704,7 +706,7 @@ class AdditiveAttention(nn.Module):
     "three projections, the output projection is forgotten",
     first="named",
     verdict="named",
-    says="three projections instead of four",
+    says="three projections in place of four",
 )
 def attention_cost(length, d_model):
     projections = 3 * length * d_model**2
@@ -724,7 +726,7 @@ def attention_cost(length, d_model):
     kind="subtle",
     first="named",
     verdict="named",
-    says="a ratio instead of a share",
+    says="a ratio in place of a share",
 )
 def attention_cost(length, d_model):
     projections = 4 * length * d_model * d_model

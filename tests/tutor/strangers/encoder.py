@@ -245,7 +245,7 @@ def gelu(x):
     "erf of x, not of x/√2",
     first="named",
     verdict="named",
-    says="erf of x instead of x/√2",
+    says="erf of x in place of x/√2",
 )
 def gelu(x):
     return x * 0.5 * (1 + torch.erf(x))
@@ -767,7 +767,7 @@ def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probabilit
     "kind of exactly 0.8 is neither masked nor replaced",
     kind="subtle",
     first="passed",
-    verdict="passed",
+    verdict="wrong",
 )
 def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
     special = torch.isin(ids, torch.tensor(special_ids))
@@ -801,7 +801,7 @@ def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probabilit
     kind="double",
     first="named",
     verdict="named",
-    says="the labels are what the model sees",
+    says="probability is always 0.15",
 )
 def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
     special = torch.isin(ids, torch.tensor(special_ids))
@@ -864,7 +864,8 @@ def masked_language_model_loss(logits, labels):
     "NaN where nothing is scored is replaced at the end",
     kind="subtle",
     first="wrong",
-    verdict="wrong",
+    verdict="named",
+    says="NaN when nothing is scored",
 )
 def masked_language_model_loss(logits, labels):
     scored = labels != -100
