@@ -164,7 +164,7 @@ def _products_of_parameters(case: Case) -> Iterator[tuple[str, str, torch.Tensor
     width = case.got.shape[-1:]
     for bias, matrix in itertools.product(own, repeat=2):
         vector, table = own[bias], own[matrix]
-        if vector.ndim == 1 and table.shape == (*vector.shape, *width):
+        if vector.ndim == len(width) == 1 and table.shape == (*vector.shape, *width):
             yield bias, matrix, vector @ table
 
 
