@@ -55,6 +55,7 @@ def each(change: Callable, *inputs: torch.Tensor, **options) -> list[Comparison]
 A, B, C = normal(3, 4), normal(2, 5, 6, seed=1), normal(4, 4, seed=2)
 W, BIAS, X = normal(4, 4, seed=3), normal(4, seed=4), normal(3, 4, seed=5)
 WEIGHTS = softened(normal(4, 6, seed=6))
+PARAMETERS = {"b_v": BIAS, "w_o": W}
 HALF = torch.tensor([[True, True, False, False]] * 3)
 TABLE = normal(6, 4, seed=11)
 TINY = torch.tensor([1.0, 2.0])
@@ -130,6 +131,38 @@ def table() -> list[Example]:
             "second last and last axes exchanged",
             each(lambda x: x.mT, C),
             each(lambda x: moved(x.mT), C),
+        ),
+        Example(
+            "bias before a product missing",
+            "yours plus b_v @ w_o: b_v is not added before the product with w_o",
+            [
+                comparison(
+                    x @ W, (x + BIAS) @ W, what="output", parameters=PARAMETERS, x=x
+                )
+                for x in (X, normal(2, 5, 4, seed=12))
+            ],
+            [comparison(moved(X @ W), (X + BIAS) @ W, parameters=PARAMETERS, x=X)],
+        ),
+        Example(
+            "bias too early",
+            "You add b_v before the product with w_o, not after it",
+            [
+                comparison((x + BIAS) @ W, x @ W + BIAS, parameters=PARAMETERS, x=x)
+                for x in (X, normal(2, 5, 4, seed=12))
+            ],
+            [comparison(moved((X + BIAS) @ W), X @ W + BIAS, parameters=PARAMETERS)],
+        ),
+        Example(
+            "only the gradient",
+            "All values are right and the gradient of x is not",
+            [
+                comparison(A, A, x=A),
+                comparison(A.sin(), A * B[0, :3, :4], what="the gradient of x", x=A),
+            ],
+            [
+                comparison(moved(A), A, x=A),
+                comparison(A.sin(), A * B[0, :3, :4], what="the gradient of x", x=A),
+            ],
         ),
         Example("flipped", "backwards", each(lambda x: x.flip(-1), A, B)),
         Example("rolled", "moved forwards by one", each(lambda x: x.roll(1, -2), A, B)),

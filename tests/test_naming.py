@@ -116,6 +116,21 @@ def test_two_slips_in_one_value_are_found_by_what_they_add_up_to() -> None:
     assert said(check, lambda x: 3 * x.sin()).mistake is None
 
 
+def test_one_of_two_slips_may_show_on_some_inputs_only() -> None:
+    made = Function("affine", "affine", lambda x: 3 * x + x.mean() + 1)
+    made.mistake("the mean is missing", "Add the mean.")(lambda x: 3 * x + 1)
+    made.mistake("the one is missing", "Add one.", when=lambda x: x.dim() > 1)(
+        lambda x: 3 * x + x.mean()
+    )
+    row = TOKENS[0] + 2
+    check = check_on(made, row, TOKENS)
+    failure = said(check, lambda x: 3 * x + (x.dim() < 2))
+    assert failure.mistake == "the mean is missing"
+    assert failure.besides.startswith("the one is missing")
+    assert failure.on == "input 1"  # the row, which is smaller, has one slip only
+    assert said(check, lambda x: 3 * x).mistake is None
+
+
 def test_a_branch_of_the_options_is_judged_alone() -> None:
     made = Function("branch", "branch", lambda x, up: x + 1 if up else x - 1)
     made.mistake("the sign", "Up is plus.")(lambda x, up: x - 1 if up else x + 1)
@@ -128,10 +143,45 @@ def test_a_branch_of_the_options_is_judged_alone() -> None:
     assert said(branch, lambda x, up: x - 1).mistake == "the sign"
 
 
+def test_a_call_without_an_argument_is_a_branch_of_its_own() -> None:
+    made = Function(
+        "shift", "shift", lambda x, by=None: 2 * x + (0 if by is None else by)
+    )
+    made.mistake("squared", "Twice.")(
+        lambda x, by=None: x * x + (0 if by is None else by)
+    )
+
+    @chapter.check(section="section")
+    def shift(student: StudentFunction) -> None:
+        for inputs in ((TOKENS,), (TOKENS + 1,), (TOKENS, TOKENS), (TOKENS, -TOKENS)):
+            made.judge(student, Case(f"{len(inputs)} inputs", inputs))
+
+    def twice_wrong(x, by=None):
+        return x * x if by is None else x.sin() * by.exp()
+
+    assert said(shift, twice_wrong).mistake == "squared"
+
+    def once_like_a_mistake(x, by=None):
+        return x * x if by is None and x[0, 0] == 1 else x.sin()
+
+    assert said(shift, once_like_a_mistake).mistake is None
+
+
 def test_the_smallest_wrong_input_is_shown() -> None:
     check = check_on(spec(), TOKENS, torch.tensor([3.0]), TOKENS + 1)
     assert said(check, lambda x: 2 * x).on == "input 1"
     assert said(check, lambda x: x.exp()).on == "input 1"
+
+
+def test_a_wrong_value_is_shown_before_a_wrong_gradient() -> None:
+    @chapter.check(section="section")
+    def twice(student: StudentFunction) -> None:
+        small = torch.tensor([3.0])
+        expect.equal(small, 2 * small, on="small", what="the gradient of x")
+        expect.equal(student(TOKENS), 2 * TOKENS, on="the tokens")
+
+    assert said(twice, lambda x: x.exp()).on == "the tokens"
+    assert said(twice, lambda x: 2 * x).on == "small"
 
 
 def test_an_answer_that_changes_keeps_its_first_message() -> None:

@@ -121,7 +121,8 @@ class Collector:
         """Find what explains the answers; None if nothing does.
 
         A part is judged whole first; then, since a slip may sit in one branch only,
-        for each setting of its options.
+        for each setting of its options; then for the calls with and without a mask or
+        the like.
         """
         found: list[_Explanation] = []
         for part in _grouped(self.judged, lambda each: each.comparison.what):
@@ -130,6 +131,11 @@ class Collector:
                 branches = _grouped(part, lambda each: each.comparison.options)
                 explanations = [
                     each for branch in branches for each in _explain(branch)
+                ]
+            if not explanations:
+                branches = _grouped(part, _arguments_given)
+                explanations = [
+                    each for branch in branches for each in _explain(branch, least=2)
                 ]
             found += explanations
         if not found:
@@ -152,15 +158,25 @@ class Collector:
                 [(c.got, c.expected, values, c.tolerance) for c, values in asked]
             )
             if both:
-                where = smallest(each for each in part if not each.right)
+                wrong = [each for each in part if not each.right]
+                where = smallest(
+                    each for each in wrong if each.values().keys() >= set(both)
+                )
                 first, second = (where.known_as(key) for key in both)
                 return Named(first, where.comparison, besides=second)
         return None
 
 
 def smallest(wrong: Iterable[_Judged]) -> _Judged:
-    """Pick what is read most easily: the smallest input, the first among equals."""
-    return min(wrong, key=lambda each: _size(each.comparison))
+    """Pick what is read most easily: the smallest input, the first among equals.
+
+    A gradient is picked only where no value is wrong.
+    """
+    return min(wrong, key=lambda each: _ease(each.comparison))
+
+
+def _ease(comparison: Comparison) -> tuple[bool, int]:
+    return "gradient" in comparison.what, _size(comparison)
 
 
 def _size(value: Data) -> int:
@@ -199,8 +215,18 @@ def _grouped(judged: Iterable[_Judged], key: Callable) -> list[list[_Judged]]:
     return list(groups.values())
 
 
-def _explain(judged: list[_Judged]) -> list[_Explanation]:
-    """Find the names that explain every answer that they say anything about."""
+def _arguments_given(judged: _Judged) -> tuple:
+    """Return the options of a call, and which arguments it had."""
+    arguments = (judged.comparison.arguments or {}).items()
+    names = frozenset(name for name, value in arguments if value is not None)
+    return judged.comparison.options, names
+
+
+def _explain(judged: list[_Judged], least: int = 1) -> list[_Explanation]:
+    """Find the names that explain every answer that they say anything about.
+
+    Of these answers at least ``least`` have to be wrong.
+    """
     refuted: set[Key] = set()
     explained: dict[Key, list[int]] = {}
     for place, each in enumerate(judged):
@@ -209,7 +235,11 @@ def _explain(judged: list[_Judged]) -> list[_Explanation]:
                 refuted.add(key)
             elif not each.right:
                 explained.setdefault(key, []).append(place)
-    left = {key: at for key, at in explained.items() if key not in refuted}
+    left = {
+        key: at
+        for key, at in explained.items()
+        if key not in refuted and len(at) >= least
+    }
     found = []
     while left:
         earliest = min(min(at) for at in left.values())

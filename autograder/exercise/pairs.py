@@ -33,14 +33,15 @@ def two_at_once(
         cases: what came, what is right, the values of the mistakes, the tolerance.
 
     Returns:
-        The keys of the two, the one that comes first in the first case's values
-        first; None if no two do, or the answers tell too little.
+        The keys of the two, in the order of the values; None if no two do, or the
+        answers tell too little.
     """
     cases = [each for each in cases if _tells(*each[:2])]
     wrong = [each for each in cases if not _close(each[0], each[1], each[3])]
     if not wrong:
         return None
-    got, right, values, tolerance = wrong[0]
+    # some mistakes do not show on some inputs
+    got, right, values, tolerance = max(wrong, key=lambda case: len(case[2]))
     known = {
         key: value.double()
         for key, value in values.items()
@@ -68,11 +69,12 @@ def _alike(got: Data, right: Data) -> bool:
 
 def _explains(way: Way, one: object, other: object, case: tuple) -> bool:
     got, right, values, tolerance = case
-    if one not in values or other not in values:
-        return True  # one of the two does not show on this input
-    if not (_alike(values[one], right) and _alike(values[other], right)):
+    shown = [values[key] for key in (one, other) if key in values]
+    if not all(_alike(value, right) for value in shown):
         return False
-    both = way(values[one].double(), values[other].double(), right.double())
+    if len(shown) < 2:  # the other mistake does not show on this input
+        return all(_close(got, value, tolerance) for value in shown)
+    both = way(shown[0].double(), shown[1].double(), right.double())
     return _close(got, both, tolerance)
 
 

@@ -67,9 +67,9 @@ class Stranger:
 
 
 def _show(names: dict, answer: Any) -> None:
-    """Let an answer use what the notebook defines beside it."""
+    """Let an answer use what the notebook defines beside it, not other answers."""
     own = sys.modules[answer.__module__].__dict__
-    own.update({name: value for name, value in names.items() if name not in own})
+    own.update({name: each for name, each in names.items() if name[:2] != "__"})
 
 
 def name_of(failure: CheckFailure | None) -> str:

@@ -56,6 +56,7 @@ def diagnose(comparisons: Sequence[Comparison]) -> str:
         _without_effect(parts),
         _of_groups(whole),
         _of_groups(parts),
+        _only_gradients(parts),
         _same_answer(whole),
         _contrast_of_groups(parts),
         _late(parts),
@@ -175,6 +176,22 @@ def _of_group(group: list[Comparison]) -> str:
 def _other_shape(comparison: Comparison) -> bool:
     got, expected = comparison.got, comparison.expected
     return not isinstance(got, torch.Tensor) or got.shape != expected.shape
+
+
+def _only_gradients(parts: Sequence[Comparison]) -> str:
+    """Finite gradients that are wrong where every value is right."""
+    wrong = _wrong(parts)
+    values = [each for each in parts if "gradient" not in each.what]
+    known = [each.got for each in wrong if isinstance(each.got, torch.Tensor)]
+    if len(known) < len(wrong) or not any(_telling(v.expected) for v in values):
+        return ""
+    finite = all(bool(each.isfinite().all()) for each in known)
+    if not finite or any("gradient" not in each.what for each in wrong):
+        return ""
+    return (
+        f"All values are right and {wrong[0].what} is not: is a part of the way to "
+        "them cut off, by .detach(), .data, .item() or no_grad?"
+    )
 
 
 def _dtype(wrong: Sequence[Comparison]) -> str:

@@ -4,7 +4,8 @@ Each relation takes wrong answers of the right shape, all to one question, and r
 sentence that holds for every one of them, or "".
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import torch
@@ -133,6 +134,38 @@ def a_term(cases: list[Case]) -> str:
     if times == "1":
         return f"Your values are the right ones plus {name}: {what} has it too often."
     return f"Your values are the right ones plus {times} times {name}{of_what(cases)}."
+
+
+def a_bias_and_a_matrix(cases: list[Case]) -> str:
+    """A bias that is missing before a product, or is added before it, not after it."""
+    found = []
+    for case in cases:
+        ways = {}
+        for bias, matrix, product in _products_of_parameters(case):
+            if _multiple(case.got - case.expected, product, case) == "−1":
+                ways[f"{bias} {matrix}"] = (
+                    f"The right values are yours plus {bias} @ {matrix}: {bias} is not "
+                    f"added before the product with {matrix}."
+                )
+            after = tensors_given(case.comparison)[bias]
+            if len(after) != product.shape[-1]:
+                continue
+            if _multiple(case.got - case.expected, product - after, case) == "1":
+                ways[f"{bias} before {matrix}"] = (
+                    f"You add {bias} before the product with {matrix}, not after it."
+                )
+        found.append(ways)
+    return next(iter(common(found).values()), "")
+
+
+def _products_of_parameters(case: Case) -> Iterator[tuple[str, str, torch.Tensor]]:
+    """List vector times matrix for the parameters, where it is as wide as a row."""
+    own = tensors_given(replace(case.comparison, arguments=None))
+    width = case.got.shape[-1:]
+    for bias, matrix in itertools.product(own, repeat=2):
+        vector, table = own[bias], own[matrix]
+        if vector.ndim == len(width) == 1 and table.shape == (*vector.shape, *width):
+            yield bias, matrix, vector @ table
 
 
 def the_rest(cases: list[Case]) -> str:
@@ -436,6 +469,7 @@ RELATIONS: tuple[Relation, ...] = (
     constant_factor,
     constant_difference,
     a_term,
+    a_bias_and_a_matrix,
     a_product,
     other_order,
     rounded,
