@@ -368,8 +368,10 @@ def show(value: Data, limit: int = 20) -> str:
     """Write a value shortly: small tensors whole, large ones by shape and first row."""
     if isinstance(value, Opaque):
         return f"a {value.type_name}"
-    if isinstance(value, tuple) and any(isinstance(x, torch.Tensor) for x in value):
-        return "(" + ",\n".join(show(each, limit) for each in value) + ")"
+    several = isinstance(value, (tuple, list))
+    if several and any(isinstance(x, torch.Tensor) for x in value):
+        shown = ",\n".join(show(each, min(limit, 12)) for each in value)
+        return f"({shown})" if isinstance(value, tuple) else f"[{shown}]"
     if not isinstance(value, torch.Tensor):
         return f"{value:.6g}" if isinstance(value, float) else describe(value)
     if value.numel() <= limit:
@@ -379,7 +381,17 @@ def show(value: Data, limit: int = 20) -> str:
 
 
 def show_both(got: Data, expected: Data, tolerance: float) -> tuple[str, str]:
-    """Write two values; of large tensors the part of a row where they first differ."""
+    """Write two values; of dicts and large tensors what differs.
+
+    Of a large tensor that is the part of a row in which the first difference lies.
+    """
+    dicts = isinstance(got, dict) and isinstance(expected, dict)
+    if dicts and got.keys() == expected.keys():
+        keys = [key for key in got if not close(got[key], expected[key], tolerance)]
+        return tuple(
+            "\n".join(f"{key}: {show(each[key])}" for key in keys)
+            for each in (got, expected)
+        )
     tensors = isinstance(got, torch.Tensor) and isinstance(expected, torch.Tensor)
     if not tensors or got.shape != expected.shape or got.numel() <= 20:
         return _show_rows(got), _show_rows(expected)
