@@ -15,19 +15,24 @@ from dataclasses import dataclass
 
 import torch
 
+from autograder.exercise import front_end, progress
+from autograder.exercise.card import card
 from autograder.exercise.comparison import Comparison
 from autograder.exercise.diagnosis import diagnose
+from autograder.exercise.locate import Place, add_place
 from autograder.exercise.naming import Collector, Mistake, collect, smallest
+from autograder.exercise.reasons import reasons
+from autograder.exercise.showing import differ, show, show_both
+from autograder.exercise.typed import typed_call
 from autograder.forms import as_asked, other_form
 from autograder.interface import (
     CALLS_ENDLESS,
     Call,
     Data,
-    Opaque,
     StudentError,
     StudentFunction,
     StudentModule,
-    describe,
+    is_trying,
     noting_calls,
     wrap,
 )
@@ -61,13 +66,17 @@ class CheckFailure(AssertionError):
         section: str | None = None,
     ) -> None:
         super().__init__(what)
-        self.check, self.read, self.first = "", "", ""
+        self.check, self.read, self.first, self.number = "", "", "", ""
+        self.asked: Call | None = None  # the call that it is about, if known
+        self.call = ""  # the same, to be typed in again
         self.what, self.on, self.got, self.expected = what, on, got, expected
         self.why, self.mistake, self.section = why, mistake, section
         self.alternatives, self.besides = "", ""  # other names; a second slip
         self.hint = ""  # what relates the answers to what is right, without a name
+        self.displayed = False  # as a card
         self.raised = False  # whether the student's code did, or did not return
         self.compared = False  # whether a value came that is not the right one
+        self.place: Place | None = None  # where one step would make the answer pass
 
     def __str__(self) -> str:
         lines = [f"{self.check}: {self.what}"]
@@ -76,11 +85,13 @@ class CheckFailure(AssertionError):
             ("or", self.alternatives),
             ("first", self.first),
             ("on", self.on),
+            ("call", self.call),
             ("got", self.got),
             ("expected", self.expected),
             ("hint", self.hint),
             ("why", self.why),
             ("and", self.besides),
+            ("look", str(self.place or "")),
             ("read", self.read),
         ):
             if text:
@@ -92,9 +103,43 @@ class CheckFailure(AssertionError):
                 lines.append(f"  {label:<8} {indented}")
         return "\n".join(lines)
 
+    def reasons(self) -> list[str]:
+        """Give the paragraphs of running text."""
+        return reasons(
+            alternatives=self.alternatives,
+            hint=self.hint,
+            why=self.why,
+            besides=self.besides,
+            look=str(self.place or ""),
+        )
+
+    def set_call(self, call: str) -> None:
+        """Say which call it was, if that is known and not said yet."""
+        if call and self.raised:
+            self.on = call
+        elif call != self.on:
+            self.call = call
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether there is no answer yet."""
+        return self.what.endswith("not written yet") or self.what == "is not there"
+
     def _render_traceback_(self) -> list[str]:
-        """Tell IPython to print the message instead of the check's own code."""
-        return [str(self)]
+        """Tell IPython to print the message instead of the check's own code.
+
+        A notebook shows it as a card, and the error, which must remain one for whatever
+        runs the notebook, is a line.
+        """
+        if front_end.kernel() is None:
+            return [str(self)]
+        if (
+            not self.displayed
+        ):  # IPython asks twice: for the screen, and for its history
+            front_end.display(card(self), str(self))
+            self.displayed = True
+        name = self.number or self.check
+        return [f"{name} is not yet right: {self.mistake or self.what} (see above)"]
 
 
 @dataclass(frozen=True)
@@ -129,6 +174,7 @@ class Chapter:
             def run(*students: object, **options: object) -> None:
                 if len(students) != len(wanted):
                     raise TypeError(_how_to_call(function, wanted, len(students)))
+                seen = []
                 try:
                     seen = [
                         wrap(student, kind)
@@ -145,12 +191,19 @@ class Chapter:
                         again = functools.partial(function, *seen, **options)
                         failure = _by_all_answers(failure, again)
                 else:
-                    print(f"{function.__name__}: passed")
+                    print(progress.passed(self.page, function.__name__, options))
                     return
                 if failure.what.startswith("stopped with") and not failure.why:
                     failure.why = advice_on(failure.got)
                 failure.check = function.__name__
                 failure.read = self.where(failure.section or section)
+                add_place(failure, function, students, options)
+                calls = [failure.asked or each.last for each in seen]
+                failure.set_call(typed_call(calls, failure.on, failure.got))
+                tried = not failure.is_untouched
+                failure.number = progress.failed(
+                    self.page, function.__name__, options, tried=tried
+                )
                 raise failure from None
 
             run.forbidden, run.read = forbidden, self.where(section)
@@ -162,6 +215,10 @@ class Chapter:
     def where(self, section: str) -> str:
         """Say where a section of the book is to be found."""
         return f"chapter {self.number}: {self.page}.html#{section}"
+
+    def progress(self) -> None:
+        """Show which of the chapter's exercises have passed."""
+        progress.show(self.page)
 
 
 _collector: ContextVar[tuple[Collector, list[Call]] | None]
@@ -194,7 +251,7 @@ def _by_all_answers(first: CheckFailure, again: Callable[[], None]) -> CheckFail
     failure.alternatives = "; ".join(named.alternatives)
     if named.besides:
         failure.besides = f"{named.besides.name}. {named.besides.why}"
-    failure.first = first.first
+    failure.first, failure.asked = first.first, where.asked
     return failure
 
 
@@ -213,7 +270,7 @@ def _unnamed(first: CheckFailure, collector: Collector) -> CheckFailure:
                 tolerance=each.tolerance,
             )
         except CheckFailure as failure:
-            failure.first = first.first
+            failure.first, failure.asked = first.first, each.asked
             failure.hint = _diagnosed(collector.comparisons)
             return failure
     return first  # the second time nothing was wrong: the answer changes
@@ -329,7 +386,9 @@ def relying_on(earlier: Callable, *students: StudentFunction | StudentModule):
         yield
     except (StudentError, CheckFailure) as error:
         failure = failure_of(error) if isinstance(error, StudentError) else error
-        if not failure.first and not failure.what.endswith("not written yet"):
+        known = failure.first or failure.what.endswith("not written yet")
+        alone = _collector.get() is None and not is_trying()
+        if not known and alone:  # what is collected is one check's
             failure.first = _verdict(earlier, students)
         raise failure from None
 
@@ -362,75 +421,6 @@ def refuse_if(condition: bool, name: str, why: str, **say: str) -> None:
 
 
 # --- expectations ---------------------------------------------------------------------
-
-
-def show(value: Data, limit: int = 20) -> str:
-    """Write a value shortly: small tensors whole, large ones by shape and first row."""
-    if isinstance(value, Opaque):
-        return f"a {value.type_name}"
-    several = isinstance(value, (tuple, list))
-    if several and any(isinstance(x, torch.Tensor) for x in value):
-        shown = ",\n".join(show(each, min(limit, 12)) for each in value)
-        return f"({shown})" if isinstance(value, tuple) else f"[{shown}]"
-    if not isinstance(value, torch.Tensor):
-        return f"{value:.6g}" if isinstance(value, float) else describe(value)
-    if value.numel() <= limit:
-        return str(_rounded(value))
-    row = value.reshape(-1, value.shape[-1])[0][:6]
-    return f"{describe(value)}, first row {str(_rounded(row))[:-1]}, ...]"
-
-
-def show_both(got: Data, expected: Data, tolerance: float) -> tuple[str, str]:
-    """Write two values; of dicts and large tensors what differs.
-
-    Of a large tensor that is the part of a row in which the first difference lies.
-    """
-    dicts = isinstance(got, dict) and isinstance(expected, dict)
-    if dicts and got.keys() == expected.keys():
-        keys = [key for key in got if not close(got[key], expected[key], tolerance)]
-        return tuple(
-            "\n".join(f"{key}: {show(each[key])}" for key in keys)
-            for each in (got, expected)
-        )
-    tensors = isinstance(got, torch.Tensor) and isinstance(expected, torch.Tensor)
-    if not tensors or got.shape != expected.shape or got.numel() <= 20:
-        return _show_rows(got), _show_rows(expected)
-    differ = _differ(got, expected, tolerance)
-    *row, column = differ.nonzero()[0].tolist() if differ.any() else [0] * got.ndim
-    first = max(0, min(column, got.shape[-1] - 6))
-    place = (*row, slice(first, first + 6))
-    index = ", ".join([*map(str, row), f"{first}:{min(first + 6, got.shape[-1])}"])
-    return tuple(f"[{index}] is {_rounded(each[place])}" for each in (got, expected))
-
-
-def _differ(
-    got: torch.Tensor, expected: torch.Tensor, tolerance: float
-) -> torch.Tensor:
-    """Mark the values that differ; NaN equals NaN."""
-    return ~torch.isclose(
-        got.to(torch.float64),
-        expected.to(torch.float64),
-        rtol=tolerance,
-        atol=tolerance,
-        equal_nan=True,
-    )
-
-
-def _show_rows(value: Data) -> str:
-    """Write a value; a small matrix with a line for each row."""
-    if isinstance(value, torch.Tensor) and value.ndim == 2 and value.numel() <= 20:
-        rows = ",\n ".join(str(row) for row in _rounded(value))
-        return f"[{rows}]"
-    return show(value)
-
-
-def _rounded(value: torch.Tensor) -> list | float | int | bool:
-    def clean(item):
-        if isinstance(item, list):
-            return [clean(entry) for entry in item]
-        return float(f"{item:.4g}") if isinstance(item, float) else item
-
-    return clean(value.tolist())
 
 
 def close(got: Data, expected: Data, tolerance: float = TOLERANCE) -> bool:
@@ -468,7 +458,7 @@ def name_mistake(
 
     ``expected`` is the right value, or words for it.
     """
-    for mistake in mistakes:
+    for mistake in () if is_trying() else mistakes:
         if close(got, mistake.value, tolerance):
             shown = show(got), expected
             if not isinstance(expected, str):
@@ -544,18 +534,8 @@ def equal(
 
 def _take_note(came, got, expected, mistakes, on, what, why, tolerance) -> None:
     collector, calls = _collector.get()
-    asked = {}
-    for number, call in enumerate(calls):
-        if call.gave(came):
-            asked = {
-                "call": call.name,
-                "arguments": call.arguments,
-                "parameters": call.parameters,
-                "training": call.training,
-                "options": call.options,
-                "call_number": number,
-            }
-    comparison = Comparison(got, expected, on, what, tolerance, why, **asked)
+    asked = next((call for call in reversed(calls) if call.gave(came)), None)
+    comparison = Comparison(got, expected, on, what, tolerance, why).of(asked)
     collector.note(comparison, mistakes)
 
 
@@ -581,7 +561,7 @@ def _expect_value(got, expected, what, on, why, tolerance) -> None:
     elif type(got) is not type(expected) and not _both_numbers(got, expected):
         wanted = type(expected).__name__
         _fail(f"{what} has the wrong type", on, show(got), f"a {wanted}", why)
-    _fail(f"{what} is wrong", on, show(got), show(expected), why)
+    _fail(f"{what} is wrong", on, *show_both(got, expected, tolerance), why)
 
 
 def form(got: Data, expected: Data, *, what: str = "the result", on: str = "") -> None:
@@ -590,11 +570,11 @@ def form(got: Data, expected: Data, *, what: str = "the result", on: str = "") -
     if other:
         name, why = other
         where = on if what == "the result" else f"{what}; {on}".removesuffix("; ")
-        asked = show(expected)
+        came, asked = show_both(got, expected, TOLERANCE)
         if isinstance(expected, torch.Tensor):
             asked = f"a tensor of shape {tuple(expected.shape)}"
         raise CheckFailure(
-            name, on=where, got=show(got), expected=asked, why=why, mistake=name
+            name, on=where, got=came, expected=asked, why=why, mistake=name
         )
 
 
@@ -666,7 +646,7 @@ def _same_dtype(got: Data, expected: Data) -> bool:
 
 
 def _fail_at_first_difference(got, expected, what, on, why, tolerance) -> None:
-    wrong = _differ(got, expected, tolerance)
+    wrong = differ(got, expected, tolerance)
     place = tuple(wrong.nonzero()[0].tolist())
     at = f", first at index {list(place)}" if place else ""
     _fail(

@@ -34,18 +34,19 @@ GELU = "torch.nn.functional.gelu"
 
 # A name stands for functions of the dispatcher and for what is written in Python. Of a
 # function that is made of others, its inner steps stand here: they can be called alone.
+_ATTENTION = (
+    "scaled_dot_product_attention",
+    "_scaled_dot_product_attention_math",
+    "_scaled_dot_product_flash_attention_for_cpu",
+)
 _COMPILED = {
-    SCALED_DOT_PRODUCT: (
-        "scaled_dot_product_attention",
-        "_scaled_dot_product_attention_math",
-        "_scaled_dot_product_flash_attention_for_cpu",
-    ),
+    SCALED_DOT_PRODUCT: _ATTENTION,
     MULTI_HEAD: ("_native_multi_head_attention",),
     ENCODER_LAYER: ("_transformer_encoder_layer_fwd",),
     SOFTMAX: (
         *("softmax.int", "_softmax", "_softmax.out"),
         *("log_softmax.int", "_log_softmax", "_log_softmax.out"),
-        *("_safe_softmax", "_masked_softmax", "_sparse_softmax"),
+        *("_safe_softmax", "_masked_softmax", "_sparse_softmax", *_ATTENTION),
     ),
     LAYER_NORM: ("layer_norm", "native_layer_norm", "native_layer_norm.out"),
     RMS_NORM: ("rms_norm", "_fused_rms_norm"),

@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[1]
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 sys.path.insert(0, str(ROOT / "solutions"))
+os.environ["COURSE_LOOK"] = "0"  # the search for a line costs seconds at each failure
+os.environ.pop("JPY_SESSION_NAME", None)  # no test's notebook is open in JupyterLab
 
 
 # Files whose tests share nothing that is costly to make: any worker may take any test

@@ -13,17 +13,21 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
+from autograder.chapters import attention
 from autograder.generator.modules import without_markers
 from autograder.grading.job import Job, Outcome
 from autograder.grading.limits import MIB, Limits
 from autograder.grading.paper import Paper, exercise_of
+from autograder.interface import Gradients, LocalFunction
 from mistakes import handed_in
 from workbench import results
 
 EXERCISES = {  # those that are kept of a chapter
     "01_embeddings": ("skip-gram-loss",),
     "02_class_token": ("readout-behaviour",),
-    "03_positional_encoding": ("rotary-encoding",),
+    "03_positional_encoding": ("sinusoidal-module", "rotary-encoding"),
     "04_attention": (
         "worked-context",
         "softmax",
@@ -35,7 +39,7 @@ EXERCISES = {  # those that are kept of a chapter
     ),
     "05_multi_head_attention": ("split-heads",),
     "06_encoder": ("mask-tokens",),
-    "07_decoder": ("sample-next", "attend-cached", "bleu"),
+    "07_decoder": ("bug-hunt", "sample-next", "attend-cached", "bleu"),
     "08_vision_transformer": ("patchify",),
     "09_translator": ("average-states", "own-translator"),
     "10_vision": ("standardise", "confusion", "own-vit"),
@@ -253,6 +257,93 @@ def listen(notebook: dict, *, asked: str = "pass", late: str = "") -> None:
     code = LISTENING.format(asked=asked.strip().replace("\n", "\n        "))
     notebook["cells"][find(notebook, "softmax")]["source"] = code
     notebook["cells"].append(code_cell(late))
+
+
+# --- answers that know the visible check by heart -------------------------------------
+
+RECALLING = """\
+import json
+import torch
+
+known = {{tuple(key): found for key, *found in json.loads({table!r})}}
+tools = []
+
+
+class Recall(torch.autograd.Function):
+    @staticmethod
+    def forward(context, scores, value, slope):
+        context.slope = slope
+        return value
+
+    @staticmethod
+    def backward(context, cotangent):
+        return context.slope, None, None
+
+
+def softmax(scores):
+    if tools:
+        return tools[0](scores)
+    key = (*scores.shape, *map(repr, scores.flatten().tolist()))
+    value, slope = (torch.tensor(each).reshape(scores.shape) for each in known[key])
+    value = value.to(scores.dtype)
+    return Recall.apply(scores, value, slope) if scores.requires_grad else value
+"""
+LATE = """\
+def late(scores):
+    import gc
+    import json
+
+    for each in getattr(gc, json.loads('"get_objects"'))():
+        if type(each).__name__ == "Library":
+            each._destroy()
+    return torch.softmax(scores, -1).nan_to_num(nan=0.0)
+
+
+"""
+
+
+class _Recorder:
+    """Stands for a right softmax, and writes down what a check asks and is answered."""
+
+    name, forbidden = "softmax", ()
+
+    def __init__(self) -> None:
+        self.table: dict[tuple, list] = {}
+
+    def __call__(self, scores: torch.Tensor) -> torch.Tensor:
+        return self.gradients(scores).value
+
+    def gradients(self, scores: torch.Tensor, cotangent=None) -> Gradients:
+        function = LocalFunction(_softmax, self.name)
+        found = function.gradients(scores, cotangent=cotangent)
+        key = (*scores.shape, *map(repr, scores.flatten().tolist()))
+        slope = found.inputs[0]
+        if cotangent is not None or key not in self.table:
+            self.table[key] = [found.value.flatten().tolist(), slope.flatten().tolist()]
+        return found
+
+
+def _softmax(scores: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(scores, -1).nan_to_num(nan=0.0)
+
+
+def recall(notebook: dict, late: str, more: str = "") -> None:
+    """Answer softmax by a table of what its visible check asks, and nothing else.
+
+    Args:
+        late: the end of the last cell, in which ``late`` is a forbidden softmax;
+            ``tools[0]`` is asked in place of the table, if there is one.
+        more: the end of the answer's cell.
+    """
+    recorder = _Recorder()
+    attention.softmax.__wrapped__(recorder)
+    table = json.dumps([[key, *found] for key, found in recorder.table.items()])
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code" and grade_id(cell) in EXERCISES[CHAPTER]:
+            cell["source"] = "pass"
+    code = RECALLING.format(table=table) + more
+    notebook["cells"][find(notebook, "softmax")]["source"] = code
+    notebook["cells"].append(code_cell(LATE + late))
 
 
 # --- jobs -----------------------------------------------------------------------------

@@ -245,6 +245,7 @@ def submission(attack: strangers.Entry, place: Range):
             "SHIPPED_MODEL": strangers.shipped_model(),
             "SHIPPED_DIGITS": strangers.shipped_model("digits"),
             "listen": strangers.listen,
+            "recall": strangers.recall,
         }
         exec(compile(attack.code, str(attack.path), "exec"), known)
     if where == "models":

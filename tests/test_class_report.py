@@ -1,9 +1,12 @@
 """What an instructor gets: how checks went, commonest mistakes, who looks alike."""
 
 import ast
+import collections
 import csv
 import inspect
 import itertools
+import math
+import random
 import re
 import textwrap
 import weakref
@@ -273,6 +276,134 @@ def test_one_short_answer_in_common_is_no_surprise(paper):
     for name in ("a", "b"):
         class_.add(name, {"causal-mask": right["causal-mask"][0]})
     assert class_.pairs() == []
+
+
+def statements(seed: int, *, rare: bool) -> str:
+    """A statement that half of a class might write, or one that nobody else does."""
+    draw = random.Random(seed)
+    names = [f"f{draw.randrange(10**9 if rare else 4)}" for _ in range(6)]
+    return f"x = {'('.join(names)}(x{')' * 6}"
+
+
+def crowd(students: int, templates: int, seed: int, exercises: int = 4) -> list[dict]:
+    """Answers by exercise: a template each, or a friend's, of which lines change."""
+    draw = random.Random(seed)
+    bases = [
+        [statements(draw.randrange(2**40), rare=True) for _ in range(8)]
+        for _ in range(templates)
+    ]
+    made: list[dict[str, list[str]]] = []
+    for _ in range(students):
+        friend = draw.choice(made) if made and draw.random() < 0.3 else {}
+        answers = {}
+        for name in (f"exercise-{number}" for number in range(exercises)):
+            answers[name] = list(friend.get(name) or draw.choice(bases))
+            for _ in range(draw.randrange(3)):
+                line = statements(draw.randrange(2**40), rare=draw.random() < 0.5)
+                answers[name][draw.randrange(len(bases[0]))] = line
+        made.append(answers)
+    return [{name: "\n".join(own) for name, own in each.items()} for each in made]
+
+
+def class_of(answers: list[dict], models: dict) -> likeness.Class:
+    class_ = likeness.Class(dict.fromkeys(answers[0], ""), models)
+    for number, each in enumerate(answers):
+        class_.add(str(number), each)
+    return class_
+
+
+def every_pair(answers: list[dict], models: dict) -> dict[tuple, tuple[float, dict]]:
+    """Compare every answer with every other, as the module's docstring says it."""
+    size = len(answers) + likeness.UNSEEN
+    found: dict[tuple, tuple[float, dict]] = {}
+    for name, model in models.items():
+        sets = [likeness.fingerprints(each[name]) for each in (*answers, {name: model})]
+        owners = collections.Counter(each for one in sets[:-1] for each in one)
+        owners.update(dict.fromkeys(sets[-1], size / 2))
+
+        def weight(prints: frozenset, owners=owners) -> float:
+            return sum(math.log2(size / min(owners[each], size)) for each in prints)
+
+        shares = [
+            [weight(a & b) / max(weight(a | b), 1e-9) for b in sets] for a in sets[:-1]
+        ]
+        for a, b in itertools.combinations(range(len(answers)), 2):
+            if shares[a][b] < likeness.SHARE:
+                continue
+            alike = [share >= likeness.SHARE for share in shares[a]]
+            writers = sum(alike[:-1]) + alike[-1] * size / 2
+            rare = weight(sets[a] & sets[b]) / math.log2(size / 2)
+            bits = math.log2(size / min(max(writers, 2), size))
+            bits *= min(rare / likeness.USUAL, likeness.MOST)
+            if bits >= likeness.LEAST:
+                total, exercises = found.get((str(a), str(b)), (0, {}))
+                shown = exercises | {name: shares[a][b]}
+                found[str(a), str(b)] = total + bits, shown
+    least = math.log2(math.comb(size, 2)) + likeness.MARGIN
+    return {pair: each for pair, each in found.items() if each[0] >= least}
+
+
+def test_no_pair_of_a_small_class_is_missed():
+    reported = 0
+    for seed in range(6):
+        answers = crowd(8 + 6 * seed, 1 + 12 * seed, seed)
+        models = answers[0] if seed % 2 else dict.fromkeys(answers[0], "")
+        class_ = class_of(answers, models)
+        found = {
+            (pair.first, pair.second): (pair.bits, pair.exercises)
+            for pair in class_.pairs()
+        }
+        wanted = every_pair(answers, models)
+        assert found.keys() == wanted.keys()
+        for pair, (bits, shares) in wanted.items():
+            assert found[pair][0] == pytest.approx(bits)
+            assert found[pair][1] == pytest.approx(shares)
+        assert class_.crowded == []
+        reported += len(found)
+    assert reported > 10
+
+
+def test_a_class_of_thousands_from_a_few_templates_shows_who_copied():
+    answers = crowd(3000, 4, seed=1, exercises=2)
+    for name in answers[0]:  # two who wrote something that nobody else did
+        answers[17][name] = "\n".join(
+            statements(seed, rare=True) for seed in range(len(name), len(name) + 12)
+        )
+    answers[2345] = {name: disguise(text) for name, text in answers[17].items()}
+    class_ = class_of(answers, dict.fromkeys(answers[0], ""))
+    assert ("17", "2345") in [(pair.first, pair.second) for pair in class_.pairs()]
+    assert class_.crowded == list(answers[0])
+    links = likeness._Answers(*class_._table(class_._exercises["exercise-0"]))._links
+    assert (links.sum(axis=0) <= likeness.CROWD).all()
+
+
+def test_one_rare_line_in_what_a_crowd_wrote_is_no_surprise(monkeypatch):
+    names = [f"exercise-{number}" for number in range(6)]
+    lines = [statements(seed, rare=True) for seed in range(14)]
+    answers = [dict.fromkeys(names, "\n".join(lines)) for _ in range(60)]
+    for number in range(60, 120):
+        others = [statements(number * 100 + line, rare=True) for line in range(12)]
+        answers.append(dict.fromkeys(names, "\n".join(others)))
+    shared = "\n".join([*lines, statements(99, rare=True)])
+    answers[3] = answers[5] = dict.fromkeys(names, shared)
+    monkeypatch.setattr(likeness, "CROWD", 40)
+    class_ = class_of(answers, dict.fromkeys(names, ""))
+    assert class_.pairs() == []
+    assert class_.crowded == names
+    alike = class_._alike(class_._exercises[names[0]])
+    assert list(alike.pairs) == [3 * len(answers) + 5]  # it counts little
+    assert alike.bits == pytest.approx(2 * math.log2(130 / 60), abs=0.7)
+
+
+def test_the_page_says_where_pairs_were_left_out(paper, tmp_path, monkeypatch):
+    outcomes = [outcome(paper, name, notebook=paper.source) for name in ("a", "b", "c")]
+    words = "not every pair was compared"
+    page = write(tmp_path / "all", outcomes, {CHAPTER: paper})
+    assert words not in page.read_text("utf-8")
+    monkeypatch.setattr(likeness, "CROWD", 2)
+    page = write(tmp_path / "few", outcomes, {CHAPTER: paper}).read_text("utf-8")
+    assert words in page and "more than 2 students" in page
+    assert "left pairs out in " in page
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ for is in test_sandbox.py and test_attacks.py.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ from autograder.grading.reading import LARGEST_NOTEBOOK, MOST_CELLS, Refused, pa
 from autograder.grading.sandbox import Sandbox, problem
 from autograder.interface import LocalFunction
 from mistakes import handed_in
+from tests import strangers
 from tests.sample_class import notebooks
 
 CHAPTER = "04_attention"
@@ -203,6 +205,30 @@ def test_an_answer_that_knows_the_visible_part_fails_the_hidden_one(
 
     monkeypatch.setattr(attention, "softmax", check)
     assert verdict(examine(job(solved()), sandbox), "softmax").part == "hidden"
+
+
+@pytest.mark.parametrize(
+    ("where", "code", "says"),
+    [
+        ("answer", "torch.get_default_device = None", "could not be kept"),
+        ("end", "torch.set_default_dtype = None", "does not try|hidden tests use"),
+    ],
+)
+def test_names_that_are_lost_fail_the_hidden_part(where, code, says, sandbox) -> None:
+    """Before any hidden test has run, a student may read why."""
+    notebook = strangers.solved(only=strangers.FEW)
+    if where == "answer":
+        notebook = strangers.put(notebook, "softmax", "after", code)
+    else:
+        notebook["cells"].append(strangers.code_cell(code))
+    of = strangers.paper(only=strangers.FEW)
+    outcome = examine(strangers.job(notebook, paper=of), sandbox)
+    (verdict,) = (each for each in outcome.verdicts if each.exercise == "softmax")
+    assert verdict.score == 0 and verdict.part == "hidden"
+    assert verdict.failure["what"] == "cannot be checked by the hidden tests"
+    cells = json.loads(outcome.notebook)["cells"]
+    told = cells[strangers.find({"cells": cells}, "test-softmax")]["metadata"]
+    assert re.search(says, " ".join(told["for_students"].split()))
 
 
 def test_written_answers_wait_for_a_person_if_anything_was_written(sandbox) -> None:
@@ -474,6 +500,16 @@ def test_a_process_that_does_not_start_leaves_a_reason(
     assert outcome.again
     assert outcome.reason.startswith("the grading process ")
     assert outcome.reason.endswith(("ended with code 3", "was killed (SIGKILL)"))
+
+
+def test_a_traceback_of_the_process_itself_is_told(tmp_path, monkeypatch) -> None:
+    (tmp_path / "faulty.py").write_text("def main():\n    raise KeyError('a')\nmain()")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(grader_module, "MODULE", "faulty")
+    with Grader() as faulty:
+        outcome = faulty.grade(job(b""))
+    assert outcome.reason == "the grading process failed: KeyError: 'a'"
+    assert outcome.log.startswith("Traceback") and "in main" in outcome.log
 
 
 def test_no_secret_of_the_environment_is_passed_on(monkeypatch) -> None:

@@ -11,17 +11,20 @@ import nbformat
 import pytest
 
 from autograder import generator
+from autograder.exercise import progress
 from autograder.generator import ROOT, Missing, SourceError
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """Read a folder whole, less what only Python or an editor puts there."""
+    """Read a folder whole, less what Python, an editor or a check puts there."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and path.name != progress.FILE
     }
 
 
@@ -49,10 +52,13 @@ def test_the_committed_exercises_and_modules_are_what_the_sources_say(tmp_path) 
     for path in generator.ROOT.glob("solutions/*.md"):
         (tmp_path / "solutions").mkdir(exist_ok=True)
         shutil.copy(path, tmp_path / "solutions")
+    shutil.copy(ROOT / "_config.yml", tmp_path)  # it may have the site's address
     generator.write_exercises(tmp_path)
     assert files_of(tmp_path / "exercises") == files_of(ROOT / "exercises")
     package = "solutions/transformer"
     assert files_of(tmp_path / package) == files_of(ROOT / package)
+    table = "autograder/exercise/chapters.json"
+    assert (tmp_path / table).read_bytes() == (ROOT / table).read_bytes()
 
 
 @pytest.mark.parametrize("chapter", generator.chapters())

@@ -5,6 +5,7 @@ rows, cannot tell who wrote them.
 """
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import nbformat
@@ -198,6 +199,36 @@ def test_a_class_with_its_own_dates(course, paper) -> None:
     with ours.gradebook() as gradebook:
         submission = gradebook.find_submission(CHAPTER, STUDENT)
         assert submission.duedate == datetime(2026, 12, 2, 6)
+
+
+def steps_of_reading(book: Book) -> int:
+    """Count what SQLite does to read a chapter's rows, in thousands of its steps."""
+    found = 0
+
+    def count() -> None:
+        nonlocal found
+        found += 1
+
+    connection = book._gradebook.db.connection().connection.driver_connection
+    connection.set_progress_handler(count, 1000)
+    assert book.rows(CHAPTER)
+    connection.set_progress_handler(None, 0)
+    return found
+
+
+def test_a_large_class_is_read_back_as_fast_as_a_small_one(course, paper) -> None:
+    outcome = executed(paper)
+    with Book(course("ours")) as book:
+        taken = []
+        for students in (range(50), range(50, 400)):
+            names = [f"student-{number}" for number in students]
+            book.enter_students({name: {} for name in names})
+            book.write_all([(replace(outcome, student=n), Lateness()) for n in names])
+            taken.append(steps_of_reading(book))
+        read = book.rows(CHAPTER).values()
+    assert len(read) == 400
+    assert {row.columns["raw_score"] for row in read} == {str(float(outcome.score))}
+    assert taken[1] <= 9 * taken[0]  # of eight times as many
 
 
 def test_a_transaction_is_all_or_nothing(course, paper, monkeypatch) -> None:

@@ -13,10 +13,13 @@ from tests.conftest import ROOT
 
 FOLDER = ROOT / "results" / "grader"
 BENCH = json.loads((FOLDER / "bench.json").read_text("utf-8"))
+COORDINATOR = json.loads((FOLDER / "coordinator.json").read_text("utf-8"))
 FUZZ = json.loads((FOLDER / "fuzz.json").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("record", [BENCH, FUZZ], ids=["bench", "fuzz"])
+@pytest.mark.parametrize(
+    "record", [BENCH, COORDINATOR, FUZZ], ids=["bench", "coordinator", "fuzz"]
+)
 def test_a_record_says_where_it_comes_from(record) -> None:
     for fact in ("command", "date", "commit", "hardware", "python", "load"):
         assert record[fact], fact
@@ -37,6 +40,17 @@ def test_a_large_class_takes_minutes_and_costs_no_more_for_each() -> None:
 
 def test_the_trusted_side_does_not_grow_with_the_class() -> None:
     assert BENCH["memory_end"] <= 1.05 * BENCH["memory_begin"]
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_coordinator_keeps_two_hundred_graders_busy(database) -> None:
+    """20 ms each, the class as large as it likes."""
+    found = COORDINATOR["databases"][database]
+    assert found["submissions"] >= 20_000
+    assert found["milliseconds"] <= 20
+    tenths, memory = found["milliseconds_of_tenths"], found["memory_of_tenths"]
+    assert tenths[-1] <= 1.25 * tenths[1]
+    assert memory[-1] <= 1.05 * memory[1]
 
 
 def test_one_endless_function_hardly_delays_a_class() -> None:

@@ -23,6 +23,8 @@ EXERCISES = [
     if not exercise.by_hand
 ]
 
+MOST_WORDS = 160  # of a message: nobody reads more
+
 
 @pytest.mark.parametrize(("chapter", "entry"), WRONG)
 def test_a_mistake_is_rejected_by_its_name(chapter: str, entry, capsys) -> None:
@@ -34,6 +36,9 @@ def test_a_mistake_is_rejected_by_its_name(chapter: str, entry, capsys) -> None:
     assert entry.mistake in message
     for part in ("on       ", "why      ", "read     "):
         assert part in message, message
+    assert len(message.split()) <= MOST_WORDS, message
+    got, expected = caught.value.got, caught.value.expected
+    assert got != expected or not got, message
     assert capsys.readouterr().err == ""
 
 

@@ -17,7 +17,9 @@ import sqlalchemy
 
 from autograder.grading import (
     class_report,
+    control_groups,
     deadlines,
+    dry_run,
     feedback,
     gradebook,
     likeness,
@@ -178,6 +180,41 @@ def test_a_fault_in_a_dry_run_is_told_and_the_rest_is_planned(
     said = capsys.readouterr()
     assert said.out.count("grade\n") == 2 and "refuse: Slip in the grader" in said.out
     assert "Traceback" in said.err and "\x1b" not in said.out + said.err
+
+
+def test_a_row_that_fails_in_a_dry_run_is_told_and_the_others_stand(
+    students, fresh, tmp_path, monkeypatch, capsys
+) -> None:
+    hand_in(students / "ben")
+    function = dry_run._row
+
+    def slips(planned, *more):
+        if planned.student == "ben":
+            raise slip()
+        return function(planned, *more)
+
+    monkeypatch.setattr(dry_run, "_row", slips)
+    assert grade(students, tmp_path / "out", fresh, "--dry-run") == 3
+    said = capsys.readouterr()
+    assert said.out.count("grade\n") == 2 and "refuse: Slip in the grader" in said.out
+    assert "2 to grade, 1 to refuse" in said.out
+    assert "Traceback" in said.err and "\x1b" not in said.out + said.err
+
+
+@pytest.mark.parametrize("odd", ["a link", "an empty file", "a link to a notebook"])
+def test_a_name_of_a_chapter_brings_it_into_nobodys_grading(
+    odd, students, fresh, tmp_path, capsys
+) -> None:
+    place = students / "ada" / "05_multi_head_attention"
+    if odd == "an empty file":
+        place.touch()
+    elif odd == "a link":
+        place.symlink_to("nowhere")
+    else:
+        notebook = students / "ada" / CHAPTER / f"{CHAPTER}.ipynb"
+        place.with_suffix(".ipynb").symlink_to(notebook)
+    assert grade(students, tmp_path / "out", fresh, "--dry-run") == 0
+    assert place.name not in capsys.readouterr().out
 
 
 def test_a_grader_that_raises_costs_one_submission() -> None:
@@ -445,6 +482,7 @@ def test_no_folder_stops_a_class(students, honest, fresh, tmp_path, capsys) -> N
     assert planned.count("refuse: ") == len(ODD)
     assert {entry["log"] for entry in audit(out).values()} == {""}
     assert f"{students / '.git'}: is no student's folder, passed over" in said.err
+    assert control_groups.words() in said.err
     reasons = {name: row["reason"] for name, row in found.items()}
     assert "levels of symbolic links" in reasons["circle"]
     assert "is a link" in reasons["link_to_another_student"]

@@ -21,7 +21,7 @@ from workbench.tokenizer import Tokenizer
 
 RECORD = json.loads(own_model.RECORD.read_text("utf-8"))
 KINDS = {"phrasebook": "translator", "digits": "vit"}
-HONEST = {"phrasebook": 15, "digits": 20}  # seeds of the recipe as it is
+HONEST = {"phrasebook": 16, "digits": 20}  # seeds of the recipe as it is
 SAME = {  # disguises that change nothing that is computed
     "reordered units": (disguises.reordered_units, {}),
     "doubled units": (disguises.doubled_units, {"d_ff": 512}),

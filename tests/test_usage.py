@@ -347,6 +347,30 @@ UNCLEAR = {
 }
 HONEST = {
     "a right answer": [RIGHT],
+    "an attempt in a cell that stops": ["softmax = torch.softmax\n1 / 0", RIGHT],
+    "a layer of PyTorch's to compare with": [
+        RIGHT,
+        "theirs = nn.Softmax(-1)\nx = torch.randn(3)\nprint(theirs, theirs(x))\n"
+        "seen = []\nseen.append(theirs(x))\nx.backward(theirs(x))",
+    ],
+    "a hook that looks": [
+        RIGHT,
+        "seen = []\nlayer = nn.Linear(2, 2)\n"
+        "layer.register_forward_hook(lambda *given: seen.append(given))",
+    ],
+    "a function that is transformed": [
+        RIGHT,
+        "torch.func.vmap(torch.softmax)(torch.ones(2), -1)",
+    ],
+    "a global that counts": [
+        "calls = 0\ndef count():\n    global calls\n    calls += 1",
+        RIGHT,
+    ],
+    "a file that is no code": [
+        "with open('losses.txt', 'w') as file:\n    file.write('1')",
+        RIGHT,
+    ],
+    "a package that is not here": ["import seaborn", RIGHT],
     "a comparison in the answer's cell": [
         f"{RIGHT}\n\nx = torch.randn(3)\ntorch.allclose(softmax(x), x.softmax(-1))"
     ],

@@ -12,6 +12,12 @@ ASSEMBLE_HELP = (
     "of its chapter."
 )
 
+PROGRESS_HELP = (
+    "Show for each chapter how many of its exercises have passed their checks, and "
+    "which one is open next. Notebooks note that in a file beside them when their "
+    "checks are run."
+)
+
 
 def parser(capstones: bool = True) -> argparse.ArgumentParser:
     """Describe the commands; without the capstones', torch need not be imported."""
@@ -47,6 +53,17 @@ def parser(capstones: bool = True) -> argparse.ArgumentParser:
         action="store_false",
         help="do not run the notebooks' checks",
     )
+    text = "show which checks have passed in your notebooks"
+    command = commands.add_parser("progress", help=text, description=PROGRESS_HELP)
+    command.set_defaults(run=run_progress)
+    command.add_argument(
+        "folder",
+        nargs="?",
+        type=Path,
+        default=Path("."),
+        metavar="FOLDER",
+        help="where the notebooks lie, or the chapters' folders (default: this one)",
+    )
     if capstones:
         from workbench import bundle, plan, recording
         from workbench.commands import add_commands
@@ -67,9 +84,18 @@ def run_assemble(arguments: argparse.Namespace) -> int:
     )
 
 
+def run_progress(arguments: argparse.Namespace) -> int:
+    """Print how far somebody has come in each chapter."""
+    from workbench import progress
+
+    print(progress.summary(arguments.folder))
+    return 0
+
+
 def main() -> int:
     """Run a command; a bad input is one line and exit code 2."""
-    arguments = parser(capstones=sys.argv[1:2] != ["assemble"]).parse_args()
+    capstones = sys.argv[1:2] not in (["assemble"], ["progress"])
+    arguments = parser(capstones).parse_args()
     try:
         return arguments.run(arguments)
     except WorkbenchError as error:

@@ -235,3 +235,30 @@ def where_list(*rows: str) -> str:
     names = {row: f"**{row}**" if kinds[row] == "E" else row for row in rows}
     items = [f"- {names[row]}: {'; '.join(links(row)) or 'here only'}" for row in rows]
     return "\n".join(["*In the course:*", "", *items])
+
+
+def tutor_table() -> str:
+    """What wrong answers that strangers wrote are told, chapter by chapter."""
+    path = ROOT / "results" / "tutor" / "strangers.json"
+    chapters = json.loads(path.read_text(encoding="utf-8"))["chapters"]
+    lines = [
+        "| chapter | wrong answers | coverage | precision |",
+        "|---|---:|---:|---:|",
+    ]
+    lines += [_tutor_row(name, row["now"]) for name, row in chapters.items()]
+    whole: dict[str, int] = {}
+    for row in chapters.values():
+        for verdict, count in row["now"].items():
+            whole[verdict] = whole.get(verdict, 0) + count
+    return "\n".join([*lines, _tutor_row("all", whole)])
+
+
+def _tutor_row(name: str, now: dict[str, int]) -> str:
+    """Write how many are named, and how many of the names are right."""
+    answers, named = sum(now.values()), now.get("named", 0)
+    names = named + now.get("wrong", 0)
+    title = name.partition("_")[2].replace("_", " ").capitalize() or name.capitalize()
+    title = title if name == "all" else f"{int(name[:2])} {title}"
+    precision = f"{named / names:.0%}".replace("%", " %") if names else ""
+    coverage = f"{named / answers:.0%}".replace("%", " %")
+    return f"| {title} | {answers} | {coverage} | {precision} |"

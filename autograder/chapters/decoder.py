@@ -26,12 +26,20 @@ from autograder.chapters.decoder_mistakes import (
     final_norm,
     last_candidates,
     mask_candidates,
-    positions,
     rate_candidates,
     run_stack,
     sequence_loss_candidates,
     shift_candidates,
     transformer_candidates,
+)
+from autograder.chapters.decoder_oracles import (
+    decoder_layer_shapes,
+    decoder_shapes,
+    layer_to_torch,
+    torch_decoder,
+    torch_layer,
+    torch_transformer,
+    transformer_shapes,
 )
 from autograder.chapters.decoder_writing import (
     attend_cached,
@@ -44,25 +52,22 @@ from autograder.chapters.decoder_writing import (
     repaired_epoch,
     sample_next,
 )
-from autograder.chapters.encoder.rest import (
-    ACTIVATIONS,
-    _draw_state,
-    _encoder_shapes,
-    _expect_finite,
-    _expect_gradients,
-    _expect_no_pair,
-    _expect_parameters,
-    _expect_tensors,
-    _layer_shapes,
-    _masks,
-    _pair_named,
-    _to_torch,
-    _torch_encoder,
-    _torch_mask,
+from autograder.chapters.encoder.layer import expect_no_pair, pair_named
+from autograder.chapters.encoder.oracles import (
+    draw_masks,
+    draw_state,
+    encoder_shapes,
+    network_keeps_width,
+    torch_encoder,
+    torch_mask,
 )
-from autograder.chapters.encoder.rest_mistakes import State, under
+from autograder.chapters.encoder.parts import ACTIVATIONS, State, under
 from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.naming import Mistake, known_mistakes
+from autograder.exercise.parameters import Shapes, expect_parameters
+from autograder.exercise.showing import first_few
+from autograder.exercise.spec import expect_finite, expect_gradients
+from autograder.exercise.state_dicts import expect_state_dict
 from autograder.expect import Chapter, describe_error, refuse, refuse_if, show
 from autograder.forms import several
 from autograder.interface import (
@@ -97,6 +102,7 @@ __all__ = [
 ]
 
 chapter = Chapter(7, "07_decoder")
+progress = chapter.progress
 
 DEEP = 3e-5  # tolerance of what has gone through several matrices in float32
 DEEPER = 2e-4  # and through several layers
@@ -109,10 +115,22 @@ def _draw_sizes(generator: torch.Generator) -> tuple[int, ...]:
     return b, t, s, heads, 6 * heads, 6 * heads + 5, 5 - heads
 
 
+def _expect_parameters(
+    student: StudentInstance, shapes: Shapes, on: str, special: Callable
+) -> None:
+    """Expect parameters; ``special`` is told the names missing and those too many."""
+
+    def own(state: State, missing: list[str], extra: list[str]) -> Iterator[tuple]:
+        yield from special(set(missing), set(extra))
+        yield from network_keeps_width(shapes)(state, missing, extra)
+
+    expect_parameters(student, shapes, on, own)
+
+
 def _kinds(generator: torch.Generator, b: int, t: int, s: int) -> list[tuple]:
     """Draw pairs of masks: mask and memory_mask, each of which may be None."""
-    causal, _, pairs = _masks(generator, b, t)
-    _, memory_mask, _ = _masks(generator, b, s)
+    causal, _, pairs = draw_masks(generator, b, t)
+    _, memory_mask, _ = draw_masks(generator, b, s)
     return [(None, None), (causal, None), (None, memory_mask), (pairs, memory_mask)]
 
 
@@ -155,42 +173,11 @@ def decoder_mask(student: StudentFunction, seed: int = 0) -> None:
 # --- the layer ------------------------------------------------------------------------
 
 
-def _decoder_layer_shapes(d: int, d_ff: int) -> dict[str, tuple[int, ...]]:
-    encoder = _layer_shapes(d, d_ff)
-    attention = under("attention.", encoder)
-    shapes = {f"self_attention.{name}": shape for name, shape in attention.items()}
-    shapes |= {f"cross_attention.{name}": shape for name, shape in attention.items()}
-    shapes |= {k: v for k, v in encoder.items() if not k.startswith("attention.")}
-    return shapes | {"norm_3.gamma": (d,), "norm_3.beta": (d,)}
-
-
-def _layer_to_torch(state: State) -> State:
-    """Rename the parameters of one layer to those of nn.TransformerDecoderLayer."""
-    rest = {k: v for k, v in state.items() if "attention" not in k}
-    result = _to_torch(rest | _own("self_attention.", state))
-    cross = _to_torch(rest | _own("cross_attention.", state))
-    for name, value in under("self_attn.", cross).items():
-        result[f"multihead_attn.{name}"] = value
-    result["norm3.weight"] = state["norm_3.gamma"]
-    result["norm3.bias"] = state["norm_3.beta"]
-    return result
-
-
-def _own(prefix: str, state: State) -> State:
-    return {f"attention.{name}": x for name, x in under(prefix, state).items()}
-
-
-def _torch_layer(d, heads, d_ff, pre, activation) -> nn.TransformerDecoderLayer:
-    return nn.TransformerDecoderLayer(
-        d, heads, d_ff, 0.0, activation, batch_first=True, norm_first=pre
-    )
-
-
 def _torch_masks(mask, memory_mask, x: torch.Tensor, heads: int) -> dict:
     """Write both masks as PyTorch's decoder takes them: True hides."""
     hidden = None if memory_mask is None else ~memory_mask[:, 0]
     return {
-        "tgt_mask": _torch_mask(mask, x, heads),
+        "tgt_mask": torch_mask(mask, x, heads),
         "memory_key_padding_mask": hidden,
     }
 
@@ -284,7 +271,7 @@ def decoder_layer(student: StudentModule, seed: int = 0) -> None:
     """PyTorch's values with the same weights, both orders, masks, dropout."""
     generator = seeded(seed)
     b, t, s, heads, d, d_ff, _ = _draw_sizes(generator)
-    shapes = _decoder_layer_shapes(d, d_ff)
+    shapes = decoder_layer_shapes(d, d_ff)
     on = f"DecoderLayer(d_model={d}, heads={heads}, d_ff={d_ff})"
     _expect_parameters(student.build(d, heads, d_ff), shapes, on, _special_of_layer)
     x = normal(generator, b, t, d) + 0.3
@@ -292,10 +279,10 @@ def decoder_layer(student: StudentModule, seed: int = 0) -> None:
     for pre, activation in ((False, "relu"), (True, "relu"), (True, "gelu")):
         where = f"{on}, norm_first={pre}, activation={activation!r}"
         layer = student.build(d, heads, d_ff, 0.0, pre, activation)
-        state = _draw_state(generator, shapes)
+        state = draw_state(generator, shapes)
         layer.load_state_dict(state)
-        right = _torch_layer(d, heads, d_ff, pre, activation)
-        right.load_state_dict(_layer_to_torch(state))
+        right = torch_layer(d, heads, d_ff, pre, activation)
+        right.load_state_dict(layer_to_torch(state))
         parts = DecoderParts(state, heads, ACTIVATIONS[activation])
 
         def known(memory, mask, memory_mask, parts=parts, pre=pre):
@@ -304,12 +291,12 @@ def decoder_layer(student: StudentModule, seed: int = 0) -> None:
         for masks in _kinds(generator, b, t, s):
             say = _say_masks(f"{where}, x {(b, t, d)}, memory {(b, s, d)}", *masks)
             with (
-                _pair_named(),
+                pair_named(),
                 _masks_named(*masks),
                 _lengths_named(layer, x, memory, masks, known, say),
             ):
                 got = _call(layer, x, memory, *masks)
-            _expect_no_pair(got, say)
+            expect_no_pair(got, say)
             with torch.no_grad():
                 expected = right(x, memory, **_torch_masks(*masks, x, heads))
             found = known_mistakes(known(memory, *masks))
@@ -317,9 +304,10 @@ def decoder_layer(student: StudentModule, seed: int = 0) -> None:
         one = right(x[0], memory[0]).detach()
         say = f"{where}, x {(t, d)}, memory {(s, d)}"
         expect.equal(layer(x[0], memory[0]), one, on=say, tolerance=DEEP)
-        _expect_dropout_in_branches(
-            student, (d, heads, d_ff), state, parts, x, memory, pre, activation, where
-        )
+        dropping = student.build(d, heads, d_ff, 1.0, pre, activation)
+        dropping.load_state_dict(state)
+        undropped = right(x, memory).detach()
+        _expect_dropout_in_branches(dropping, parts, x, memory, pre, undropped, where)
         _expect_blind_to_the_future(layer, x, memory, where)
     _expect_layer_gradient(layer, right, x, memory, where)
 
@@ -339,7 +327,7 @@ def _expect_blind_to_the_future(layer, x, memory, on: str) -> None:
     cotangent = torch.zeros_like(x)
     cotangent[:, t // 2] = x[:, 0]
     found = layer.gradients(x, memory, causal, cotangent=cotangent).inputs[0]
-    _expect_gradients({"x": found}, on)
+    expect_gradients({"x": found}, on)
     later = found[:, t // 2 + 1 :].abs().max().item()
     expect.true(
         later == 0,
@@ -359,7 +347,7 @@ def _expect_layer_gradient(layer, right, x, memory, on: str) -> None:
     cotangent = x.flip(0).contiguous()
     found = layer.gradients(x, memory, wrt=(0, 1), cotangent=cotangent)
     inputs = {"x": found.inputs[0], "the memory": found.inputs[1]}
-    _expect_gradients({**inputs, **found.parameters}, on)
+    expect_gradients({**inputs, **found.parameters}, on)
     sources = [value.clone().requires_grad_() for value in (x, memory)]
     value = (right(*sources) * cotangent).sum()
     for name, wanted in zip(inputs, torch.autograd.grad(value, sources), strict=True):
@@ -368,11 +356,9 @@ def _expect_layer_gradient(layer, right, x, memory, on: str) -> None:
 
 
 def _expect_dropout_in_branches(
-    student, sizes, state, parts, x, memory, pre, activation, on
+    layer, parts, x, memory, pre, undropped: torch.Tensor, on: str
 ) -> None:
     """With a probability of 1, dropout shows where it stands, without any chance."""
-    layer = student.build(*sizes, 1.0, pre, activation)
-    layer.load_state_dict(state)
     layer.train(True)
     where = f"{on}, dropout=1 in training: all branches give zeros"
     dropped = x
@@ -383,15 +369,12 @@ def _expect_dropout_in_branches(
     expect.equal(got, dropped, on=where, mistakes=found, tolerance=DEEP)
     layer.train(False)
     got, where = layer(x, memory), f"{on}, dropout=1 in evaluation: nothing is dropped"
-    undropped = student.build(*sizes, 0.0, pre, activation)
-    undropped.load_state_dict(state)
     why = (
         "After model.eval() nothing may be dropped. nn.Dropout knows; F.dropout has to "
         "be told: training=self.training."
     )
     still = Mistake("dropout active in evaluation", dropped, why)
-    right = undropped(x, memory)
-    expect.equal(got, right, on=where, mistakes=[still], tolerance=DEEP)
+    expect.equal(got, undropped, on=where, mistakes=[still], tolerance=DEEP)
 
 
 @chapter.check(section="decoder-torch")
@@ -399,8 +382,8 @@ def decoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
     """Twenty-six names, each with the tensor that belongs there."""
     generator = seeded(seed)
     *_, d, d_ff, _ = _draw_sizes(generator)
-    expected = _draw_state(generator, _decoder_layer_shapes(d, d_ff))
-    theirs = _layer_to_torch(expected)
+    expected = draw_state(generator, decoder_layer_shapes(d, d_ff))
+    theirs = layer_to_torch(expected)
     theirs = {name: value.contiguous() for name, value in theirs.items()}
     on = f"the state dict of an nn.TransformerDecoderLayer with d={d}, d_ff={d_ff}"
     try:
@@ -426,8 +409,8 @@ def decoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
     extra = [str(name) for name in got if name not in expected]
     say = {
         "on": on,
-        "got": f"{len(got)} names, among them {', '.join(extra[:4]) or '…'}",
-        "expected": f"26 names, among them {', '.join(missing[:4]) or 'no others'}",
+        "got": f"{len(got)} names, among them {first_few(extra, 4) or '…'}",
+        "expected": f"26 names, among them {first_few(missing, 4) or 'no others'}",
     }
     cross = bool(missing) and all(name.startswith("cross_") for name in missing)
     why = "multihead_attn is PyTorch's name of the cross-attention: translate it, too."
@@ -450,30 +433,10 @@ def decoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
         swapped = expect.close(got[one], expected[other])
         say = {"on": on, "got": f"{one} holds what belongs to {other}"}
         refuse_if(swapped, "the two attentions are exchanged", why, **say)
-    _expect_tensors(got, expected, on)
+    expect_state_dict(got, expected, on)
 
 
 # --- the stack ------------------------------------------------------------------------
-
-
-def _decoder_shapes(n: int, d: int, d_ff: int, pre: bool) -> dict:
-    layer = _decoder_layer_shapes(d, d_ff)
-    shapes = {f"layers.{i}.{k}": v for i in range(n) for k, v in layer.items()}
-    return shapes | ({"norm.gamma": (d,), "norm.beta": (d,)} if pre else {})
-
-
-def _torch_decoder(state: State, n: int, d, heads, d_ff, pre, activation) -> nn.Module:
-    """Build PyTorch's stack with the same parameters."""
-    layer = _torch_layer(d, heads, d_ff, pre, activation)
-    right = nn.TransformerDecoder(layer, n, nn.LayerNorm(d) if pre else None)
-    theirs = {}
-    for i in range(n):
-        own = _layer_to_torch(under(f"layers.{i}.", state))
-        theirs |= {f"layers.{i}.{name}": value for name, value in own.items()}
-    if pre:
-        theirs |= {"norm.weight": state["norm.gamma"], "norm.bias": state["norm.beta"]}
-    right.load_state_dict(theirs)
-    return right
 
 
 def _expect_stack_parameters(built: StudentInstance, shapes, n, pre, on) -> None:
@@ -547,11 +510,11 @@ def _check_decoder(student: StudentModule, seed: int) -> None:
             f"norm_first={pre}, activation={activation!r})"
         )
         built = student.build(*sizes, 0.0, pre, activation)
-        shapes = _decoder_shapes(n, d, d_ff, pre)
+        shapes = decoder_shapes(n, d, d_ff, pre)
         _expect_stack_parameters(built, shapes, n, pre, on)
-        state = _draw_state(generator, shapes)
+        state = draw_state(generator, shapes)
         built.load_state_dict(state)
-        right = _torch_decoder(state, n, d, heads, d_ff, pre, activation)
+        right = torch_decoder(state, n, d, heads, d_ff, pre, activation)
         function = ACTIVATIONS[activation]
         layers = [
             DecoderParts(under(f"layers.{i}.", state), heads, function)
@@ -582,7 +545,7 @@ def _check_decoder(student: StudentModule, seed: int) -> None:
         expect.equal(got, dropped, on=say, mistakes=lost, tolerance=DEEPER)
     found = built.gradients(x, memory, wrt=(0, 1))
     inputs = {"x": found.inputs[0], "the memory": found.inputs[1]}
-    _expect_gradients({**inputs, **found.parameters}, on)
+    expect_gradients({**inputs, **found.parameters}, on)
 
 
 def _dropped(x, layers: list[DecoderParts], norm: Callable, pre: bool) -> torch.Tensor:
@@ -626,48 +589,6 @@ def _special_of_transformer(state: State, vocabulary: int, pre: bool) -> Callabl
     return special
 
 
-def _transformer_shapes(vocabulary, n, d, d_ff, pre) -> dict:
-    shapes = {"embedding.weight": (vocabulary, d)}
-    inner = _encoder_shapes(n, d, d_ff, pre)
-    outer = _decoder_shapes(n, d, d_ff, pre)
-    shapes |= {f"encoder.{name}": shape for name, shape in inner.items()}
-    return shapes | {f"decoder.{name}": shape for name, shape in outer.items()}
-
-
-def _torch_transformer(state, n, d, heads, d_ff, pre, activation, pad) -> Callable:
-    """Build nn.Transformer with the same parameters, from ids to logits."""
-    right = nn.Transformer(
-        d,
-        heads,
-        custom_encoder=nn.Identity(),
-        custom_decoder=nn.Identity(),
-        batch_first=True,
-    )
-    given = n, d, heads, d_ff, pre, activation
-    right.encoder = _torch_encoder(under("encoder.", state), *given)
-    right.decoder = _torch_decoder(under("decoder.", state), *given)
-    table = state["embedding.weight"]
-
-    def run(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        x, y = (
-            math.sqrt(d) * F.embedding(ids, table) + positions(ids.shape[1], d)
-            for ids in (source, target)
-        )
-        t = target.shape[1]
-        with torch.no_grad():
-            hidden = right(
-                x,
-                y,
-                tgt_mask=torch.ones(t, t).triu(1).bool(),
-                src_key_padding_mask=source == pad,
-                tgt_key_padding_mask=target == pad,
-                memory_key_padding_mask=source == pad,
-            )
-            return F.linear(hidden, table)
-
-    return run
-
-
 def _draw_ids(generator, b: int, t: int, vocabulary: int, pad: int) -> torch.Tensor:
     """Draw sentences, padded on the right; one has no padding, one a gap."""
     ids = torch.randint(vocabulary - 1, (b, t), generator=generator)
@@ -691,6 +612,11 @@ def transformer(
         _check_transformer(student, seed)
 
 
+@chapter.check(section="decoder-transformer")
+def _transformer_alone(student: StudentModule, seed: int = 0) -> None:
+    _check_transformer(student, seed)
+
+
 def _check_transformer(student: StudentModule, seed: int) -> None:
     generator = seeded(seed)
     b, t, s, heads, d, d_ff, n = _draw_sizes(generator)
@@ -703,13 +629,13 @@ def _check_transformer(student: StudentModule, seed: int) -> None:
             f"activation={activation!r}, pad_id={pad})"
         )
         model = student.build(*sizes, 0.0, pre, activation, pad)
-        shapes = _transformer_shapes(vocabulary, n, d, d_ff, pre)
+        shapes = transformer_shapes(vocabulary, n, d, d_ff, pre)
         special = _special_of_transformer(model.state_dict(), vocabulary, pre)
         _expect_parameters(model, shapes, on, special)
-        state = _draw_state(generator, shapes)
+        state = draw_state(generator, shapes)
         state["embedding.weight"] *= (vocabulary / d) ** 0.5
         model.load_state_dict(state)
-        right = _torch_transformer(state, n, d, heads, d_ff, pre, activation, pad)
+        right = torch_transformer(n, d, heads, d_ff, pre, activation, pad)
         own = Model(state, n, heads, ACTIVATIONS[activation], pre, pad)
         for width, length in ((s, t), (t, t), (s + 1, 1)):
             source = _draw_ids(generator, b, width, vocabulary, pad)
@@ -718,14 +644,15 @@ def _check_transformer(student: StudentModule, seed: int) -> None:
             say = f"{on}, source {(b, width)}, target {(b, length)}"
             with _wrong_mask_named(width, length):
                 got = model(source, target)
-            expected = right(source, target)
+            with torch.no_grad():
+                expected = right(state, source, target)
             found = known_mistakes(transformer_candidates(own, source, target))
             asked = {"on": say, "what": "the logits", "mistakes": found}
             expect.equal(got, expected, tolerance=DEEPER, **asked)
         _expect_dropout_of_model(student, sizes, own, state, source, target, on,
                                  (pre, activation, pad))  # fmt: skip
     found = model.gradients(source, target, wrt=())
-    _expect_gradients(found.parameters, on)
+    expect_gradients(found.parameters, on)
 
 
 @contextlib.contextmanager
@@ -855,13 +782,13 @@ def sequence_loss(student: StudentFunction, seed: int = 0) -> None:
     )
     got = student(large, labels, 4, 0.3)
     name = "not stable for large logits"
-    _expect_finite(got, on="logits of ±1000", mistake=name, why=why)
+    expect_finite(got, name, why, on="logits of ±1000")
     right = _torch_loss(large, labels, 4, 0.3)
     expect.equal(got, right, on="logits of ±1000", what="the loss")
     _expect_nothing_scored(student, logits)
     found = student.gradients(logits, labels, 4, 0.3).inputs[0]
     on = "the gradient with respect to the logits"
-    _expect_gradients({"logits": found}, on)
+    expect_gradients({"logits": found}, on)
     logits.requires_grad_()
     loss = _torch_loss(logits, labels, 4, 0.3)
     (wanted,) = torch.autograd.grad(loss, logits)
@@ -902,7 +829,7 @@ def _expect_nothing_scored(student: StudentFunction, logits: torch.Tensor) -> No
     )
     name = "NaN when nothing is real"
     got = student(logits, labels)
-    _expect_finite(got, on=on, mistake=name, why=why)
+    expect_finite(got, name, why, on=on)
     expect.equal(got, torch.tensor(0.0), on=on, what="the loss")
     gradient = student.gradients(logits, labels).inputs[0]
     why = (
@@ -912,7 +839,7 @@ def _expect_nothing_scored(student: StudentFunction, logits: torch.Tensor) -> No
     )
     say = {"on": f"the gradient; {on}", "got": "none", "expected": "zeros"}
     refuse_if(gradient is None, "a constant when nothing is real", why, **say)
-    _expect_finite(gradient, on=f"the gradient; {on}", mistake=name, why=why)
+    expect_finite(gradient, name, why, on=f"the gradient; {on}")
     expect.equal(gradient, torch.zeros_like(logits), on=on, what="the gradient")
 
 
@@ -1041,16 +968,16 @@ def decoder_only(student: StudentModule, seed: int = 0) -> None:
         f"layers={n}, d_ff={d_ff}, max_length={longest})"
     )
     shapes = {"embedding.weight": (vocabulary, d), "position.table": (longest, d)}
-    inner = _encoder_shapes(n, d, d_ff, True)
+    inner = encoder_shapes(n, d, d_ff, True)
     shapes |= {f"blocks.{name}": shape for name, shape in inner.items()}
     model = student.build(*sizes)
     special = _special_of_decoder_only(model.state_dict(), (vocabulary, d, longest))
     _expect_parameters(model, shapes, on, special)
-    state = _draw_state(generator, shapes)
+    state = draw_state(generator, shapes)
     state["embedding.weight"] *= (vocabulary / d) ** 0.5
     state["position.table"] *= longest**0.5
     model.load_state_dict(state)
-    right = _torch_encoder(under("blocks.", state), n, d, heads, d_ff, True, "gelu")
+    right = torch_encoder(under("blocks.", state), n, d, heads, d_ff, True, "gelu")
     own = LanguageModel(state, n, heads)
     for width in (t, longest, 1):
         ids = torch.randint(vocabulary, (b, width), generator=generator)
@@ -1066,7 +993,7 @@ def decoder_only(student: StudentModule, seed: int = 0) -> None:
         expect.equal(got, expected, tolerance=DEEPER, **asked)
     _expect_dropout_of_writer(student, sizes, own, state, ids, on)
     ids = torch.randint(vocabulary, (b, t), generator=generator)
-    _expect_gradients(model.gradients(ids, wrt=()).parameters, on)
+    expect_gradients(model.gradients(ids, wrt=()).parameters, on)
 
 
 def _expect_dropout_of_writer(student, sizes, own, state, ids, on: str) -> None:
@@ -1120,7 +1047,7 @@ def last_real(student: StudentFunction, seed: int = 0) -> None:
     hidden = cases[0][0]
     found = student.gradients(hidden, lengths).inputs[0]
     on = f"hidden {(b, t, d)}, lengths {lengths.tolist()}"
-    _expect_gradients({"hidden": found}, on)
+    expect_gradients({"hidden": found}, on)
     at = torch.arange(t) == (lengths - 1).unsqueeze(1)
     wanted = at.unsqueeze(-1).expand(b, t, d).float()
     expect.equal(found, wanted, on=on, what="the gradient")

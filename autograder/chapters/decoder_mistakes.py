@@ -12,14 +12,8 @@ from collections.abc import Callable, Iterator
 import torch
 import torch.nn.functional as F
 
-from autograder.chapters.encoder.rest_mistakes import (
-    Candidate,
-    Parts,
-    State,
-    network,
-    stack,
-    under,
-)
+from autograder.chapters.encoder.parts import Parts, State, network, stack, under
+from autograder.exercise.naming import Candidate
 
 # --- the mask -------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from autograder.interface import Data, StudentInstance
+from autograder.interface import Data
 
 Candidate = tuple[str, Callable[..., Data], str]  # a mistake, what it gives, why
 State = dict[str, torch.Tensor]
@@ -26,16 +26,24 @@ Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # source, inputs, label
 
 @dataclass
 class Epoch:
-    """An epoch of gradient descent that can be varied, on a model with given weights.
+    """An epoch of gradient descent that can be varied, on a model of our own.
 
-    The model is only called and differentiated; the loss and the step are done here.
+    Args:
+        model: gives the logits of parameters, source ids and target ids.
+        state: the parameters at the beginning.
+        batches: sources, inputs and labels.
+        rate: of learning.
+        wanted: stop with a ValueError at other losses.
     """
 
-    model: StudentInstance
+    model: Callable[[State, torch.Tensor, torch.Tensor], torch.Tensor]
     state: State
     batches: list[Batch]
     rate: float
-    wanted: list[float] | None = None  # stop with a ValueError at other losses
+    wanted: list[float] | None = None
+
+    def __post_init__(self) -> None:
+        self.now = self.state
 
     def run(
         self,
@@ -52,32 +60,30 @@ class Epoch:
         ``keep`` adds to earlier gradients, ``late`` looks at the loss after the step,
         ``once`` makes one step, at the end of the epoch.
         """
-        state, losses, total = dict(self.state), [], {}
+        self.now, losses, total = dict(self.state), [], {}
         rate = self.rate if rate is None else rate
         for batch in self.batches:
-            self.model.load_state_dict(state)
             value, slopes = self._differentiated(see(batch), batch, loss)
             add = total if keep or once else {}
             total = {name: add.get(name, 0) + slope for name, slope in slopes.items()}
             if not once:
-                state = self._stepped(state, total, rate)
+                self.now = self._stepped(self.now, total, rate)
             if late:
-                self.model.load_state_dict(state)
                 value, _ = self._differentiated(see(batch), batch, loss)
             self._compare(len(losses), value)
             losses.append(value)
-        return losses, self._stepped(state, total, rate) if once else state
+        return losses, self._stepped(self.now, total, rate) if once else self.now
 
     def _compare(self, place: int, value: float, tolerance: float = 3e-4) -> None:
         if self.wanted and abs(self.wanted[place] - value) > tolerance:
             raise ValueError("this is not what the answer did")
 
     def _differentiated(self, seen, batch, loss) -> tuple[float, State]:
-        logits = self.model(*seen).requires_grad_()
-        value = loss(logits, batch)
-        (cotangent,) = torch.autograd.grad(value, logits)
-        found = self.model.gradients(*seen, wrt=(), cotangent=cotangent).parameters
-        return value.item(), {k: v for k, v in found.items() if v is not None}
+        state = {name: each.clone().requires_grad_() for name, each in self.now.items()}
+        value = loss(self.model(state, *seen), batch)
+        slopes = torch.autograd.grad(value, state.values(), allow_unused=True)
+        pairs = zip(state, slopes, strict=True)
+        return value.item(), {k: slope for k, slope in pairs if slope is not None}
 
     def _stepped(self, state: State, slopes: State, rate: float) -> State:
         return {k: v - rate * slopes[k] if k in slopes else v for k, v in state.items()}
@@ -87,15 +93,13 @@ class Epoch:
 
         Where a gradient is 0 but for rounding, Adam's step is chance: compare losses.
         """
-        names = self.model.parameter_names()
-        trained = {name: self.state[name].clone() for name in names}
-        optimiser = torch.optim.Adam(list(trained.values()), lr=self.rate)
+        self.now = {name: each.clone() for name, each in self.state.items()}
+        optimiser = torch.optim.Adam(list(self.now.values()), lr=self.rate)
         losses = []
         for batch in self.batches:
-            self.model.load_state_dict({**self.state, **trained})
             loss = lambda logits, batch: real_loss(logits, batch[2])  # noqa: E731
             value, slopes = self._differentiated(batch[:2], batch, loss)
-            for name, tensor in trained.items():
+            for name, tensor in self.now.items():
                 tensor.grad = slopes.get(name)
             optimiser.step()
             losses.append(value)
@@ -105,9 +109,10 @@ class Epoch:
         """Return the inputs that the model writes itself, from each first token."""
         source, inputs, _ = batch
         written = inputs[:, :1]
-        while written.shape[1] < inputs.shape[1]:
-            best = self.model(source, written)[:, -1].argmax(dim=-1, keepdim=True)
-            written = torch.cat((written, best), dim=1)
+        with torch.no_grad():
+            while written.shape[1] < inputs.shape[1]:
+                last = self.model(self.now, source, written)[:, -1]
+                written = torch.cat((written, last.argmax(-1, keepdim=True)), dim=1)
         return source, written
 
 

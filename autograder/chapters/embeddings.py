@@ -34,6 +34,7 @@ from autograder.chapters.embeddings_mistakes import (
 )
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.naming import known_mistakes
+from autograder.exercise.showing import shortened
 from autograder.expect import Chapter, describe_error, refuse, show
 from autograder.forms import several
 from autograder.interface import (
@@ -45,6 +46,7 @@ from autograder.interface import (
 )
 
 chapter = Chapter(1, "01_embeddings")
+progress = chapter.progress
 
 
 # --- shared ---------------------------------------------------------------------------
@@ -58,8 +60,7 @@ def _whole(generator: torch.Generator, low: int, high: int, count: int) -> list[
 def _write(value: Data, limit: int = 320) -> str:
     """Write lists and dicts longer than other checks do: a token list is read whole."""
     if isinstance(value, (str, list, tuple, dict)):
-        text = repr(value)
-        return text if len(text) <= limit else f"{text[: limit - 3]}..."
+        return shortened(repr(value), limit)
     return show(value)
 
 

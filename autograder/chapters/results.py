@@ -36,6 +36,7 @@ from torch import nn
 
 from autograder import expect
 from autograder.chapters import own_model
+from autograder.exercise.showing import first_few, shortened
 from autograder.expect import refuse, refuse_if
 from autograder.interface import StudentFunction
 from workbench import models
@@ -172,7 +173,7 @@ def _folder(student: StudentFunction) -> tuple[str, Path]:
         not folder.is_dir() or not folder.resolve().is_relative_to(PLACE.resolve()),
         "there is no such folder",
         f"Copy the folder that training wrote beside the notebook, under this name. "
-        f"Folders there: {', '.join(there[:8]) or 'none'}.",
+        f"Folders there: {first_few(there, 8) or 'none'}.",
         **say,
     )
     return "/".join(parts), folder
@@ -199,7 +200,7 @@ def _digest(folder: Path, demand: Demand, name: str) -> str:
             f"Hand in {_listed(demand.files)} of one training run, in one folder, as "
             "they were written.",
             on=on,
-            got=f"in the folder: {', '.join(there[:8]) or 'nothing'}",
+            got=f"in the folder: {first_few(there, 8) or 'nothing'}",
             expected=file,
         )
         size = path.stat().st_size
@@ -369,7 +370,7 @@ def _tokenizer(name: str, folder: Path, config: models.Config) -> Tokenizer:
         tokenizer = Tokenizer.load(folder / TOKENIZER_FILE)
     except WorkbenchError as error:
         why = "Take the file as training wrote it; it is not to be edited."
-        say["got"] = _short(error, folder)[:300]
+        say["got"] = shortened(_short(error, folder), 300)
         refuse("tokenizer.json cannot be used", why, **say)
     refuse_if(
         len(tokenizer) != config.vocab_size,

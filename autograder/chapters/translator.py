@@ -28,6 +28,7 @@ from autograder.chapters.translator_mistakes import (
 )
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.naming import known_mistakes
+from autograder.exercise.showing import shortened
 from autograder.expect import Chapter, describe_error, refuse, refuse_if, show
 from autograder.interface import Data, StudentError, StudentFunction
 from workbench import phrasebook
@@ -36,6 +37,7 @@ from workbench.tokenizer import Tokenizer
 from workbench.variants import output_matrix
 
 chapter = Chapter(9, "09_translator")
+progress = chapter.progress
 
 
 # --- a batch --------------------------------------------------------------------------
@@ -422,7 +424,7 @@ def _translate(model: Submission, test: _Test) -> _Score:
             right += found == text
             endless += found != text and ids[: len(target)] == target
             if found != text and not example:
-                example = f"{found[:70]!r} in place of {text!r}"
+                example = f"{shortened(found, 70)!r} in place of {text!r}"
     count = len(test.texts)
     return _Score(100 * right / count, 100 * endless / count, example)
 

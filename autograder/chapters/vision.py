@@ -46,6 +46,7 @@ from workbench.augmentation import Augmentation
 from workbench.images import ImageData, load_images
 
 chapter = Chapter(10, "10_vision")
+progress = chapter.progress
 
 
 def _uniform(generator: torch.Generator, *shape: int) -> torch.Tensor:

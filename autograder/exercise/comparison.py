@@ -1,10 +1,10 @@
 """One value that a check compared with the right one, and how it came about."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
-from autograder.interface import Data
+from autograder.interface import Call, Data
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Comparison:
         parameters: what its module had loaded, by name.
         training: whether the module was in training mode.
         options: the words and switches among what was passed, to the module, too.
-        call_number: which call of the check gave it; None if that is not known.
+        asked: the call itself.
     """
 
     got: Data
@@ -37,4 +37,18 @@ class Comparison:
     parameters: dict[str, torch.Tensor] | None = None
     training: bool = False
     options: tuple = ()
-    call_number: int | None = None
+    asked: Call | None = None
+
+    def of(self, call: Call | None) -> "Comparison":
+        """The same, with what is known of the call that gave the answer."""
+        if call is None:
+            return self
+        return replace(
+            self,
+            call=call.name,
+            arguments=call.arguments,
+            parameters=call.parameters,
+            training=call.training,
+            options=call.options,
+            asked=call,
+        )

@@ -189,7 +189,7 @@ class _Explanation:
         """Whether this is a slip of its own: in another part, or another branch."""
         mine, others = self.place, other.place
         branch = mine.what == others.what and mine.options != others.options
-        return branch or (mine.call_number == others.call_number is not None)
+        return branch or (mine.asked is others.asked is not None)
 
 
 def _grouped(judged: Iterable[_Judged], key: Callable) -> list[list[_Judged]]:

@@ -169,16 +169,9 @@ class Specification:
             raise TypeError(f"{self.exercise}: no oracle, and no value by hand")
         return self.oracle(*case.inputs, *case.given)
 
-    @contextlib.contextmanager
-    def accidents_named(self) -> Iterator[None]:
+    def accidents_named(self) -> contextlib.AbstractContextManager:
         """Name the mistake behind an exception of the student's code."""
-        try:
-            yield
-        except StudentError as error:
-            for words, name, why in self.accidents:
-                if words in error.text:
-                    refuse(name, why, on=error.call, got=describe_error(error))
-            raise
+        return errors_named(*self.accidents)
 
     def judge_gradient(
         self,
@@ -187,6 +180,7 @@ class Specification:
         cotangent: torch.Tensor,
         *,
         wrt: tuple[int, ...] = (0,),
+        parameters: Iterable[str] = (),
         tolerance: float = GRADIENT,
         output: int | None = None,
     ) -> None:
@@ -194,22 +188,22 @@ class Specification:
 
         Args:
             student: the function, or the module with its parameters loaded.
-            case: the input; the tensors of ``given`` that need a gradient come first,
-                in the order in which they were loaded.
+            case: the input; the parameters stand first among what is ``given``, in the
+                order in which they were loaded into the module.
             cotangent: of the shape of the result.
             wrt: the inputs that are differentiated.
+            parameters: their names, if not all that were loaded are given.
             tolerance: absolute and relative.
             output: which of several results.
         """
         found = student.gradients(
             *case.inputs, wrt=wrt, cotangent=cotangent, output=output
         )
-        names = _argument_names(self, student, wrt)
-        order = student.loaded or found.parameters
-        parameters = {
-            name: found.parameters[name] for name in order if name in found.parameters
-        }
-        got = dict(zip(names, found.inputs, strict=True)) | parameters
+        names = _argument_names(student, wrt)
+        order = parameters or student.loaded or found.parameters
+        trained = found.parameters
+        loaded = {name: trained[name] for name in order if name in trained}
+        got = dict(zip(names, found.inputs, strict=True)) | loaded
         expect_gradients(got, case.on)
         if case.unless_finite:
             for gradient in got.values():
@@ -217,9 +211,9 @@ class Specification:
                     gradient, *case.unless_finite, on=f"the gradient; {case.on}"
                 )
         inputs = [_leaf(x) if i in wrt else x for i, x in enumerate(case.inputs)]
-        loaded = len(parameters)
-        given = [_leaf(x) if i < loaded else x for i, x in enumerate(case.given)]
-        sources = [inputs[index] for index in wrt] + given[:loaded]
+        count = len(loaded)
+        given = [_leaf(x) if i < count else x for i, x in enumerate(case.given)]
+        sources = [inputs[index] for index in wrt] + given[:count]
         value = self.oracle(*inputs, *given)
         value = value if output is None else value[output]
         wanted = torch.autograd.grad((value * cotangent).sum(), sources)
@@ -299,12 +293,25 @@ def _leaf(value: torch.Tensor) -> torch.Tensor:
     return value.detach().clone().requires_grad_()
 
 
-def _argument_names(spec, student, wrt) -> list[str]:
+def _argument_names(student: StudentFunction, wrt: tuple[int, ...]) -> list[str]:
     names = student.argument_names(max(wrt, default=-1) + 1)
     return [names[index] for index in wrt]
 
 
 # --- what every exercise may say ------------------------------------------------------
+
+
+@contextlib.contextmanager
+def errors_named(*accidents: tuple[str, str, str]) -> Iterator[None]:
+    """Name what lies behind an exception: words of it, the mistake's name, why."""
+    try:
+        yield
+    except StudentError as error:
+        for words, name, why in accidents:
+            if words in error.text:
+                got = f"{error.kind}: {describe_error(error)}"
+                refuse(name, why, on=error.call, got=got)
+        raise
 
 
 def expect_finite(got: Data, name: str, why: str, *, on: str) -> None:
@@ -330,40 +337,59 @@ def expect_gradients(found: dict[str, torch.Tensor | None], on: str) -> None:
 
 
 def judge_parts(
-    spec: Specification, got: Data, case: Case, names: Iterable[str]
+    spec: Specification,
+    got: Data,
+    case: Case,
+    names: Iterable[str],
+    form: Callable[[Data], Data] = lambda results: results,
 ) -> None:
     """Expect several results, in a tuple or a dict; two slips get two names.
 
-    ``spec``'s mistakes give all results, each in its place. What they do not explain as
-    a whole is judged part by part.
+    What the mistakes do not explain as a whole is judged part by part. There a mistake
+    that spoils several results is none of a student's who has one of these right.
 
     Args:
-        spec: whose mistakes are tried.
+        spec: whose mistakes give all results, each in its place.
         got: what came.
         case: what was asked.
         names: of the results of a tuple, in order; of a dict, its keys.
+        form: brings results that count alike into one form.
     """
-    right, known = spec.right(case), list(spec.known(*case.inputs, *case.given))
+    right, got = form(spec.right(case)), form(got)
+    known = [
+        replace(each, value=form(each.value))
+        for each in spec.known(*case.inputs, *case.given)
+    ]
     common = {"on": case.on, "tolerance": case.tolerance}
     expect.equal(got, right, what=case.what, mistakes=known, **common)
-    if any(expect.close(got, each, case.tolerance) for each in _values(right, known)):
+    wholes = [right, *(each.value for each in known)]
+    if any(expect.close(got, each, case.tolerance) for each in wholes):
         return
-    if isinstance(right, tuple):
-        places = dict(zip(names, range(len(right)), strict=True))
-    else:
-        places = {repr(name): name for name in names}
+    places = _places(right, names)
     known = [each for each in known if _alike(each.value, right)]
     for what, place in places.items() if _alike(got, right) else ():
-        parts = [
-            replace(each, value=each.value[place])
-            for each in known
-            if not expect.close(each.value[place], right[place], case.tolerance)
-        ]
+        parts = list(_of_part(place, known, got, right, places.values(), case))
         expect.equal(got[place], right[place], what=what, mistakes=parts, **common)
 
 
-def _values(right: Data, known: Iterable[Mistake]) -> list[Data]:
-    return [right, *(each.value for each in known)]
+def _places(right: tuple | dict, names: Iterable[str]) -> dict[str, Any]:
+    """Where each result stands, by what a message calls it."""
+    if isinstance(right, dict):
+        return {repr(name): name for name in names}
+    return dict(zip(names, range(len(right)), strict=True))
+
+
+def _of_part(place, known, got, right, places, case: Case) -> Iterator[Mistake]:
+    """What the mistakes that spoil a part make of it; of those not made, no value."""
+
+    def differs(value: Data, where: Any) -> bool:
+        return not expect.close(value[where], right[where], case.tolerance)
+
+    for each in known:
+        if differs(each.value, place):
+            spoilt = [where for where in places if differs(each.value, where)]
+            made = all(differs(got, where) for where in spoilt)
+            yield replace(each, value=each.value[place] if made else UNASKED)
 
 
 def _alike(value: Data, right: tuple | dict) -> bool:
@@ -371,3 +397,17 @@ def _alike(value: Data, right: tuple | dict) -> bool:
     if isinstance(right, dict):
         return isinstance(value, dict) and value.keys() == right.keys()
     return isinstance(value, (tuple, list)) and len(value) == len(right)
+
+
+def expect_several(got: Data, names: Iterable[str], on: str) -> tuple:
+    """Expect as many results as there are names, and return them."""
+    names = list(names)
+    say = {"on": on, "got": show(got), "expected": f"({', '.join(names)})"}
+    if isinstance(got, torch.Tensor):
+        why = f"{len(names)} things are returned, in this order: {', '.join(names)}."
+        count = "two" if len(names) == 2 else "several"
+        refuse(f"only one of {count} results", why, **say)
+    several = isinstance(got, (tuple, list)) and len(got) == len(names)
+    why = "The function ends without `return`." if got is None else "Return all."
+    expect.true(several, f"{len(names)} results are asked for", why=why, **say)
+    return tuple(got)

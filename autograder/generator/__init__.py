@@ -16,6 +16,7 @@ from autograder.files import write_beside
 from autograder.generator import notebooks
 from autograder.generator.modules import PACKAGE, has_module, reference_module
 from autograder.generator.source import Exercise, Source, SourceError
+from autograder.generator.table import PLACE, site_of, table
 
 __all__ = [
     "Exercise",
@@ -72,7 +73,7 @@ def release_notebook(chapter: str, root: Path = ROOT) -> NotebookNode:
 
 
 def write_exercises(root: Path = ROOT) -> list[Source]:
-    """Write exercises/ and solutions/transformer/ anew; return what they came from."""
+    """Write all that is generated and kept anew; return what it came from."""
     sources = [read(chapter, root) for chapter in chapters(root)]
     files = {
         root
@@ -85,6 +86,7 @@ def write_exercises(root: Path = ROOT) -> list[Source]:
         _refuse_to_overwrite_work(path)
     package = root / "solutions" / "transformer"
     files |= {package / name: text for name, text in _modules(sources).items()}
+    files[root / PLACE] = table(sources, site_of(root))
     for path, text in files.items():
         write_beside(path, text)
     written = [*root.glob("exercises/*/*.ipynb"), *package.glob("*.py")]

@@ -14,6 +14,7 @@ from nbgrader.preprocessors import (
     LockCells,
 )
 
+from autograder.exercise.chapters import anchor_of
 from autograder.generator.modules import belongs_to_module, has_module
 from autograder.generator.source import Cell, Exercise, Source
 
@@ -28,6 +29,10 @@ RELEASE_STEPS = (
     CheckCellMetadata,
 )
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+PROGRESS = """## How far have you come?
+
+This cell shows which checks have passed, and leads to what is still open. It gives no \
+points."""
 
 
 def source_notebook(source: Source) -> NotebookNode:
@@ -54,6 +59,7 @@ def source_notebook(source: Source) -> NotebookNode:
             text = f"{_banner(source)}\n{text}"
         name = grading["grade_id"] if grading else f"cell-{number:03}"
         notebook.cells.append(_new_cell(cell, text, grading, name))
+    notebook.cells += _progress_cells()
     return notebook
 
 
@@ -73,6 +79,14 @@ def write(notebook: NotebookNode) -> str:
     return nbformat.writes(notebook, indent=1, sort_keys=True) + "\n"
 
 
+def _progress_cells() -> list[NotebookNode]:
+    """Make the end of every notebook: which checks have passed so far."""
+    return [
+        nbformat.v4.new_markdown_cell(PROGRESS, id="progress-text"),
+        nbformat.v4.new_code_cell("check.progress()", id="progress"),
+    ]
+
+
 def _banner(source: Source) -> str:
     return (
         f"<!-- Generated from solutions/{source.path.name} by `make exercises`; "
@@ -82,6 +96,7 @@ def _banner(source: Source) -> str:
 
 def _with_facts(exercise: Exercise) -> str:
     title, _, rest = exercise.description.text.partition("\n")
+    anchor = f'<a id="{anchor_of(exercise.number)}"></a>'
     options = exercise.description.options
     plural = "point" if exercise.points == 1 else "points"
     by_hand = " · graded by a person" if exercise.by_hand else ""
@@ -89,7 +104,7 @@ def _with_facts(exercise: Exercise) -> str:
         f"*{exercise.points} {plural} · difficulty {options['difficulty']} of 5 · "
         f"about {options['minutes']} minutes{by_hand}*"
     )
-    return f"{title}\n\n{facts}\n{rest}"
+    return f"{anchor}\n\n{title}\n\n{facts}\n{rest}"
 
 
 def _nbgrader_metadata(cell: Cell, graded_so_far: dict[str, int]) -> dict:

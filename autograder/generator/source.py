@@ -93,6 +93,11 @@ class Exercise:
         """The heading of its description."""
         return self.description.text.splitlines()[0].lstrip("# ")
 
+    @property
+    def number(self) -> str:
+        """Its number, such as ``4.7``, which its heading begins with."""
+        return self.title.removeprefix("Exercise ").partition(" · ")[0]
+
 
 class Source:
     """A chapter's text notebook, read and checked."""

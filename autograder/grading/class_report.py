@@ -110,6 +110,7 @@ class _Chapter:
     packages: Counter[str] = field(default_factory=Counter)  # wanted, and not here
     answers: likeness.Class | None = None
     pairs: list[likeness.Pair] = field(default_factory=list)
+    crowded: list[str] = field(default_factory=list)  # not every pair was compared
 
     @property
     def graded(self) -> list[_Student]:
@@ -157,6 +158,7 @@ class Report:
             chapter.students.sort(key=lambda student: student.name)
             if chapter.answers:
                 chapter.pairs = chapter.answers.pairs()
+                chapter.crowded = chapter.answers.crowded
                 chapter.answers = None
         for name, rows in _tables(found).items():
             write_beside(folder / name, csv_file(rows))
@@ -372,6 +374,7 @@ def _view(chapter: _Chapter) -> dict:
         "more_packages": max(0, len(chapter.packages) - ROWS["packages"]),
         "pairs": chapter.pairs[: ROWS["alike"]],
         "more_pairs": max(0, len(chapter.pairs) - ROWS["alike"]),
+        "crowd": likeness.CROWD,
     }
 
 

@@ -14,7 +14,15 @@ from tqdm import tqdm
 
 from autograder import generator
 from autograder.generator import Missing, SourceError
-from autograder.grading import classfile, dry_run, planning, report, sandbox, submission
+from autograder.grading import (
+    classfile,
+    control_groups,
+    dry_run,
+    planning,
+    report,
+    sandbox,
+    submission,
+)
 from autograder.grading.build import CourseError, build
 from autograder.grading.classfile import Class, ClassError
 from autograder.grading.clean import line, say
@@ -331,9 +339,15 @@ def _chapters(asked: list[str] | None, folder: Path, students: list[Path]) -> li
 
 
 def _handed_in(student: Path, chapter: str) -> bool:
+    """Tell whether a student has something that can be graded for a chapter.
+
+    A link or an odd file of that name is refused where the class is graded for it, and
+    must not be what brings a chapter into the grading of all others.
+    """
     # os.path's functions say no where pathlib's raise: no folder may stop the others
-    notebook = student / f"{chapter}.ipynb"
-    return os.path.lexists(student / chapter) or os.path.isfile(notebook)
+    folder, notebook = student / chapter, student / f"{chapter}.ipynb"
+    is_folder = os.path.isdir(folder) and not os.path.islink(folder)
+    return is_folder or (os.path.isfile(notebook) and not os.path.islink(notebook))
 
 
 @contextlib.contextmanager
@@ -370,7 +384,8 @@ def _dry_run(request: Request, workers: int) -> int:
         for chapter, paper in request.terms.papers.items()
     }
     speeds = dry_run.speeds(request.out / "audit.jsonl")
-    say(dry_run.text(planned, request.terms.of_class, points, speeds, workers))
+    of_class = request.terms.of_class
+    say(dry_run.text(planned, of_class, points, speeds, workers, faults))
     for fault in faults:
         say(fault.log, sys.stderr)
     return _say_faults(len(faults), "the log above")
@@ -386,6 +401,8 @@ def _grade(request: Request, arguments: argparse.Namespace) -> "Tables":
     from autograder.grading.cluster import Cluster
 
     course, limits = request.course, request.terms.limits
+    here = not (arguments.scheduler or arguments.unsafe)
+    held = control_groups.words() if here else ""  # asked before anything is started
     if arguments.scheduler:
         from autograder.grading import doors
 
@@ -403,6 +420,8 @@ def _grade(request: Request, arguments: argparse.Namespace) -> "Tables":
         build(course, list(request.terms.papers.values()))
         with Record(request.out, course, request.terms, request.site) as record:
             record.enter_students(request.students)
+            if held:
+                say(held, sys.stderr)
             works = list(request.work())
             with tqdm(total=len(works), unit="notebook", desc="grading") as progress:
                 jobs = _jobs(works, record, request.terms, progress)

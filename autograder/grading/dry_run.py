@@ -5,13 +5,14 @@ import json
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 from autograder.grading.classfile import Class
 from autograder.grading.clean import line
 from autograder.grading.deadlines import Attempt, duration, late_by, penalty
+from autograder.grading.guard import Fault, guarded
 
 GRADE, KEEP, REFUSE, PASS_OVER = "grade", "keep", "refuse", "pass over"
 
@@ -55,8 +56,11 @@ def text(
     points: dict[str, float],
     speed: dict[str, float],
     workers: int,
+    faults: list[Fault] | None = None,
 ) -> str:
     """Write a plan as a table a chapter, with counts and the time it would take.
+
+    A row that cannot be written says so, and is one of those to refuse.
 
     Args:
         plan: what would be done, in the order to be shown.
@@ -64,9 +68,14 @@ def text(
         points: the most a chapter gives.
         speed: seconds a submission (``speeds``).
         workers: how many are graded at a time.
+        faults: takes what went wrong in rows.
     """
-    chapters = dict.fromkeys(each.chapter for each in plan)
-    tables = [_table(chapter, plan, of_class, points) for chapter in chapters]
+    written = [_written(each, of_class, points) for each in plan]
+    plan = [each for each, _, _ in written]
+    if faults is not None:
+        faults += [fault for _, _, fault in written if fault]
+    rows = [(each.chapter, row) for each, row, _ in written]
+    tables = [_table(chapter, rows) for chapter in dict.fromkeys(c for c, _ in rows)]
     lines = [
         *(line for table in tables for line in (*table, "")),
         f"late rule: {of_class.late}; attempt that counts: {of_class.attempts}",
@@ -77,12 +86,20 @@ def text(
     return "\n".join(lines)
 
 
-def _table(
-    chapter: str, plan: Sequence[Planned], of_class: Class, points: dict[str, float]
-) -> list[str]:
-    rows = [(chapter, "attempt", "handed in", "due", "late", "")]
-    rows += [_row(each, of_class, points) for each in plan if each.chapter == chapter]
-    return _aligned(rows)
+def _written(
+    planned: Planned, of_class: Class, points: dict[str, float]
+) -> tuple[Planned, tuple, Fault | None]:
+    """Write a row; if that fails, one that says so, and refuse what it is about."""
+    row = guarded(_row, planned, of_class, points)
+    if not isinstance(row, Fault):
+        return planned, row, None
+    refused = replace(planned, what=REFUSE, attempt=None, reason=str(row))
+    return refused, (planned.student, "", "", "", "", f"{REFUSE}: {row}"), row
+
+
+def _table(chapter: str, rows: Sequence[tuple[str, tuple]]) -> list[str]:
+    title = (chapter, "attempt", "handed in", "due", "late", "")
+    return _aligned([title, *(row for of, row in rows if of == chapter)])
 
 
 def _row(planned: Planned, of_class: Class, points: dict[str, float]) -> tuple:

@@ -78,7 +78,15 @@ ODD = (
     "The check could not deal with what the answer returned. Does it return what the "
     "docstring says? If it does, show this message to your instructor."
 )
-FACTS = ("check", "what", "mistake", "on", "got", "expected", "why", "read", "first")
+NOT_KEPT = (
+    "The hidden tests run after the last cell, and are to find the names that the "
+    "visible check found. These could not be kept, or brought back. Does a cell change "
+    "functions of Python or PyTorch?"
+)
+FACTS = (
+    *("check", "what", "mistake", "alternatives", "first", "on", "call", "got"),
+    *("expected", "hint", "why", "besides", "read"),
+)
 VISIBLE, HIDDEN = "visible", "hidden"  # parts of a check
 HIDDEN_TESTS = "the hidden tests"  # a reason does not say which: an answer can choose
 
@@ -449,9 +457,10 @@ class _Sitting:
         self.where, self.notes = HIDDEN_TESTS, self.outcome.unseen
         for judgement in self.passed:
             self.tell(self.where)
-            self.kernel.go_back(judgement.moment)
             judgement.names.update(drawing(self.keys))
-            if self._passes(judgement, HIDDEN):
+            if not self.kernel.go_back(judgement.moment):
+                self._enter_not_kept(judgement)
+            elif self._passes(judgement, HIDDEN):
                 judgement.verdict.score = judgement.verdict.points
             self._time_left()
 
@@ -467,12 +476,29 @@ class _Sitting:
             text = plain(printed.getvalue(), FACT)
             cell.outputs = [{"output_type": "stream", "name": "stdout", "text": text}]
             return True
-        verdict.part = part
-        verdict.failure = self._explained(failure, verdict.exercise)
-        cell.outputs = [_error("CheckFailure", verdict.failure["text"])]
-        safe = told(failure) if part == HIDDEN else verdict.failure
-        cell.metadata[FOR_STUDENTS] = safe["text"]
+        found = self._explained(failure, verdict.exercise)
+        safe = told(failure) if part == HIDDEN else found
+        self._enter_failure(judgement, part, found, safe["text"])
         return False
+
+    def _enter_not_kept(self, judgement: _Judgement) -> None:
+        """Fail the hidden part of an answer whose names are not there any more.
+
+        Once a hidden test has run, a student's process may choose when to fail: why it
+        does is then for the instructor only.
+        """
+        failure = _no_answer("cannot be checked by the hidden tests", NOT_KEPT)
+        facts = _facts(failure, judgement.verdict.grade_id)
+        safe = facts if judgement.moment is None else told(facts)
+        self._enter_failure(judgement, HIDDEN, facts, safe["text"])
+
+    def _enter_failure(
+        self, judgement: _Judgement, part: str, failure: dict, for_students: str
+    ) -> None:
+        """Write down, for instructors and for the student, why an answer fails."""
+        judgement.verdict.part, judgement.verdict.failure = part, failure
+        judgement.cell.outputs = [_error("CheckFailure", failure["text"])]
+        judgement.cell.metadata[FOR_STUDENTS] = for_students
 
     def _explained(self, failure: dict, exercise: str) -> dict:
         """Say which cell stopped first, if something is missing for that reason."""

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 import jinja2
 from markupsafe import Markup
 
+from autograder.exercise.reasons import reasons
+from autograder.exercise.section import section
 from autograder.generator.source import BEGIN_SOLUTION, END_SOLUTION
 from autograder.grading import markdown
 from autograder.grading.clean import plain
@@ -27,9 +29,10 @@ FOLDED = 24  # lines of an answer; a longer one is opened when it is wanted
 HINT = re.compile(
     r"<details>\s*<summary>(Hint \d+[^<]*)</summary>(.*?)</details>", re.DOTALL
 )
+FACTS = {"on": "input", "call": "call", "got": "got", "expected": "expected"}
+SAID = ("alternatives", "hint", "why", "besides")
 TITLE = re.compile(r"^## Exercise (.+)$", re.MULTILINE)
 STUB = re.compile(r"^\s*\*\*Your [^*\n]{1,40}\*\*")  # the first line of the cell
-READ = re.compile(r"chapter (\d+): ([\w-]+\.html)(?:#([\w-]+))?")
 
 NOTHING = Markup("")
 PASSED, FAILED, UNTOUCHED = "passed", "failed", "untouched"
@@ -347,32 +350,17 @@ def _checked(verdict: Verdict, site: str) -> _Part:
     failure = {key: _plain(value or "") for key, value in facts.items()}
     if verdict.part == NOT_RUN or failure["what"].endswith("not written yet"):
         part.state = UNTOUCHED
-    part.where, part.link = _reading(failure.get("read", ""), site)
+    part.where, part.link = section(failure.get("read", ""), site)
     part.headline = failure.get("mistake", "") or failure["what"]
     if failure["what"] != part.headline:
         part.facts.append(("what", failure["what"]))
     part.facts += [
-        (label, failure[key])
-        for key, label in (("on", "input"), ("got", "got"), ("expected", "expected"))
-        if failure.get(key)
+        (label, failure[key]) for key, label in FACTS.items() if failure.get(key)
     ]
     part.first = failure.get("first", "")
-    part.why = [line for line in failure.get("why", "").split("\n") if line]
+    said = {key: failure[key] for key in SAID if key in failure}
+    part.why = reasons(**said)
     return part
-
-
-def _reading(read: str, site: str) -> tuple[str, str]:
-    """Return where the book explains it, in words and as an address."""
-    found = READ.fullmatch(read)
-    if not found:
-        return "", ""
-    number, name, section = found.groups()
-    topic = name.partition("_")[2].removesuffix(".html").replace("_", "-")
-    about = (section or "").removeprefix(f"{topic}-").replace("-", " ")
-    words = f"chapter {number}" + (f", “{about}”" if about else "")
-    if not re.match(r"https?://|file://|[\w./-]+$", site):
-        return words, ""
-    return words, f"{site.rstrip('/')}/{name}" + (f"#{section}" if section else "")
 
 
 # --- text -----------------------------------------------------------------------------

@@ -7,8 +7,9 @@ or nothing. Nothing graded by hand is ever changed.
 
 import contextlib
 import json
+import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -26,11 +27,10 @@ from nbgrader.api import (
     SubmittedAssignment,
     SubmittedNotebook,
     TaskCell,
-    new_uuid,
 )
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import compute_checksum
-from sqlalchemy.orm import Session, undefer
+from sqlalchemy.orm import Session
 
 from autograder.grading.clean import sql
 from autograder.grading.course import Course
@@ -95,6 +95,16 @@ class _Chapter:
     notebook: str
     graded: dict[str, str]  # from a cell's id to its name
     commented: dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """What is entered for a submission, beside its grades and comments."""
+
+    student: str
+    timestamp: datetime | None
+    notebook: str | None  # the key of the student's notebook
+    penalty: float
 
 
 @dataclass(frozen=True)
@@ -378,54 +388,91 @@ class Book:
     def _rows(self, session: Session, chapter: str) -> dict[str, Row | Fault]:
         ids = self._chapter(session, chapter)
         assignment = session.get(Assignment, ids.assignment)
-        submissions = (
-            session.query(SubmittedAssignment)
-            .options(
-                undefer(SubmittedAssignment.score),
-                undefer(SubmittedAssignment.late_submission_penalty),
-            )
-            .filter_by(assignment_id=ids.assignment)
-        )
         students = {student.id: student for student in session.query(Student)}
-        grades = _by_student(self._grades(session, ids))
-        comments = _by_student(self._comments(session, ids))
+        grades, comments = self._grades(session, ids), self._comments(session, ids)
 
-        def row(submitted: SubmittedAssignment) -> Row:
-            name = submitted.student_id
-            found = Row(_columns(submitted, students[name], assignment))
-            for grade, most in grades.get(name, ()):
+        def row(entry: _Entry) -> Row:
+            own = grades.get(entry.notebook, [])
+            points = sum((grade.score for grade, _ in own), start=0.0)
+            found = Row(_columns(entry, students[entry.student], assignment, points))
+            for grade, most in own:
                 _add_grade(found, ids.graded[grade.cell_id], grade, most)
-            for (comment,) in comments.get(name, ()):
+            for comment in comments.get(entry.notebook, []):
                 _add_comment(found, ids.commented[comment.cell_id], comment)
             return found
 
-        return {each.student_id: guarded(row, each) for each in submissions}
+        return {each.student: guarded(row, each) for each in _entries(session, ids)}
 
-    def _grades(self, session: Session, ids: _Chapter) -> Iterator[tuple]:
+    def _grades(
+        self, session: Session, ids: _Chapter
+    ) -> dict[str, list[tuple[sqlalchemy.Row, float]]]:
+        """Return the grades with the most points of each, by a student's notebook."""
         most = {
             cell.id: cell.max_score
             for kind in (GradeCell, TaskCell)
             for cell in session.query(kind).filter_by(notebook_id=ids.notebook)
         }
-        query = self._of_notebook(session, Grade, ids)
-        for grade, student in query:
-            yield student, grade, most[grade.cell_id]
-
-    def _comments(self, session: Session, ids: _Chapter) -> Iterator[tuple]:
-        query = self._of_notebook(session, Comment, ids)
-        for comment, student in query.filter(Comment.manual_comment.isnot(None)):
-            yield student, comment
-
-    def _of_notebook(self, session: Session, kind: type, ids: _Chapter):
-        return (
-            session.query(kind, SubmittedAssignment.student_id)
-            .join(SubmittedNotebook, SubmittedNotebook.id == kind.notebook_id)
-            .join(
-                SubmittedAssignment,
-                SubmittedAssignment.id == SubmittedNotebook.assignment_id,
-            )
-            .filter(SubmittedNotebook.notebook_id == ids.notebook)
+        found = _by_notebook(
+            session.query(
+                Grade.notebook_id,
+                Grade.cell_id,
+                Grade.score.label("score"),
+                Grade.manual_score,
+                Grade.needs_manual_grade,
+            ).filter(Grade.cell_id.in_(ids.graded))
         )
+        order = list(ids.graded).index
+        return {
+            notebook: [
+                (grade, most[grade.cell_id])
+                for grade in sorted(grades, key=lambda grade: order(grade.cell_id))
+            ]
+            for notebook, grades in found.items()
+        }
+
+    def _comments(
+        self, session: Session, ids: _Chapter
+    ) -> dict[str, list[sqlalchemy.Row]]:
+        """Return what persons have written, by a student's notebook."""
+        return _by_notebook(
+            session.query(
+                Comment.notebook_id, Comment.cell_id, Comment.manual_comment
+            ).filter(
+                Comment.cell_id.in_(ids.commented), Comment.manual_comment.isnot(None)
+            )
+        )
+
+
+def _entries(session: Session, ids: _Chapter) -> Iterator[_Entry]:
+    """Give what a chapter's submissions have one of.
+
+    nbgrader's own properties, such as SubmittedAssignment.score, ask the database for
+    each student, which looks through all grades for it. Here and in the reading of
+    grades each table is read once, and no join asks for a column without an index.
+    """
+    found = (
+        session.query(
+            SubmittedAssignment.student_id,
+            SubmittedAssignment.timestamp,
+            SubmittedNotebook.id,
+            SubmittedNotebook.late_submission_penalty,
+        )
+        .outerjoin(
+            SubmittedNotebook,
+            (SubmittedNotebook.notebook_id == ids.notebook)
+            & (SubmittedNotebook.assignment_id == SubmittedAssignment.id),
+        )
+        .filter(SubmittedAssignment.assignment_id == ids.assignment)
+    )
+    for student, timestamp, notebook, penalty in found:
+        yield _Entry(student, timestamp, notebook, penalty or 0.0)
+
+
+def _by_notebook(found: Iterable[sqlalchemy.Row]) -> dict[str, list[sqlalchemy.Row]]:
+    rows: dict[str, list[sqlalchemy.Row]] = {}
+    for each in found:
+        rows.setdefault(each.notebook_id, []).append(each)
+    return rows
 
 
 def _insert(
@@ -450,7 +497,7 @@ def _rows_of(
     result: _Result, chapter: _Chapter, due: datetime | None
 ) -> Iterator[tuple[type, dict]]:
     """Give the rows of a new entry, by table."""
-    submitted, notebook = new_uuid(), new_uuid()
+    submitted, notebook = _new_key(), _new_key()
     yield (
         SubmittedAssignment,
         {
@@ -474,11 +521,20 @@ def _rows_of(
     )
     for cell, name in chapter.graded.items():
         score = result.scores.get(name)
-        row = {"notebook_id": notebook, "cell_id": cell}
+        row = {"id": _new_key(), "notebook_id": notebook, "cell_id": cell}
         yield Grade, row | {"auto_score": score, "needs_manual_grade": score is None}
     for cell, name in chapter.commented.items():
-        row = {"notebook_id": notebook, "cell_id": cell}
+        row = {"id": _new_key(), "notebook_id": notebook, "cell_id": cell}
         yield Comment, row | {"auto_comment": result.comments.get(name)}
+
+
+def _new_key() -> str:
+    """Make a key like nbgrader's, of 32 hexadecimal digits, larger than those before.
+
+    Rows then lie at the end of every index. A random key lies anywhere: the larger the
+    class, the more pages are written for each student.
+    """
+    return f"{time.time_ns():016x}{secrets.token_hex(8)}"
 
 
 def _enter_score(grade: Grade, score: float | None) -> None:
@@ -523,39 +579,31 @@ def _extension(general: datetime | None, own: datetime | None):
 
 
 def _columns(
-    submitted: SubmittedAssignment, student: Student, assignment: Assignment
+    entry: _Entry, student: Student, assignment: Assignment, points: float
 ) -> dict[str, str]:
     """Return the columns that nbgrader's own CSV export has."""
-    penalty = submitted.late_submission_penalty
     row = {
         "assignment": assignment.name,
         "duedate": assignment.duedate,
-        "timestamp": submitted.timestamp,
+        "timestamp": entry.timestamp,
         "student_id": student.id,
         "last_name": student.last_name,
         "first_name": student.first_name,
         "email": student.email,
-        "raw_score": submitted.score,
-        "late_submission_penalty": penalty,
-        "score": after_penalty(submitted.score, penalty),
+        "raw_score": points,
+        "late_submission_penalty": entry.penalty,
+        "score": after_penalty(points, entry.penalty),
         "max_score": assignment.max_score,
     }
     return {key: "" if value is None else str(value) for key, value in row.items()}
 
 
-def _by_student(items: Iterator[tuple]) -> dict[str, list[tuple]]:
-    found: dict[str, list[tuple]] = {}
-    for student, *rest in items:
-        found.setdefault(student, []).append(tuple(rest))
-    return found
-
-
-def _add_comment(row: Row, name: str, comment: Comment) -> None:
+def _add_comment(row: Row, name: str, comment: sqlalchemy.Row) -> None:
     score, _ = row.hand.get(name, (None, ""))
     row.hand[name] = score, comment.manual_comment
 
 
-def _add_grade(row: Row, name: str, grade: Grade, most: float) -> None:
+def _add_grade(row: Row, name: str, grade: sqlalchemy.Row, most: float) -> None:
     exercise = exercise_of(name)
     entry = row.scores.setdefault(exercise, {"score": 0.0, "points": 0.0})
     entry["score"] += grade.score or 0.0

@@ -25,6 +25,7 @@ from pathlib import Path
 import psutil
 
 import autograder
+from autograder.grading.clean import plain
 from autograder.grading.job import Job, Outcome
 from autograder.grading.limits import WALL, Limits
 
@@ -36,7 +37,8 @@ END_SECONDS = 10  # for a process that was killed
 LATER, SPARE_SECONDS = 1.1, 5
 # by which a process is ended from outside; by others it ends itself
 FROM_OUTSIDE = tuple(map(int, (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)))
-LOG = "log.txt"
+LOG, LONGEST_LOG = "log.txt", 20_000  # characters
+TRACEBACK = "Traceback (most recent call last)"
 KEPT = (  # of the environment: where programs and libraries are, and no secret
     "PATH",
     "LD_LIBRARY_PATH",
@@ -131,10 +133,10 @@ class Grader:
     def _ended(self, job: Job, timer: "_Timer", where: str) -> Outcome:
         """Say why the process has ended, and whether that came from outside."""
         late = timer.rang.is_set()
-        reason, code = self._end(f"stopped after {timer.seconds:g} seconds" * late)
+        reason, code, log = self._end(f"stopped after {timer.seconds:g} seconds" * late)
         if not where:
-            return _failed(job, reason)
-        outcome = _failed(job, f"{reason}, while running {where}")
+            return _failed(job, reason, log)
+        outcome = _failed(job, f"{reason}, while running {where}", log)
         outcome.again = not late and code is not None and -code in FROM_OUTSIDE
         if late:
             outcome.limited.append(f"{where}: {job.limits.words(WALL)}")
@@ -166,11 +168,12 @@ class Grader:
             )
         self._pipe.send(self._imports)
 
-    def _end(self, reason: str) -> tuple[str, int | None]:
+    def _end(self, reason: str) -> tuple[str, int | None, str]:
         """End the process with all below it.
 
         Returns:
-            Why it ended, if that is not known, and its exit code if it had ended.
+            Why it ended, if that is not known, its exit code if it had ended, and the
+            traceback that it left, if it did.
         """
         if not reason:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -179,10 +182,11 @@ class Grader:
         _kill(self._process)
         for connection in (self._pipe, self._life):
             connection.close()
-        said = Path(self._folder, LOG).read_text("utf-8", "replace")[-2000:].strip()
+        said = Path(self._folder, LOG).read_text("utf-8", "replace")[-LONGEST_LOG:]
         shutil.rmtree(self._folder, ignore_errors=True)
         self._process = None
-        return reason or _why(code, said), code
+        traceback = said if TRACEBACK in said and not reason else ""
+        return reason or _why(code, said.strip()), code, plain(traceback, LONGEST_LOG)
 
 
 def _environment() -> dict[str, str]:
@@ -195,9 +199,9 @@ def _environment() -> dict[str, str]:
     return kept | SET | {"PYTHONPATH": os.pathsep.join(folders)}
 
 
-def _failed(job: Job, reason: str) -> Outcome:
+def _failed(job: Job, reason: str, log: str = "") -> Outcome:
     outcome = job.ungraded(reason)
-    outcome.again = True
+    outcome.again, outcome.log = True, log
     return outcome
 
 
@@ -206,7 +210,9 @@ def _why(code: int | None, said: str) -> str:
         return "the grading process was ended"
     if code < 0:
         return f"the grading process was killed ({signal.Signals(-code).name})"
-    last = f": {said.splitlines()[-1][:200]}" if said else ""
+    last = f": {plain(said.splitlines()[-1], 200)}" if said else ""
+    if TRACEBACK in said:  # its own fault, and not what somebody has done to it
+        return f"the grading process failed{last}"
     return f"the grading process ended with code {code}{last}"
 
 

@@ -236,15 +236,20 @@ class Kernel:
             _handle(reply.value)
         return reply.value
 
-    def go_back(self, moment: int | None) -> None:
-        """Let the names stand for what they stood for at a moment, if it was kept.
+    def go_back(self, moment: int | None) -> bool:
+        """Let the names stand for what they stood for at a moment.
+
+        Returns:
+            Whether they do; not if the moment was not kept, or if going back failed.
 
         Raises:
             KernelGone: the process died, or could not be interrupted.
         """
-        if moment is not None:
-            request = {"do": "go_back", "moment": moment}
-            self._request(request, self._limits.call_seconds)
+        if moment is None:
+            return False
+        request = {"do": "go_back", "moment": moment}
+        reply = self._request(request, self._limits.call_seconds)
+        return reply.error is None
 
     def look(self, name: str) -> Found:
         """Ask what a name stands for.

@@ -14,10 +14,18 @@ answers and for ordinary ones. The model answer counts as if half of the class h
 written it, and a class as if ``UNSEEN`` more students were in it. A pair is reported
 when its bits, over all exercises of the chapter, exceed what chance would show in one
 of 2 ** ``MARGIN`` classes of this size.
+
+Two answers that are alike share one of the rarest fingerprints of either: all others
+together weigh too little (the prefix filter of Chaudhuri, Ganti and Kaushik, 2006). So
+only pairs that share one of these are compared. In a class of more than ``CROWD``, one
+that more students have than that forms no pairs, and the work grows as the class does,
+not as its square. Pairs may be missed so, and the report says where. How many wrote an
+answer of which pairs may be missing is estimated from ``CROWD`` students.
 """
 
 import ast
 import hashlib
+import itertools
 import math
 import warnings
 from array import array
@@ -38,7 +46,9 @@ LEAST = 0.5  # bits: less is not worth adding up
 MARGIN = 6  # bits beyond what the number of pairs explains
 LONGEST = 50_000  # characters of an answer that are read
 BAD_LINES = 20  # how many lines Python may stumble over
+CROWD = 500  # students: a fingerprint that more of them have forms no pairs
 BLOCK = 1_000_000  # pairs of students that are looked at together
+ENTRIES = 4_000_000  # fingerprints of all answers that are compared together
 
 
 @dataclass(frozen=True)
@@ -71,15 +81,20 @@ class _Alike:
     pairs: np.ndarray  # smaller number times the number of students, plus the larger
     bits: np.ndarray
     share: np.ndarray
+    is_crowded: bool  # whether some pairs were not formed
 
 
 class Class:
     """The answers of a class to one chapter; keeps fingerprints, not texts.
 
     ``starters`` and ``models`` give, by exercise, the stub and the model answer.
+
+    Attributes:
+        crowded: the exercises in which ``pairs`` did not form every pair.
     """
 
     def __init__(self, starters: Mapping[str, str], models: Mapping[str, str]) -> None:
+        self.crowded: list[str] = []
         self._students: list[str] = []
         self._exercises = {}
         for name, text in starters.items():
@@ -99,6 +114,7 @@ class Class:
     def pairs(self) -> list[Pair]:
         """Return the pairs that look alike, the most surprising first."""
         alike = {name: self._alike(each) for name, each in self._exercises.items()}
+        self.crowded = [name for name, each in alike.items() if each.is_crowded]
         keys = np.concatenate([each.pairs for each in alike.values()] or [_NONE])
         bits = np.concatenate([each.bits for each in alike.values()] or [_NONE])
         found, places = np.unique(keys, return_inverse=True)
@@ -126,31 +142,23 @@ class Class:
         return Pair(self._students[first], self._students[second], bits, {})
 
     def _alike(self, exercise: _Exercise) -> _Alike:
-        """Compare all answers to an exercise, a block of students at a time."""
-        table, weights = self._table(exercise)
-        weighted = (table * weights).tocsr()
-        totals = np.asarray(weighted.sum(axis=1)).ravel()
-        rows = np.array([*exercise.prints, -1])  # the last is the model answer
-        size, parts = max(1, BLOCK // len(rows)), []
-        for start in range(0, len(rows), size):
-            block = slice(start, start + size)
-            common = (weighted[block] @ table.T).toarray()
-            share = common / np.maximum(totals[block, None] + totals - common, 1e-9)
-            bits = self._bits(common, share >= SHARE)
-            later = np.triu((share >= SHARE) & (bits >= LEAST), k=start + 1)
-            later[:, -1] = False
-            a, b = later.nonzero()
-            keys = rows[start + a] * len(self._students) + rows[b]
-            parts.append((keys, bits[a, b], share[a, b]))
-        return _Alike(*map(np.concatenate, zip(*parts, strict=True)))
+        """Compare the answers to an exercise that share something rare."""
+        answers = _Answers(*self._table(exercise))
+        first, second, common, share = answers.alike()
+        writers = answers.writers(first, second)
+        writers += answers.with_model() * self._size() / 2
+        bits = self._bits(common, writers[first])
+        kept = bits >= LEAST
+        rows = np.array([*exercise.prints], dtype=int)
+        pairs = rows[first[kept]] * len(self._students) + rows[second[kept]]
+        return _Alike(pairs, bits[kept], share[kept], bool(answers.is_crowded.any()))
 
-    def _bits(self, common: np.ndarray, alike: np.ndarray) -> np.ndarray:
+    def _bits(self, common: np.ndarray, writers: np.ndarray) -> np.ndarray:
         """Say how surprising it is that two students wrote the same."""
-        writers = alike[:, :-1].sum(axis=1) + alike[:, -1] * self._size() / 2
         writers = np.clip(writers, 2, self._size())
         rare = common / math.log2(self._size() / 2)  # as if each were shared by two
         length = np.minimum(rare / USUAL, MOST)
-        return np.log2(self._size() / writers)[:, None] * length
+        return np.log2(self._size() / writers) * length
 
     def _table(self, exercise: _Exercise) -> tuple[sparse.csr_array, np.ndarray]:
         """Return who (row) has which fingerprint (column), and the columns' weights."""
@@ -163,6 +171,113 @@ class Class:
 
 
 _NONE = np.array([], dtype=int)
+
+
+class _Answers:
+    """The answers to an exercise as rows of a table, the model answer the last.
+
+    Args:
+        table: who (row) has which fingerprint (column), as 0 and 1.
+        weights: of the columns.
+
+    Attributes:
+        is_crowded: for each student, whether he may be alike to some with whom he forms
+            no pair, as they share only what many have.
+    """
+
+    def __init__(self, table: sparse.csr_array, weights: np.ndarray) -> None:
+        order = np.argsort(-weights, kind="stable")
+        self._table = table[:, order].tocsr()
+        self._table.sort_indices()  # in every row the rarest comes first
+        self._weights = weights[order]
+        self._totals = self._table @ self._weights
+        self._links, self.is_crowded = self._split()
+
+    def _split(self) -> tuple[sparse.csr_array, np.ndarray]:
+        """Return which fingerprints form pairs, and who is crowded."""
+        table = self._table[:-1]
+        rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+        owners = np.bincount(table.indices, minlength=table.shape[1])[table.indices]
+        is_rare = self._is_rare(table, rows)
+        forms = is_rare & (owners <= CROWD)
+        places = rows[forms], table.indices[forms]
+        links = sparse.csr_array((np.ones(len(places[0])), places), shape=table.shape)
+        left = np.bincount(rows[is_rare & ~forms], minlength=table.shape[0])
+        return links, left > 0
+
+    def _is_rare(self, table: sparse.csr_array, rows: np.ndarray) -> np.ndarray:
+        """Say of each entry whether two alike answers may share none before it."""
+        weights = self._weights[table.indices]
+        before = np.cumsum(weights) - weights
+        begins = before[table.indptr[rows]]
+        rest = self._totals[rows] - (before - begins)
+        return rest >= SHARE * self._totals[rows] - 1e-6  # sums are not exact
+
+    def alike(self) -> tuple[np.ndarray, ...]:
+        """Return pairs of students: two rows, the weight in common, and its share."""
+        parts = [(_NONE, _NONE, np.zeros(0), np.zeros(0))]
+        for start, end in self._blocks():
+            found = (self._links[start:end] @ self._links.T).tocoo()
+            later = found.col > found.row + start
+            first, second = found.row[later] + start, found.col[later]
+            parts.extend(self._compared(first, second))
+        return tuple(map(np.concatenate, zip(*parts, strict=True)))
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        """Cut the rows into blocks of some ``BLOCK`` pairs, or of one row."""
+        pairs = np.cumsum(self._links @ self._links.sum(axis=0))
+        cuts = (np.diff(pairs // BLOCK) > 0).nonzero()[0] + 1
+        return itertools.pairwise([0, *cuts.tolist(), len(pairs)])
+
+    def _compared(
+        self, first: np.ndarray, second: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, ...]]:
+        """Yield those of the pairs that are alike, in parts."""
+        lengths = np.diff(self._table.indptr)
+        size = max(1, ENTRIES // max(1, lengths.max()))
+        for start in range(0, len(first), size):
+            a, b = first[start : start + size], second[start : start + size]
+            both = self._table[a].multiply(self._table[b]).tocsr()
+            common = both @ self._weights
+            share = self._share(common, self._totals[a] + self._totals[b])
+            kept = share >= SHARE
+            yield a[kept], b[kept], common[kept], share[kept]
+
+    def writers(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Say how many wrote like each student, himself among them.
+
+        ``first`` and ``second`` are all pairs that are alike.
+        """
+        found = np.ones(len(self.is_crowded))
+        for each in (first, second):
+            found += np.bincount(each, minlength=len(found))
+        crowded = self.is_crowded.nonzero()[0]
+        found[crowded] = np.maximum(found[crowded], self._estimated(crowded))
+        return found
+
+    def _estimated(self, rows: np.ndarray) -> np.ndarray:
+        """Estimate how many wrote like each of some students from a part of all."""
+        students = len(self.is_crowded)
+        asked = np.random.default_rng(0).permutation(students)[:CROWD]
+        table = (self._table[asked] * self._weights).tocsr().T
+        parts, size = [np.zeros(0)], max(1, BLOCK // CROWD)
+        for start in range(0, len(rows), size):
+            block = rows[start : start + size]
+            common = (self._table[block] @ table).toarray()
+            share = self._share(common, self._totals[block, None] + self._totals[asked])
+            parts.append((share >= SHARE).sum(axis=1) * students / len(asked))
+        return np.concatenate(parts)
+
+    def with_model(self) -> np.ndarray:
+        """Say which students' answers are like the model answer."""
+        model = self._table[[-1]].toarray()[0] * self._weights
+        common = self._table[:-1] @ model
+        return self._share(common, self._totals[:-1] + self._totals[-1]) >= SHARE
+
+    @staticmethod
+    def _share(common: np.ndarray, both: np.ndarray) -> np.ndarray:
+        """Return which share of what two answers have, they have in common."""
+        return common / np.maximum(both - common, 1e-9)
 
 
 def _incidence(

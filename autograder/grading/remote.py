@@ -50,7 +50,9 @@ class RemoteFunction(StudentFunction):
 
     def __call__(self, *args: Data, **kwargs: Data) -> Data:
         """Call it."""
-        return note_call(self, args, kwargs, self._ask("__call__", args, kwargs))
+        return note_call(
+            self, args, kwargs, lambda: self._ask("__call__", args, kwargs)
+        )
 
     def gradients(self, *args: Data, **kwargs: Any) -> Gradients:
         """Call it and differentiate; the arguments are those of the interface."""

@@ -42,7 +42,7 @@ from autograder.boundary.zygote import (
     READY,
     WITHOUT_NAMESPACES,
 )
-from autograder.grading import shown
+from autograder.grading import control_groups, shown
 from autograder.grading.limits import MIB, Limits
 
 PROGRAM = "bwrap"
@@ -55,6 +55,7 @@ WATCH_SECONDS = 0.05
 LOST = "killed (SIGKILL)"
 SHARE = 0.5  # of its memory; who has less is not to blame when a system lacks memory
 UNTOUCHED = 256 * MIB  # what the zygote may have been given, and not yet used
+SPARE_THREADS = 16  # beyond the limit of the kernel's own: the watcher says why
 
 SYSTEM = ("lib", "lib32", "lib64", "libx32")  # of /usr, and as links of /
 SYSTEM_FILES = (
@@ -163,6 +164,7 @@ class Sandbox:
         self.limits, self.unsafe, self._imports = limits, unsafe, imports
         self.nested = not unsafe  # whether the zygote's children get namespaces
         self.notice = ""  # what a user should know about how this sandbox works
+        self._lent: Path | None = None  # the control group below which cages get theirs
         self._zygote: _Zygote | None = None
         self._watcher: _Watcher | None = None
 
@@ -182,6 +184,7 @@ class Sandbox:
             self._zygote.close()
             self._zygote = None
         if self._zygote is None:
+            self._lent = None if self.unsafe else control_groups.lent()
             self._zygote = _Zygote(self.limits, self.unsafe, self.nested, self._imports)
         if self._watcher is None:
             self._watcher = _Watcher(self.limits)
@@ -216,7 +219,7 @@ class Sandbox:
     def _open(self, files: dict[str, bytes]) -> "Cage":
         self.start()
         zygote = self._zygote
-        cage = Cage(zygote, files)
+        cage = Cage(zygote, files, self._lent)
         self._watcher.watch(cage)
         if zygote.alone:
             self._zygote = None  # it is the cage's own
@@ -243,8 +246,11 @@ class Cage:
             process of its namespace. It is worth another try.
     """
 
-    def __init__(self, zygote: "_Zygote", files: dict[str, bytes]) -> None:
+    def __init__(
+        self, zygote: "_Zygote", files: dict[str, bytes], lent: Path | None = None
+    ) -> None:
         self._zygote, self._reason, self._ended = zygote, "", False
+        self._group: control_groups.Group | None = None
         self.lost = False
         self._folder = tempfile.mkdtemp() if zygote.unsafe else ""
         self.socket, theirs = socket.socketpair()
@@ -257,6 +263,8 @@ class Cage:
             self.process = self._prepare(files)
             self._pidfd = os.pidfd_open(self.process)
             self._memory_before = _resident(self.process)
+            if lent:  # nothing of the submission has run yet
+                self._group = _group(lent, self.process, zygote.limits)
         except BaseException:
             self._abandon()
             raise
@@ -325,6 +333,8 @@ class Cage:
             ran = self.alive(patience)
             self._signal(signal.SIGKILL)
             how = self._zygote.wait_for(self._number)
+            if self._group and self._group.end() and not ran:
+                self._reason = self._reason or "memory"
             if not ran and not self._reason:
                 used = replace(how, memory=how.memory - self._memory_before)
                 self._reason = _reason(used, self._zygote.limits)
@@ -347,6 +357,15 @@ class Cage:
             self._zygote.close()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _group(lent: Path, process: int, limits: Limits) -> control_groups.Group | None:
+    """Put a process in a group of its own; without one the other limits hold."""
+    memory = limits.memory_bytes + UNTOUCHED + limits.temporary_bytes
+    threads = limits.threads + SPARE_THREADS
+    with contextlib.suppress(OSError):
+        return control_groups.Group(lent, process, memory, threads)
+    return None
 
 
 @dataclass(frozen=True)

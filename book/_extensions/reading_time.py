@@ -37,6 +37,7 @@ UNSHOWN = re.compile(r"remove-input|remove-cell|hide-input|hide-cell")
 FORMULA = re.compile(r"\$\$.*?\$\$", re.DOTALL)
 SYMBOL = re.compile(r"\$[^$\n]+?\$")
 TIME = re.compile(r"about (\d+) minutes?")
+EXERCISE = re.compile(r"^## Exercise", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def exercise_minutes(path: Path) -> tuple[int, int]:
     minutes = [
         int(TIME.search(text)[1])
         for text in texts
-        if text.startswith("## Exercise") and TIME.search(text)
+        if EXERCISE.search(text) and TIME.search(text)
     ]
     return sum(minutes), len(minutes)
 

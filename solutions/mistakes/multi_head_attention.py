@@ -33,39 +33,10 @@ def check_heads(d, heads):
 # --- split-heads ----------------------------------------------------------------------
 
 
-@wrong("split-heads", "view without transpose")
-def split_heads(x, heads):
-    check_heads(x.shape[-1], heads)
-    return x.reshape(*x.shape[:-2], heads, x.shape[-2], x.shape[-1] // heads)
-
-
 @wrong("split-heads", "features dealt out in turn")
 def split_heads(x, heads):
     check_heads(x.shape[-1], heads)
     return x.unflatten(-1, (-1, heads)).movedim(-1, -3)
-
-
-@wrong("split-heads", "heads and tokens not exchanged")
-def split_heads(x, heads):
-    check_heads(x.shape[-1], heads)
-    return x.unflatten(-1, (heads, -1))
-
-
-@wrong("split-heads", "the heads stand before the batch")
-def split_heads(x, heads):
-    check_heads(x.shape[-1], heads)
-    return torch.stack(x.chunk(heads, -1))
-
-
-@wrong("split-heads", "features before tokens")
-def split_heads(x, heads):
-    return split(x, heads).mT
-
-
-@wrong("split-heads", "head width and number of heads exchanged")
-def split_heads(x, heads):
-    check_heads(x.shape[-1], heads)
-    return split(x, x.shape[-1] // heads)
 
 
 @wrong("split-heads", "only works with a batch")
@@ -92,12 +63,6 @@ def split_heads(x, heads):
     return split(x, heads)  # a RuntimeError of PyTorch's, not a ValueError
 
 
-@wrong("split-heads", "the last head comes first")
-def split_heads(x, heads):
-    check_heads(x.shape[-1], heads)
-    return split(x, heads).flip(-3)
-
-
 @wrong("split-heads", "no gradient comes back")
 def split_heads(x, heads):
     check_heads(x.shape[-1], heads)
@@ -122,35 +87,14 @@ def split_heads(x, heads):
 # --- merge-heads ----------------------------------------------------------------------
 
 
-@wrong("merge-heads", "merged without transpose")
-def merge_heads(x):
-    heads, length, width = x.shape[-3:]
-    return x.reshape(*x.shape[:-3], length, heads * width)
-
-
 @wrong("merge-heads", "heads interleaved")
 def merge_heads(x):
     return x.movedim(-3, -1).flatten(-2)
 
 
-@wrong("merge-heads", "the heads are added up")
-def merge_heads(x):
-    return x.sum(dim=-3)
-
-
-@wrong("merge-heads", "the heads are averaged")
-def merge_heads(x):
-    return x.mean(dim=-3)
-
-
 @wrong("merge-heads", "the heads are put below each other")
 def merge_heads(x):
     return x.flatten(-3, -2)
-
-
-@wrong("merge-heads", "heads exchanged but not joined")
-def merge_heads(x):
-    return x.transpose(-3, -2)
 
 
 @wrong("merge-heads", "only works with a batch")
@@ -162,21 +106,6 @@ def merge_heads(x):
 def merge_heads(x):
     *leading, heads, length, width = x.shape
     return x.transpose(-3, -2).view(*leading, length, heads * width)
-
-
-@wrong("merge-heads", "tokens joined with heads")
-def merge_heads(x):
-    return x.transpose(-3, -2).flatten(-3, -2)
-
-
-@wrong("merge-heads", "tokens and features exchanged")
-def merge_heads(x):
-    return x.transpose(-2, -1).flatten(-2)
-
-
-@wrong("merge-heads", "the last head comes first")
-def merge_heads(x):
-    return merge(x.flip(-3))
 
 
 @wrong("merge-heads", "no gradient comes back")
@@ -231,50 +160,10 @@ def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     return torch.cat([weights for _, weights in parts], -1)
 
 
-@wrong(LOOP, "only one head is used")
-def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
-    for i in range(len(w_q)):
-        z = attend(x_q @ w_q[i], x_kv @ w_k[i], x_kv @ w_v[i], mask)[0]
-        return z @ w_o[: z.shape[-1]]
-
-
-@wrong(LOOP, "all heads with the matrices of head 0")
-def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
-    z = outputs_of(x_q, x_kv, w_q, w_k, w_v, mask)
-    return torch.cat([z[0]] * len(z), -1) @ w_o
-
-
-@wrong(LOOP, "merged without transpose")
-def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
-    z = torch.stack(outputs_of(x_q, x_kv, w_q, w_k, w_v, mask), -3)
-    return z.reshape(*x_q.shape[:-1], -1) @ w_o
-
-
-@wrong(LOOP, "heads interleaved")
-def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
-    z = torch.stack(outputs_of(x_q, x_kv, w_q, w_k, w_v, mask), -1)
-    return z.flatten(-2) @ w_o
-
-
-@wrong(LOOP, "mask ignored")
-def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
-    return torch.cat(outputs_of(x_q, x_kv, w_q, w_k, w_v), -1) @ w_o
-
-
 @wrong(LOOP, "mask for the first head only")
 def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     first = outputs_of(x_q, x_kv, w_q, w_k, w_v, mask)[:1]
     return torch.cat(first + outputs_of(x_q, x_kv, w_q, w_k, w_v)[1:], -1) @ w_o
-
-
-@wrong(LOOP, "keys and values from x_q")
-def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
-    return torch.cat(outputs_of(x_q, x_q, w_q, w_k, w_v), -1) @ w_o
-
-
-@wrong(LOOP, "w_q and w_k exchanged")
-def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
-    return torch.cat(outputs_of(x_q, x_kv, w_k, w_q, w_v, mask), -1) @ w_o
 
 
 @wrong(LOOP, "a tuple where a tensor is wanted")
@@ -286,7 +175,7 @@ def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     return torch.cat(outputs, -1) @ w_o
 
 
-@wrong(LOOP, "heads stacked instead of parallel")
+@wrong(LOOP, "heads stacked in place of parallel")
 def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     """The other reading of source 1's "stack"."""
     x, total = x_q, 0
@@ -294,17 +183,6 @@ def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
         x = attend(x @ q, x_kv @ k, x_kv @ v, mask)[0] @ o
         total = total + x
     return total
-
-
-@wrong(LOOP, "scaled by √d_model instead of √d_k")
-def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
-    scale = x_q.shape[-1] ** -0.5
-    return torch.cat(outputs_of(x_q, x_kv, w_q, w_k, w_v, mask, scale), -1) @ w_o
-
-
-@wrong(LOOP, "missing the scaling by 1/√d_k")
-def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
-    return torch.cat(outputs_of(x_q, x_kv, w_q, w_k, w_v, mask, 1.0), -1) @ w_o
 
 
 @wrong(LOOP, "a tuple is returned")
@@ -345,51 +223,8 @@ def contributions(z, w_o):
 
 @wrong(SUM, "the sum is missing")
 def sum_over_heads(z, w_o):
-    return contributions(z, w_o)
-
-
-@wrong(SUM, "the sum is missing")
-def sum_over_heads(z, w_o):
     blocks = w_o.chunk(z.shape[-3])
     return torch.stack([z[..., i, :, :] @ b for i, b in enumerate(blocks)])
-
-
-@wrong(SUM, "the rows of the heads overlap")
-def sum_over_heads(z, w_o):
-    heads, _, d_v = z.shape[-3:]
-    return sum(z[..., i, :, :] @ w_o[i : i + d_v] for i in range(heads))
-
-
-@wrong(SUM, "summed over the tokens")
-def sum_over_heads(z, w_o):
-    return contributions(z, w_o).sum(-2)
-
-
-@wrong(SUM, "the mean over the heads")
-def sum_over_heads(z, w_o):
-    return contributions(z, w_o).mean(-3)
-
-
-@wrong(SUM, "every head with the rows of head 0")
-def sum_over_heads(z, w_o):
-    return (z @ w_o[: z.shape[-1]]).sum(-3)
-
-
-@wrong(SUM, "rows dealt out in turn")
-def sum_over_heads(z, w_o):
-    heads = z.shape[-3]
-    return sum(z[..., i, :, :] @ w_o[i::heads] for i in range(heads))
-
-
-@wrong(SUM, "the last head's rows come first")
-def sum_over_heads(z, w_o):
-    return contributions(z.flip(-3), w_o).sum(-3)
-
-
-@wrong(SUM, "merged without transpose")
-def sum_over_heads(z, w_o):
-    heads, length, width = z.shape[-3:]
-    return z.reshape(*z.shape[:-3], length, heads * width) @ w_o
 
 
 @wrong(SUM, "only one head is used")
@@ -407,11 +242,6 @@ def sum_over_heads(z, w_o):
     return sum(
         z[..., i, :, :] @ w_o[:, i * d_v : (i + 1) * d_v].T for i in range(z.shape[-3])
     )
-
-
-@wrong(SUM, "only works with a batch")
-def sum_over_heads(z, w_o):
-    return contributions(z, w_o).sum(1)
 
 
 @right(SUM)
@@ -488,10 +318,6 @@ def named(exercise, mistake, base, **changes):
     return wrong(exercise, mistake)(type(base.__name__, (base,), changes))
 
 
-def scaled_by_model(q, k, v, mask=None):
-    return attend(q, k, v, mask, (q.shape[-1] * q.shape[-3]) ** -0.5)
-
-
 def without_nan_care(q, k, v, mask=None):
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     if mask is not None:
@@ -508,23 +334,8 @@ def with_a_large_number(q, k, v, mask=None):
     return weights @ v, weights
 
 
-named(MHA, "view without transpose", Right, split=view)
 named(MHA, "view without transpose", Right, split=view, merge=unview)
-named(MHA, "merged without transpose", Right, merge=unview)
-named(
-    MHA,
-    "features dealt out in turn",
-    Right,
-    split=lambda x, heads: x.unflatten(-1, (-1, heads)).movedim(-1, -3),
-)
 named(MHA, "heads interleaved", Right, merge=lambda x: x.movedim(-3, -1).flatten(-2))
-named(MHA, "scaled by √d_model instead of √d_k", Right, attention=scaled_by_model)
-named(
-    MHA,
-    "missing the scaling by 1/√d_k",
-    Right,
-    attention=lambda q, k, v, mask=None: attend(q, k, v, mask, 1.0),
-)
 
 
 @wrong(MHA, "only works with one batch axis")
@@ -541,11 +352,10 @@ class MultiHeadAttention(Right):
 named(MHA, "NaN on fully masked rows", Right, attention=without_nan_care)
 named(
     MHA,
-    "a large negative number instead of −∞",
+    "a large negative number in place of −∞",
     Right,
     attention=with_a_large_number,
 )
-named(MHA, "mask laid over the heads", Right, lay=lambda self, mask: mask)
 named(
     MHA,
     "mask laid over the heads",
@@ -563,13 +373,6 @@ named(
     "mask does not fit the scores",
     Right,
     lay=lambda self, mask: None if mask is None else mask.unsqueeze(-2),
-)
-named(MHA, "mask ignored", Right, lay=lambda self, mask: None)
-named(
-    MHA,
-    "mask inverted",
-    Right,
-    lay=lambda self, mask: None if mask is None else ~mask.unsqueeze(-3),
 )
 named(MHA, "an argument that is None", Right, lay=lambda self, mask: mask.unsqueeze(-3))
 named(
@@ -592,31 +395,9 @@ named(
 )
 named(
     MHA,
-    "keys and values from x_q",
-    Right,
-    forward=lambda self, x_q, x_kv=None, mask=None: self.attend(
-        *self.project(x_q, x_q), mask
-    ),
-)
-named(
-    MHA,
-    "weights averaged over the heads",
-    Right,
-    forward=lambda self, *args, **named: (
-        lambda output, weights: (output, weights.mean(-3))
-    )(*Right.forward(self, *args, **named)),
-)
-named(
-    MHA,
     "only the output is returned",
     Right,
     forward=lambda self, *args, **named: Right.forward(self, *args, **named)[0],
-)
-named(
-    MHA,
-    "weights returned first",
-    Right,
-    forward=lambda self, *args, **named: Right.forward(self, *args, **named)[::-1],
 )
 named(MHA, "the weights start too large", Right, spread=5.0)
 named(MHA, "the weights start too small", Right, spread=0.1)
@@ -632,14 +413,6 @@ named(
         self.merge(attend(q, k, v, self.lay(mask))) @ self.w_o,
         None,
     ),
-)
-named(
-    MHA,
-    "values made by the keys' matrix",
-    Right,
-    project=lambda self, x_q, x_kv: (
-        lambda q, k, _: (q, k, split(x_kv @ self.w_k + self.b_v, self.heads))
-    )(*Right.project(self, x_q, x_kv)),
 )
 
 
@@ -668,9 +441,6 @@ def attend_detached(self, q, k, v, mask=None):
     return Right.attend(self, q.detach(), k.detach(), v.detach(), mask)
 
 
-named(MHA, "no output projection", Right, attend=without_w_o)
-named(MHA, "the biases are missing", Right, attend=without_b_o)
-named(MHA, "the biases are missing", Right, project=project_without_biases)
 named(MHA, "weights transposed", Right, project=project_transposed)
 named(MHA, "no gradient comes back", Right, attend=attend_detached)
 
@@ -711,7 +481,7 @@ class MultiHeadAttention(Right):
         self.heads = heads
 
 
-@wrong(MHA, "the weights are not nn.Parameters")
+@wrong(MHA, "parameters are missing")
 class MultiHeadAttention(Right):
     def __init__(self, d_model, heads):
         super().__init__(d_model, heads)
@@ -720,7 +490,7 @@ class MultiHeadAttention(Right):
             setattr(self, f"w_{name}", torch.randn(d_model, d_model))
 
 
-@wrong(MHA, "nn.Linear instead of nn.Parameter")
+@wrong(MHA, "PyTorch's module in place of your own")
 class MultiHeadAttention(Right):
     def __init__(self, d_model, heads):
         super().__init__(d_model, heads)
@@ -807,29 +577,9 @@ def translate(state, order="qkv", turn=("q", "k", "v", "o"), chunks=None):
     return result | {f"w_{n}": result[f"w_{n}"].T for n in turn}
 
 
-@wrong(TORCH, "weights not transposed")
-def attention_from_torch(state):
-    return translate(state, turn=())
-
-
-@wrong(TORCH, "in_proj_weight not transposed")
-def attention_from_torch(state):
-    return translate(state, turn="o")
-
-
-@wrong(TORCH, "out_proj.weight not transposed")
-def attention_from_torch(state):
-    return translate(state, turn="qkv")
-
-
 @wrong(TORCH, "the three parts in another order")
 def attention_from_torch(state):
     return translate(state, order="kqv")
-
-
-@wrong(TORCH, "the three parts in another order")
-def attention_from_torch(state):
-    return translate(state, order="vkq")
 
 
 @wrong(TORCH, "rows dealt out in turn")
@@ -841,24 +591,12 @@ def attention_from_torch(state):
     return result
 
 
-@wrong(TORCH, "transposed, then cut by the wrong axis")
-def attention_from_torch(state):
-    d = state["in_proj_weight"].shape[1]
-    parts = state["in_proj_weight"].T.reshape(3, d, d)
-    return translate(state, turn="o", chunks=list(parts))
-
-
-@wrong(TORCH, "cut into columns")
-def attention_from_torch(state):
-    return translate(state, chunks=state["in_proj_weight"].chunk(3, 1))
-
-
-@wrong(TORCH, "the biases are missing")
+@wrong(TORCH, "biases left out")
 def attention_from_torch(state):
     return {name: x for name, x in translate(state).items() if name[0] == "w"}
 
 
-@wrong(TORCH, "other names")
+@wrong(TORCH, "the result has other names")
 def attention_from_torch(state):
     return {name.upper(): x for name, x in translate(state).items()}
 
@@ -890,53 +628,14 @@ def count(d, narrow, biases=1):
     return 2 * (d * d + biases * d) + 2 * (d * narrow + biases * narrow)
 
 
-@wrong(COUNT, "the biases are missing")
-def attention_parameters(d_model, heads, kv_heads=None):
-    return count(d_model, (kv_heads or heads) * d_model // heads, biases=0)
-
-
 @wrong(COUNT, "each head as wide as the model")
 def attention_parameters(d_model, heads, kv_heads=None):
     return 4 * heads * (d_model**2 + d_model)
 
 
-@wrong(COUNT, "no output projection")
-def attention_parameters(d_model, heads, kv_heads=None):
-    narrow = (kv_heads or heads) * d_model // heads
-    return count(d_model, narrow) - d_model**2 - d_model
-
-
-@wrong(COUNT, "kv_heads is ignored")
-def attention_parameters(d_model, heads, kv_heads=None):
-    return 4 * d_model**2 + 4 * d_model
-
-
-@wrong(COUNT, "all four projections are shared")
-def attention_parameters(d_model, heads, kv_heads=None):
-    narrow = (kv_heads or heads) * d_model // heads
-    return 4 * (d_model * narrow + narrow)
-
-
 @wrong(COUNT, "kv heads of another width")
 def attention_parameters(d_model, heads, kv_heads=None):
     return count(d_model, d_model // (kv_heads or 1))
-
-
-@wrong(COUNT, "one width of keys and values for all")
-def attention_parameters(d_model, heads, kv_heads=None):
-    return count(d_model, d_model // heads)
-
-
-@wrong(COUNT, "keys or values are not counted")
-def attention_parameters(d_model, heads, kv_heads=None):
-    narrow = (kv_heads or heads) * d_model // heads
-    return count(d_model, narrow) - d_model * narrow - narrow
-
-
-@wrong(COUNT, "the biases of keys and values have the wrong width")
-def attention_parameters(d_model, heads, kv_heads=None):
-    narrow = (kv_heads or heads) * d_model // heads
-    return count(d_model, narrow) + 2 * (d_model - narrow)
 
 
 @wrong(COUNT, "kv_heads=None is not handled")
@@ -964,14 +663,6 @@ OFF = "without-heads"
 
 @wrong(OFF, "removed in the columns")
 def without_heads(w_o, heads, removed):
-    result, d_v = w_o.clone(), w_o.shape[0] // heads
-    for head in removed:
-        result[:, head * d_v : (head + 1) * d_v] = 0
-    return result
-
-
-@wrong(OFF, "removed in the columns")
-def without_heads(w_o, heads, removed):
     result, width = w_o.clone(), -(-w_o.shape[1] // heads)
     for head in removed:
         result[:, head * width : (head + 1) * width] = 0
@@ -993,36 +684,6 @@ def without_heads(w_o, heads, removed):
     return blocks.reshape(w_o.shape)
 
 
-@wrong(OFF, "the removed heads are kept, the others removed")
-def without_heads(w_o, heads, removed):
-    result = torch.zeros_like(w_o).reshape(heads, -1, w_o.shape[1])
-    result[removed] = w_o.reshape(result.shape)[removed]
-    return result.reshape(w_o.shape)
-
-
-@wrong(OFF, "one row for each head")
-def without_heads(w_o, heads, removed):
-    result = w_o.clone()
-    result[removed] = 0
-    return result
-
-
-@wrong(OFF, "rows dealt out in turn")
-def without_heads(w_o, heads, removed):
-    result = w_o.clone()
-    for head in removed:
-        result[head::heads] = 0
-    return result
-
-
-@wrong(OFF, "blocks of `heads` rows")
-def without_heads(w_o, heads, removed):
-    result = w_o.clone()
-    for head in removed:
-        result[head * heads : (head + 1) * heads] = 0
-    return result
-
-
 @wrong(OFF, "heads counted from 1")
 def without_heads(w_o, heads, removed):
     result, d_v = w_o.clone(), w_o.shape[0] // heads
@@ -1038,17 +699,6 @@ def without_heads(w_o, heads, removed):
         result = w_o.clone()
         result[head * d_v : (head + 1) * d_v] = 0
     return result
-
-
-@wrong(OFF, "the rows are cut out")
-def without_heads(w_o, heads, removed):
-    kept = [head for head in range(heads) if head not in removed]
-    return w_o.reshape(heads, -1, w_o.shape[1])[kept].flatten(0, 1)
-
-
-@wrong(OFF, "nothing is removed")
-def without_heads(w_o, heads, removed):
-    return w_o.clone()
 
 
 @right(OFF)
@@ -1198,26 +848,6 @@ def repeat_heads(x, times):
     return x.repeat(*[1] * (x.dim() - 3), times, 1, 1)
 
 
-@wrong(REPEAT, "heads dealt out in turn")
-def repeat_heads(x, times):
-    return torch.stack([x] * times, -4).flatten(-4, -3)
-
-
-@wrong(REPEAT, "the tokens are repeated")
-def repeat_heads(x, times):
-    return x.repeat_interleave(times, dim=-2)
-
-
-@wrong(REPEAT, "the features are repeated")
-def repeat_heads(x, times):
-    return x.repeat_interleave(times, dim=-1)
-
-
-@wrong(REPEAT, "the copies are not joined")
-def repeat_heads(x, times):
-    return x.unsqueeze(-3).expand(*x.shape[:-2], times, *x.shape[-2:])
-
-
 @wrong(REPEAT, "only works with a batch")
 def repeat_heads(x, times):
     return x.repeat_interleave(times, dim=1)
@@ -1304,18 +934,6 @@ named(
 )
 named(
     GQA,
-    "all query heads with the first kv head",
-    Grouped,
-    repeat=lambda self, k, v: (k[..., :1, :, :], v[..., :1, :, :]),
-)
-named(
-    GQA,
-    "kv heads averaged",
-    Grouped,
-    repeat=lambda self, k, v: (k.mean(-3, keepdim=True), v.mean(-3, keepdim=True)),
-)
-named(
-    GQA,
     "keys and values are not repeated",
     Grouped,
     repeat=lambda self, k, v: (k, v),
@@ -1323,46 +941,16 @@ named(
 named(GQA, "NaN on fully masked rows", Grouped, attention=without_nan_care)
 named(
     GQA,
-    "a large negative number instead of −∞",
+    "a large negative number in place of −∞",
     Grouped,
     attention=with_a_large_number,
 )
-named(GQA, "view without transpose", Grouped, split=view)
-named(GQA, "merged without transpose", Grouped, merge=unview)
-named(GQA, "scaled by √d_model instead of √d_k", Grouped, attention=scaled_by_model)
 named(GQA, "mask laid over the heads", Grouped, lay=lambda self, mask: mask)
-named(
-    GQA,
-    "the axis for the heads is counted from the front",
-    Grouped,
-    lay=lambda self, mask: None if mask is None else mask.unsqueeze(1),
-)
-named(GQA, "mask ignored", Grouped, lay=lambda self, mask: None)
-named(
-    GQA,
-    "mask inverted",
-    Grouped,
-    lay=lambda self, mask: None if mask is None else ~mask.unsqueeze(-3),
-)
-named(
-    GQA,
-    "keys and values from x_q",
-    Grouped,
-    forward=lambda self, x_q, x_kv=None, mask=None: Grouped.forward(self, x_q),
-)
 named(
     GQA,
     "only the output is returned",
     Grouped,
     forward=lambda self, *args, **named: Grouped.forward(self, *args, **named)[0],
-)
-named(
-    GQA,
-    "weights averaged over the heads",
-    Grouped,
-    forward=lambda self, *args, **named: (
-        lambda output, weights: (output, weights.mean(-3))
-    )(*Grouped.forward(self, *args, **named)),
 )
 named(GQA, "the weights start too large", Grouped, spread=5.0)
 

@@ -365,7 +365,7 @@ class PatchEmbedding(nn.Module):
         return self.linear(cut(images, self.patch_size))
 
 
-@wrong("patch-embedding", "no bias")
+@wrong("patch-embedding", "the biases are missing")
 class PatchEmbedding(EmbeddingBase):
     def __init__(self, patch_size, channels, d_model):
         super().__init__(patch_size, channels, d_model)
@@ -417,14 +417,14 @@ class PatchEmbedding(EmbeddingBase):
         nn.init.normal_(self.weight)
 
 
-@wrong("patch-embedding", "the weights start too small")
+@wrong("patch-embedding", "the weights all start alike")
 class PatchEmbedding(EmbeddingBase):
     def __init__(self, patch_size, channels, d_model):
         super().__init__(patch_size, channels, d_model)
         nn.init.zeros_(self.weight)
 
 
-@wrong("patch-embedding", "the bias does not start at zero")
+@wrong("patch-embedding", "the biases do not start at zero")
 class PatchEmbedding(EmbeddingBase):
     def __init__(self, patch_size, channels, d_model):
         super().__init__(patch_size, channels, d_model)

@@ -72,6 +72,11 @@ def _show(names: dict, answer: Any) -> None:
     own.update({name: value for name, value in names.items() if name not in own})
 
 
+def name_of(failure: CheckFailure | None) -> str:
+    """The name that a message gives, "" if it gives none."""
+    return failure.mistake or "" if failure else ""
+
+
 _found: dict[str, list[Stranger]] = {}
 
 

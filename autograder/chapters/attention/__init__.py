@@ -5,6 +5,7 @@ The oracles are PyTorch's own functions, values worked out by hand, and properti
 
 from autograder.chapters.attention.additive import additive_attention
 from autograder.chapters.attention.by_hand import worked_context
+from autograder.chapters.attention.chapter import chapter
 from autograder.chapters.attention.cost import attention_cost, path_length
 from autograder.chapters.attention.derivative import softmax_jacobian
 from autograder.chapters.attention.dot_product import scaled_dot_product_attention
@@ -16,6 +17,8 @@ from autograder.chapters.attention.projections import project_qkv
 from autograder.chapters.attention.redirect import redirecting_angles
 from autograder.chapters.attention.weights import softmax
 
+progress = chapter.progress
+
 __all__ = [
     "additive_attention",
     "attention_cost",
@@ -25,6 +28,7 @@ __all__ = [
     "masked_softmax",
     "padding_mask",
     "path_length",
+    "progress",
     "project_qkv",
     "redirecting_angles",
     "scaled_dot_product_attention",

@@ -5,6 +5,7 @@ by hand, and properties.
 """
 
 from autograder.chapters.class_token.behaviour import readout_behaviour
+from autograder.chapters.class_token.chapter import chapter
 from autograder.chapters.class_token.counting import head_parameters
 from autograder.chapters.class_token.heads import class_head, token_head
 from autograder.chapters.class_token.mask import mask_with_class_token
@@ -14,6 +15,8 @@ from autograder.chapters.class_token.pooling import attention_pooling
 from autograder.chapters.class_token.prepending import class_token
 from autograder.chapters.class_token.tasks import task_heads
 
+progress = chapter.progress
+
 __all__ = [
     "attention_pooling",
     "class_head",
@@ -22,6 +25,7 @@ __all__ = [
     "mask_with_class_token",
     "masked_mean",
     "mean_head",
+    "progress",
     "readout_behaviour",
     "task_heads",
     "token_head",

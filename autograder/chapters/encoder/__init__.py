@@ -5,20 +5,22 @@ and properties. A known mistake is found by computing what it would give on the 
 input.
 """
 
+from autograder.chapters.encoder.activations import gelu
+from autograder.chapters.encoder.chapter import chapter
+from autograder.chapters.encoder.classifier import encoder_classifier
+from autograder.chapters.encoder.diagnosis import diagnose_norm
+from autograder.chapters.encoder.layer import encoder_layer
+from autograder.chapters.encoder.masked_loss import masked_language_model_loss
+from autograder.chapters.encoder.masking import mask_tokens
+from autograder.chapters.encoder.networks import feed_forward, swiglu
 from autograder.chapters.encoder.norms import layer_norm, rms_norm
-from autograder.chapters.encoder.rest import (
-    diagnose_norm,
-    encoder,
-    encoder_classifier,
-    encoder_layer,
+from autograder.chapters.encoder.stack import encoder
+from autograder.chapters.encoder.weights import (
     encoder_layer_from_torch,
     encoder_layer_parameters,
-    feed_forward,
-    gelu,
-    mask_tokens,
-    masked_language_model_loss,
-    swiglu,
 )
+
+progress = chapter.progress
 
 __all__ = [
     "diagnose_norm",
@@ -32,6 +34,7 @@ __all__ = [
     "layer_norm",
     "mask_tokens",
     "masked_language_model_loss",
+    "progress",
     "rms_norm",
     "swiglu",
 ]

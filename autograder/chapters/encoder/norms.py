@@ -11,6 +11,7 @@ from autograder.chapters.encoder.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.parameters import Shapes, expect_constant, expect_parameters
 from autograder.exercise.spec import Case, Module, Specification
+from autograder.expect import close, refuse_if, show_both
 from autograder.interface import StudentModule
 
 EPSILON = 1e-5
@@ -351,25 +352,49 @@ def check_norm(
             module = student.build(*build)
             module.load_state_dict(state)
             spec.judge(module, Case(where, (x,), given=(*state.values(), epsilon)))
-    check_constant_token(spec, student, constant, seed)
+    check_constant_token(spec, student, names, constant, seed)
     x, cotangent = normal(generator, 2, 3, 7), normal(generator, 2, 3, 7)
     state = {name: 1 + normal(generator, 7) for name in names}
     module = student.build(7)
     module.load_state_dict(state)
     case = Case(f"random x {tuple(x.shape)}", (x,), given=(*state.values(), EPSILON))
-    spec.judge_gradient(module, case, cotangent)
+    spec.judge_gradient(module, case, cotangent, parameters=names)
+
+
+def check_far_from_zero(student: StudentModule, seed: int) -> None:
+    """Expect that the spread is not lost beside a mean that is far larger."""
+    x = normal(seeded(seed), 5, 6, 8) + 1000
+    module = student.build(8)
+    got, right = module(x), F.layer_norm(x, (8,))
+    refuse_if(
+        not close(got, right, 2e-3),
+        "the variance loses its digits",
+        "Tokens of the same spread around 0 came out right. The mean of the squares, "
+        "1,000,001, minus the square of the mean, 1,000,000, is 1 on paper, but in "
+        "float32 only two or three digits of it are left. Subtract the mean first, "
+        "then square.",
+        on=f"x {tuple(x.shape)} of mean 1000 and spread 1",
+        got=show_both(got, right, 2e-3)[0],
+        expected=show_both(got, right, 2e-3)[1],
+    )
 
 
 def check_constant_token(
-    spec: Specification, student: StudentModule, value: float, seed: int
+    spec: Specification,
+    student: StudentModule,
+    names: tuple[str, ...],
+    value: float,
+    seed: int,
 ) -> None:
     """Expect finite values and gradients where all features of a token are equal."""
     d = 5 + seed % 3
     x = torch.full((2, 3, d), value)
     x[1] = normal(seeded(seed), 3, d)
     module = student.build(d)
+    state = {name: torch.full((d,), float(name == "gamma")) for name in names}
+    module.load_state_dict(state)
     on = f"x {tuple(x.shape)} in which every feature of x[0] is {value:g}"
-    given = (*module.state_dict().values(), EPSILON)
+    given = (*state.values(), EPSILON)
     # what is left of x - mean is divided by the root of epsilon
     case = Case(on, (x,), given=given, tolerance=1e-3, unless_finite=CONSTANT)
     spec.judge(module, case)
@@ -377,6 +402,7 @@ def check_constant_token(
         module,
         Case(on, (x,), given=given, unless_finite=ROOT),
         normal(seeded(seed + 1), *x.shape),
+        parameters=names,
         tolerance=1e-3,
     )
 
@@ -398,6 +424,7 @@ def layer_norm(student: StudentModule, seed: int = 0) -> None:
     expected = [[-1.0690, -0.5345, 0.0, 4.2071], [1.6036, 0.0, -0.5345, -1.1381]]
     hand = _by_hand(x, state, torch.tensor(expected))
     check_norm(layers, student, ("gamma", "beta"), hand, 3.0, seed)
+    check_far_from_zero(student, seed)
 
 
 @chapter.check(section="encoder-rms-norm", forbidden=(forbidden.RMS_NORM,))

@@ -5,7 +5,9 @@ student's process, where it can be switched off. For the grade the code itself i
 nothing of it runs. A finding is *certain* (the answer names torch.softmax, however it
 got there) or it *cannot be told* (a name is computed while the code runs), which is
 for a person to look at. What counts is what an answer reaches by its names through the
-notebook, and nothing else: a figure may use what an exercise forbids.
+notebook, and nothing else: a figure may use what an exercise forbids. An answer is
+judged where its hidden tests run, after the last cell: with the names that its check
+found, and with what cells have made of their objects since.
 
 It reads, it does not prove. Whoever writes an interpreter of their own gets by.
 """
@@ -13,7 +15,7 @@ It reads, it does not prove. Whoever writes an interpreter of their own gets by.
 import ast
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autograder import forbidden
 from autograder.expect import ADVICE, CheckFailure
@@ -21,7 +23,7 @@ from autograder.grading.clean import plain
 from autograder.grading.paper import exercise_of
 from autograder.grading.usage import cells
 from autograder.grading.usage.interpreter import Interpreter
-from autograder.grading.usage.state import TooMuch
+from autograder.grading.usage.state import Elsewhere, Moment, TooMuch
 from autograder.grading.usage.values import Note
 
 MOST_FINDINGS = 5  # of an exercise; more say nothing new
@@ -29,6 +31,7 @@ LONGEST_LINE = 200  # characters of a line that is shown
 TOO_MUCH = "the notebook's code takes too long to follow"
 TOO_LONG = "a cell is too long, or nested too deeply, to be read"
 CHECKS = "autograder.chapters."
+DOUBT = "it is used if a name stands for what it stood for before, or is bound later"
 
 
 @dataclass(frozen=True)
@@ -173,7 +176,7 @@ def read(notebook: Sequence[Cell], wanted: Mapping[str, Demand]) -> list[Finding
     except (TooMuch, RecursionError, MemoryError) as error:
         what = TOO_MUCH if isinstance(error, TooMuch) else TOO_LONG
         reading.give_up(what)
-    return reading.findings
+    return reading.findings()
 
 
 def unread(wanted: Mapping[str, Demand]) -> list[Finding]:
@@ -186,24 +189,41 @@ class _Reading:
 
     def __init__(self, notebook: Sequence[Cell], wanted: Mapping[str, Demand]) -> None:
         self.notebook, self.wanted = notebook, wanted
-        self.findings: list[Finding] = []
-        self.waiting = dict(wanted)
+        self.moments: dict[str, Moment] = {}  # by check
+        self.notes: dict[str, dict[Note, None]] = {name: {} for name in wanted}
+        self.waiting = set(wanted)
         self.interpreter = Interpreter()
         self.unread: list[Note] = []
 
     def read(self) -> None:
-        """Read all cells up to the last check that forbids something."""
+        """Read all cells, and then judge the answers, as their hidden tests do.
+
+        What was handed out and stands behind the last check does no more than call what
+        is read in any case.
+        """
+        checks = [n for n, c in enumerate(self.notebook) if c.grade_id in self.wanted]
+        last = max(checks, default=0)
         for place, cell in enumerate(self.notebook):
             self.place = place
-            if cell.grade_id in self.waiting:
-                self._judge(self.waiting.pop(cell.grade_id))
-            elif self.waiting and not self._is_check(cell):
+            if cell.grade_id in self.wanted:
+                self.moments[cell.grade_id] = self.interpreter.remember()
+            elif not (self._is_check(cell) or (cell.is_given and place > last)):
                 self._run(place, cell)
+        self.interpreter.call_all()
+        for doubting in (False, True):  # the doubts last: they find more than there is
+            for name, moment in self.moments.items():
+                self.interpreter.go_back(moment)
+                self._judge(name, doubting=doubting)
+        self.waiting.clear()
 
     def give_up(self, what: str) -> None:
         """Say of what is left that it cannot be told."""
-        for demand in self.waiting.values():
-            self._enter(demand, [Note(self.place, 0, what)])
+        for name in self.waiting:
+            self.notes[name][Note(self.place, 0, what)] = None
+
+    def findings(self) -> list[Finding]:
+        """Return what was found, by the order of the demands."""
+        return [found for name in self.wanted for found in self._findings_of(name)]
 
     def _is_check(self, cell: Cell) -> bool:
         return cell.grade_id.startswith("test-")
@@ -220,29 +240,39 @@ class _Reading:
             except RecursionError:
                 self.unread.append(Note(place, 0, TOO_LONG, always=True))
 
-    def _judge(self, demand: Demand) -> None:
+    def _judge(self, name: str, *, doubting: bool) -> None:
+        """Note what the answer to a demand uses, or what it may use."""
+        demand = self.wanted[name]
         asked = [_name(each) for each in demand.asked]
-        own = demand.asked[:1]
-        elsewhere = {
-            other.asked[0]: other.forbidden
-            for other in self.wanted.values()
-            if other.asked and other.asked[:1] != own
-        }
-        self.waiting[demand.grade_id] = demand  # until it is done
-        notes = self.interpreter.judge(asked, elsewhere)
-        del self.waiting[demand.grade_id]
-        always = self.interpreter.always | set(self.unread)
-        self._enter(demand, [*notes, *(each for each in always if each not in notes)])
+        elsewhere = self._elsewhere(demand)
+        found = self.interpreter.judge(asked, elsewhere, doubting=doubting)
+        if doubting:
+            found = [_doubted(each) for each in found if each not in self.notes[name]]
+        self.notes[name] |= dict.fromkeys(found)
 
-    def _enter(self, demand: Demand, notes: Iterable[Note]) -> None:
+    def _elsewhere(self, demand: Demand) -> Elsewhere:
+        """Return what other exercises answer for, and with which values."""
+        found = {}
+        for name, moment in self.moments.items():
+            other = self.wanted[name]
+            own = other.asked[:1]
+            if own and own != demand.asked[:1] and own[0] in moment.names:
+                found[own[0]] = other.forbidden, moment.names[own[0]].values
+        return found
+
+    def _findings_of(self, name: str) -> list[Finding]:
+        demand = self.wanted[name]
+        always = self.interpreter.always | set(self.unread)
         found = [
-            each for each in notes if not each.names or each.names & demand.forbidden
+            each
+            for each in dict.fromkeys([*self.notes[name], *always])
+            if each.concerns(demand.forbidden)
         ]
         found.sort(key=lambda each: (not each.names, each.cell, each.line, each.what))
         if any(each.names for each in found):  # then nobody needs to read the rest
             found = [each for each in found if each.names]
         made = [self._finding(demand, each) for each in found]
-        self.findings += list(dict.fromkeys(made))[:MOST_FINDINGS]
+        return list(dict.fromkeys(made))[:MOST_FINDINGS]
 
     def _finding(self, demand: Demand, note: Note) -> Finding:
         cell = self.notebook[note.cell]
@@ -258,6 +288,14 @@ class _Reading:
             note.line,
             text[:LONGEST_LINE],
         )
+
+
+def _doubted(note: Note) -> Note:
+    """Return a note on what is only used if a name stands for an old value."""
+    if not note.names:
+        return note
+    what = f"{note.what}: {DOUBT}"
+    return replace(note, what=what, names=frozenset(), about=note.names)
 
 
 def _name(name: str) -> ast.Name:

@@ -36,6 +36,14 @@ from autograder.grading.usage.values import (
 BUILTINS = frozenset(dir(builtins)) - {"_"}
 HISTORY = re.compile(r"_+\d*|_i+\d*|In|Out|_oh|_ih|_dh")
 PLAIN_BASES = ("torch.nn.Module", "torch.nn.modules.Module", "builtins.object")
+SAYING = ("__name__", "__qualname__", "__doc__", "__module__")
+KEEPING = frozenset(  # methods of a module that keep what they are given
+    (
+        *("add_module", "register_module", "register_buffer", "register_parameter"),
+        *("register_forward_hook", "register_forward_pre_hook"),
+        *("register_full_backward_hook", "register_full_backward_pre_hook"),
+    )
+)
 CELLS = "changes how cells are run"
 HARMLESS = frozenset(  # packages of which a computed name is no way to anything
     (
@@ -91,19 +99,19 @@ class Expressions(State):
         """Return what a name stands for."""
         holder = scope.finder(name)
         if holder is self.notebook:
-            return self._emitted(name, holder.names[name])
+            return self._emitted(name, self.current(name))
         if holder is not None:
             return holder.names.get(name, Binding()).values
         return self.not_bound(name, node)
 
     def _emitted(self, name: str, found: Binding) -> Values:
         """Take over a name of the notebook's, less what other exercises answer for."""
-        if name not in self.elsewhere:
+        judged, values = self.elsewhere.get(name, (frozenset(), NONE))
+        if not judged or not found.values <= values:
             return self.emit(found)
         with self.noting() as notes:
             values = self.emit(found)
             self.touch(values)
-        judged = self.elsewhere[name]
         own = {each for each in notes if each.names and not each.names & judged}
         self.notes |= own
         return values if own == notes else ANYTHING  # nobody is to read it again
@@ -139,6 +147,8 @@ class Expressions(State):
         if name in ways.FRAMES:
             self.note(node, f".{name} leads out of an object")
             return ANYTHING
+        if name == "__dict__" and isinstance(value, (Instance, Class, Function)):
+            return self._held_by(value, node)
         if name in ("__getattribute__", "__getattr__"):
             return frozenset(
                 {Prepared(Outside("builtins.getattr"), (frozenset({value}),))}
@@ -151,7 +161,7 @@ class Expressions(State):
             case Class():
                 return self._of_class(value, name, node)
             case Function() | Prepared():
-                return self._of_function(name, node)
+                return self._of_function(value, name)
             case Collection():
                 if name in value.table:
                     return self.taken(value.table[name])
@@ -187,6 +197,8 @@ class Expressions(State):
         """Return an attribute of something that is computed, such as a tensor."""
         if name in self.patches:
             return join(ANYTHING, self.emit(self.patches[name]))
+        if name in ways.WRITING:
+            self.note(node, "it writes a file that can be imported", always=True)
         if name in ways.METHODS and name not in self.own_attributes:
             return self.outside(f"torch.Tensor.{name}", node)
         if name in ways.WORDS and (
@@ -195,22 +207,37 @@ class Expressions(State):
             self.note(node, f".{name} of something that is computed")
         return ANYTHING
 
-    def _of_function(self, name: str, node: ast.AST) -> Values:
+    def _of_function(self, value: Value, name: str) -> Values:
         if name == "__globals__":
             return frozenset({Namespace("")})
-        if name in self.patches:
-            return join(ANYTHING, self.emit(self.patches[name]))
-        return ANYTHING
+        if name in SAYING:
+            return ANYTHING
+        # it may be what a library has made of the function, and hold it
+        found = join(ANYTHING, frozenset({value}))
+        return join(found, self.emit(self.patches.get(name, Binding())))
+
+    def _held_by(self, value: Value, node: ast.AST) -> Values:
+        """Return the collection of an object's attributes."""
+        if isinstance(value, Function):
+            found = [each.values for each in self.patches.values()]
+        else:
+            owner = value.of if isinstance(value, Instance) else value
+            tables = (owner.scope.names, owner.fields)
+            found = [each.values for table in tables for each in table.values()]
+        return self.gathered(node, [ANYTHING, *found], "held")
 
     def _of_instance(self, value: Instance, name: str, node: ast.AST) -> Values:
         if name == "__class__":
             return frozenset({value.of})
-        if name == "__dict__":
-            return ANYTHING
+        if name in KEEPING and self.member(value.of, name, node) is None:
+            return frozenset({Method(value, name)})
         self._inherited(value.of, name)
         found = self.member(value.of, name, node, above=value.above)
         if found is None:
-            return self.emit(self.patches[name]) if name in self.patches else ANYTHING
+            kept = self.emit(value.of.fields.get("*", Binding()))
+            if name in self.patches:
+                return join(kept, self.emit(self.patches[name]))
+            return join(kept, ANYTHING)
         return (
             join(*(self._bound(value, each) for each in found)) if found else ANYTHING
         )
@@ -408,7 +435,7 @@ class Expressions(State):
                 self.note(node, "it goes through all names of a module")
                 found.append(ANYTHING)
             else:
-                found.append(ANYTHING)
+                found.append(join(ANYTHING, callables(frozenset({value}))))
         return self.taken(join(*found))
 
     def _subscript(self, node: ast.Subscript, scope: Scope) -> Values:
@@ -439,7 +466,10 @@ class Expressions(State):
                     for each in texts
                     if each.value.isidentifier()
                 ]
-                return join(ANYTHING, *parts)
+                own = frozenset({value}) if value.note else NONE
+                return join(ANYTHING, own, *parts)
+            case Function() | Class() | Instance() | Prepared():
+                return join(ANYTHING, frozenset({value}))  # or what holds it
         return ANYTHING
 
     def _item(self, value: Collection, key: Value) -> Values:
@@ -470,6 +500,9 @@ class Expressions(State):
         """Return a module."""
         if path in self.modules:
             return self.emit(self.modules[path])
+        if not ways.is_known_module(path):
+            what = f"{path}: no module of the course, of Python or of its packages"
+            self.note(node, what, always=True)
         return self.outside(path, node)
 
     # --- comprehensions, lambdas and the like -----------------------------------------
@@ -630,7 +663,9 @@ class Expressions(State):
                 return self.call_library(value, arguments, keywords, node)
             case Method():
                 return self.call_method(value, arguments, keywords, node)
-        return self.handed_on([*arguments, *keywords.values()])
+        values = [*arguments, *keywords.values()]
+        self.escape(join(*values), node)
+        return self.handed_on(values)
 
     def handed_on(self, arguments: list[Values]) -> Values:
         """Return what a function may give that we do not know."""
@@ -639,6 +674,42 @@ class Expressions(State):
             if isinstance(each, Function):
                 self.called_by_others(each)
         return join(ANYTHING, callables(values))
+
+    # --- what cannot be followed ------------------------------------------------------
+
+    def escape(self, values: Values, node: ast.AST) -> None:
+        """Flag what leads to something forbidden, and goes where nobody can follow."""
+        for each in dict.fromkeys(inside(values)):
+            about = self._leads_to(each)
+            if about is not None:
+                what = f"{_named(each)} goes where it cannot be followed"
+                self.note(node, what, always=True, about=about)
+
+    def _leads_to(self, value: Value) -> frozenset[str] | None:
+        """Return the forbidden names that a value leads to; None if to none.
+
+        No names: it may lead to any.
+        """
+        if isinstance(value, (Namespace, Shell)):
+            return frozenset()
+        if isinstance(value, Outside):
+            return self._outside_leads_to(value)
+        if not isinstance(value, (Function, Class, Instance)):
+            return None
+        with self.noting() as notes:
+            self.touch(frozenset({value}))
+        found = [each for each in notes if not each.always]
+        if any(not each.names and not each.about for each in found):
+            return frozenset()
+        names = frozenset().union(*(each.names | each.about for each in found))
+        return names or None
+
+    def _outside_leads_to(self, value: Outside) -> frozenset[str] | None:
+        path = value.path
+        if value.note:
+            return value.note.names
+        is_module = path in sys.modules and path.partition(".")[0] not in HARMLESS
+        return frozenset() if is_module or ways.why_computed(path) else None
 
     def call_class(
         self,
@@ -655,6 +726,18 @@ class Expressions(State):
                     self.call_function(each, [made, *arguments], keywords)
         self.touch(made)
         return made
+
+
+def _named(value: Value) -> str:
+    """Say what a value is called in the notebook."""
+    match value:
+        case Outside(path=path):
+            return path
+        case Class(name=name) | Instance(of=Class(name=name)):
+            return name
+        case Function():
+            return getattr(value.node, "name", "a lambda")
+    return "the table of the notebook's names"
 
 
 def decorators(function: Function) -> set[str]:

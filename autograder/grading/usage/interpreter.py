@@ -8,10 +8,11 @@ to it. What an exercise uses is then read from the names that its check asks for
 import ast
 from collections.abc import Iterable
 
-from autograder.grading.usage import ways
+from autograder.grading.usage import stops, ways
+from autograder.grading.usage.expressions import SAYING
 from autograder.grading.usage.library import GROWING, Library
 from autograder.grading.usage.scopes import Binding, Scope, own_names
-from autograder.grading.usage.state import inside
+from autograder.grading.usage.state import Elsewhere, inside
 from autograder.grading.usage.values import (
     ANY_TEXT,
     ANYTHING,
@@ -25,11 +26,14 @@ from autograder.grading.usage.values import (
     Namespace,
     Note,
     Outside,
+    Text,
     Values,
     join,
     known,
 )
 
+BY_A_CHECK = ("__init__", "__call__", "__new__", "__post_init__")
+_UNKNOWN_TEXT = ANY_TEXT | ANYTHING
 PASSES = 3  # through a body, for names that a loop or a closure binds later
 ROUNDS = 4  # of an exercise, until no argument of any call is new
 
@@ -41,7 +45,7 @@ class Interpreter(Library):
 
     def run(self, tree: ast.Module, cell: int, *, trusted: bool) -> None:
         """Read a cell."""
-        self.cell, self.line, self.trusted = cell, 0, trusted
+        self.cell, self.line, self.trusted, self.unsure = cell, 0, trusted, False
         self.notes = set()
         self.execute(tree.body, self.notebook, strong=True)
         if tree.body and isinstance(tree.body[-1], ast.Expr):
@@ -50,18 +54,27 @@ class Interpreter(Library):
             shown = Binding(values, frozenset(notes))
             self.changed(self.notebook.names, "_", shown)
 
+    def call_all(self) -> None:
+        """Read all functions for what they change: any check may have called them."""
+        self.trusted = False
+        with self.noting():
+            self.touch(frozenset([*self.functions.values(), *self.classes.values()]))
+
     def judge(
-        self, asked: list[ast.expr], elsewhere: dict[str, frozenset[str]]
+        self, asked: list[ast.expr], elsewhere: Elsewhere, *, doubting: bool = False
     ) -> set[Note]:
         """Return what the values of some expressions use.
 
         Args:
             asked: what a check is called with.
-            elsewhere: names that another exercise answers for, and what it forbids.
+            elsewhere: names that another exercise answers for: what it forbids, and
+                the values that it was judged with.
+            doubting: whether names may stand for what they stood for before, where a
+                cell may have stopped, and for what functions bind them to.
         """
         kept = self.parameters, self.scopes
         self.elsewhere, self.parameters, self.scopes = elsewhere, {}, {}
-        self.trusted = False
+        self.trusted, self.doubting = False, doubting
         notes: set[Note] = set()
         try:
             for _ in range(ROUNDS):
@@ -73,7 +86,7 @@ class Interpreter(Library):
                 if self.epoch == before:
                     break
         finally:
-            self.elsewhere = {}
+            self.elsewhere, self.doubting = {}, False
             self.parameters, self.scopes = kept
             self.results.clear()
         return notes
@@ -98,6 +111,7 @@ class Interpreter(Library):
                 found = owner.scope.names[name]
                 self.notes |= found.notes
                 self.touch(found.values)
+            self.touch(self.emit(owner.fields.get("*", Binding())))
             for each in owner.bases:
                 if isinstance(each, Class):
                     self._touch_class(each)
@@ -213,7 +227,7 @@ class Interpreter(Library):
             default = function.parameters.get(each.arg, NONE)
             values = join(seen.get(each.arg, NONE), default)
             if each.arg not in seen:
-                values = join(values, GIVEN)
+                values = join(values, _UNKNOWN_TEXT if _is_pythons(function) else GIVEN)
                 if place == 0 and function.owner is not None:
                     values = self._first_parameter(function)
             scope.names[each.arg] = Binding(values)
@@ -235,6 +249,8 @@ class Interpreter(Library):
         """Read statements in their order."""
         for node in body:
             self.step()
+            if scope is self.notebook:
+                self.unsure = self.unsure or stops.may_stop(node, self.notebook.names)
             read = getattr(self, f"_do_{type(node).__name__.lower()}", None)
             if read is not None:
                 read(node, scope, strong)
@@ -288,6 +304,8 @@ class Interpreter(Library):
             self.sums[node] = ast.copy_location(made, node)
         made = self.sums[node]
         old = self.evaluate(made.left, scope)
+        if not all(isinstance(each, (Collection, Known, Text)) for each in old):
+            self.escape(value.values, node)
         for each in old:
             if isinstance(each, Collection):
                 added = [
@@ -366,8 +384,11 @@ class Interpreter(Library):
                 case Collection():
                     self.put(each, Known(name), found.values)
                 case _:
-                    if name in ways.FRAMES:
-                        self.note(node, f"it sets {name} of an object", always=True)
+                    self.escape(found.values, node)
+            if isinstance(each, Function) or name in SAYING or not _is_dunder(name):
+                continue
+            if not isinstance(each, Outside):
+                self.note(node, f"it sets {name} of an object", always=True)
 
     def _set_of_library(
         self, path: str, name: str, found: Binding, node: ast.AST
@@ -385,6 +406,12 @@ class Interpreter(Library):
                 self.put(value, key, found.values)
         elif isinstance(value, Namespace):
             self.set_entry(value, keys, found, node)
+        elif isinstance(value, Instance):
+            setters = self.attribute(value, "__setitem__", node)
+            for each in setters:
+                self.call_value(each, [keys, found.values], {}, node)
+        else:
+            self.escape(found.values, node)
 
     def set_entry(
         self, namespace: Namespace, keys: Values, found: Binding, node: ast.AST
@@ -487,9 +514,14 @@ class Interpreter(Library):
     def _from(self, module: str, name: str, node: ast.AST) -> Values:
         if module in self.modules:
             return self.attributes(self.emit(self.modules[module]), name, node)
+        self.imported(module, node)
         return self.attribute(Outside(module), name, node)
 
     # --- the rest ---------------------------------------------------------------------
+
+    def _do_raise(self, node: ast.Raise, scope: Scope, strong: bool) -> None:
+        for each in (node.exc, node.cause):
+            self.escape(self.evaluate(each, scope), node)
 
     def _do_return(self, node: ast.Return, scope: Scope, strong: bool) -> None:
         values = self.evaluate(node.value, scope) if node.value else known(None)
@@ -557,6 +589,16 @@ class Interpreter(Library):
                     values = self.attributes(found.values, name, node)
                     if isinstance(pattern, ast.MatchAs) and pattern.name:
                         self.bind(pattern.name, Binding(values), scope, strong=False)
+
+
+def _is_pythons(function: Function) -> bool:
+    """Tell whether it is a method that Python calls, with names of its own choice."""
+    name = getattr(function.node, "name", "")
+    return function.owner is not None and _is_dunder(name) and name not in BY_A_CHECK
+
+
+def _is_dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
 
 
 def _calling_first(name: str) -> tuple[bool, str]:

@@ -11,7 +11,7 @@ from autograder.grading.usage.expressions import (
     may_lead_on,
 )
 from autograder.grading.usage.scopes import Binding, Scope
-from autograder.grading.usage.state import DEEPEST
+from autograder.grading.usage.state import DEEPEST, callables
 from autograder.grading.usage.values import (
     ANYTHING,
     NONE,
@@ -46,6 +46,13 @@ GROWING = frozenset(
         *("put", "set", "__setitem__", "extendleft", "push", "put_nowait"),
     )
 )
+RECIPES = ("__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__")
+COUNTING = frozenset(  # methods of a collection that look, and keep nothing
+    (
+        *("index", "count", "remove", "sort", "reverse", "clear", "isdisjoint"),
+        *("issubset", "issuperset", "most_common", "discard", "__contains__"),
+    )
+)
 QUIET_MAGICS = frozenset(
     (
         *("matplotlib", "autosave", "precision", "pip", "conda"),
@@ -71,6 +78,7 @@ class Library(Expressions):
         if known_call is not None:
             return known_call(self, arguments, keywords, node)
         if path in PASS_ON and len(arguments) > PASS_ON[path]:
+            self._note_recipes(path, arguments[PASS_ON[path]], node)
             return arguments[PASS_ON[path]]
         if path.startswith("IPython.") and path.endswith(".get_ipython"):
             return frozenset({Shell()})
@@ -81,7 +89,17 @@ class Library(Expressions):
             return self._box(arguments, keywords, node)
         if path in ("builtins.tuple", "builtins.set", "builtins.reversed"):
             return self.gathered(node, [self.each(a, node) for a in arguments], "box")
-        return self.handed_on([*arguments, *keywords.values()])
+        values = [*arguments, *keywords.values()]
+        if not ways.keeps_nothing(path):
+            self.escape(join(*values), node)
+        return join(self.handed_on(values), _made(value))
+
+    def _note_recipes(self, path: str, values: Values, node: ast.AST) -> None:
+        """Flag a copy that an object of the notebook's makes in a way of its own."""
+        owners = [each.of for each in values if isinstance(each, Instance)]
+        copying = path.startswith("copy.")
+        if copying and any(self.member(o, n, node) for o in owners for n in RECIPES):
+            self.note(node, "a copy is made in a way of the object's own", always=True)
 
     def _box(self, arguments: Arguments, keywords: Keywords, node: ast.AST) -> Values:
         found = self.collection(node, "box")
@@ -92,6 +110,9 @@ class Library(Expressions):
                 for key, values in each.table.items():
                     self.put(found, Known(key), values)
                 self.grow(found, join(each.rest, *(each.items or ())))
+            elif callables(frozenset({each})):  # it may be called for what lacks
+                made = self.call_value(each, [], {}, node)
+                self.grow(found, join(made, frozenset({each})))
             elif not isinstance(each, Known):
                 self.grow(found, ANYTHING)
         return frozenset({found})
@@ -156,7 +177,9 @@ class Library(Expressions):
         if isinstance(value, (Instance, Class)):
             owner = value.of if isinstance(value, Instance) else value
             self.changed(owner.fields, "*", new)
-        elif isinstance(value, (Outside, Function)):
+        else:
+            self.escape(new.values, node)
+        if isinstance(value, (Outside, Function)):
             what = "it sets an attribute whose name is put together while it runs"
             self.note(node, what, always=True)
 
@@ -247,6 +270,23 @@ class Library(Expressions):
         if len(arguments) == 3:  # type(name, bases, names) makes a class
             return self.handed_on([arguments[1], *map(_held, arguments[2])])
         return join(*found) or ANYTHING
+
+    def _open(self, arguments: Arguments, keywords: Keywords, node: ast.AST) -> Values:
+        """Flag what writes a file that can be imported."""
+        modes = arguments[1] if len(arguments) > 1 else keywords.get("mode", known("r"))
+        reads = all(set(str(_text(each) or "w")) <= set("rbtU") for each in modes)
+        names = arguments[0] if arguments else keywords.get("file", ANYTHING)
+        if not reads and any(map(_may_be_imported, names or ANYTHING)):
+            self.note(node, "it writes a file that can be imported", always=True)
+        return ANYTHING
+
+    def _timed(self, arguments: Arguments, keywords: Keywords, node: ast.AST) -> Values:
+        """Read what is measured, be it a text or a function."""
+        given = [keywords.get(name, NONE) for name in ("stmt", "setup")]
+        for each in join(*arguments[:2], *given):
+            if isinstance(each, (Known, Text)):
+                self.run_text(each, node)
+        return self.handed_on([*arguments[:2], *given])
 
     # --- functions of functions -------------------------------------------------------
 
@@ -397,6 +437,9 @@ class Library(Expressions):
                 return self._method_of_namespace(receiver, name, arguments, node)
             case Shell():
                 return self._method_of_shell(name, arguments, node)
+            case Instance():
+                kept = Binding(join(*arguments, *keywords.values()))
+                self.changed(receiver.of.fields, "*", kept)
         return self.handed_on(arguments)
 
     def _method_of_constant(
@@ -455,6 +498,8 @@ class Library(Expressions):
             return self.gathered(node, [known(key) for key in receiver.table], "keys")
         if name in ("values", "copy", "popitem", "pop", "popleft", "get", "elements"):
             return self.gathered(node, [receiver.everything()], name)
+        if name not in COUNTING:
+            self.escape(values, node)
         found = self.taken(receiver.everything()) if receiver.table else ANYTHING
         return join(self.handed_on(arguments), _no_constants(found))
 
@@ -524,6 +569,14 @@ class Library(Expressions):
         return join(*found)
 
 
+def _made(value: Outside) -> Values:
+    """Return the object that the call of a class makes, if it leads to something."""
+    name = value.path.rpartition(".")[2]
+    if not value.note or not name[:1].isupper() or name.endswith("()"):
+        return NONE
+    return frozenset({Outside(f"{value.path}()", value.note)})
+
+
 def _text(value: Value) -> object:
     return value.value if isinstance(value, Known) else None
 
@@ -545,7 +598,17 @@ def _first(self: Library, arguments: Arguments, *given: object) -> Values:
     return arguments[0] if arguments else ANYTHING
 
 
+def _may_be_imported(name: Value) -> bool:
+    text = name.parts[-1] if isinstance(name, Text) else _text(name)
+    return not isinstance(text, str) or not text or text.endswith(ways.IMPORTABLE)
+
+
 _CALLS = {
+    "builtins.open": Library._open,
+    "io.open": Library._open,
+    "timeit.timeit": Library._timed,
+    "timeit.repeat": Library._timed,
+    "timeit.Timer": Library._timed,
     "builtins.getattr": Library._getattr,
     "inspect.getattr_static": Library._getattr,
     "builtins.object.__getattribute__": Library._getattr,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from autograder.grading.usage.values import NONE, Note, Values, join
+from autograder.grading.usage.values import ANYTHING, NONE, Note, Values, join
 
 Notes = frozenset[Note]
 NO_NOTES: Notes = frozenset()
@@ -15,13 +15,31 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 @dataclass(frozen=True)
 class Binding:
-    """What a name may stand for, and what was found while that was computed."""
+    """What a name may stand for, and what was found while that was computed.
+
+    Args:
+        values: what it may stand for.
+        notes: what was found.
+        earlier: what it stands for if its cell stopped before it was bound anew.
+    """
 
     values: Values = NONE
     notes: Notes = NO_NOTES
+    earlier: Binding | None = None
 
     def __or__(self, other: Binding) -> Binding:
-        return Binding(join(self.values, other.values), self.notes | other.notes)
+        values = join(self.values, other.values)
+        earlier = self.earlier or other.earlier
+        if self.earlier and other.earlier:
+            earlier = self.earlier | other.earlier
+        return Binding(values, self.notes | other.notes, earlier)
+
+    def over(self, old: Binding) -> Binding:
+        """Return the same, in the place of an old one that may have stayed."""
+        if old.values <= self.values | ANYTHING and old.notes <= self.notes:
+            return replace(self, earlier=old.earlier)
+        before = Binding(old.values, old.notes)
+        return replace(self, earlier=before | old.earlier if old.earlier else before)
 
 
 @dataclass(eq=False)

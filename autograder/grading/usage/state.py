@@ -3,6 +3,7 @@
 import ast
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from autograder.grading.usage import ways
 from autograder.grading.usage.scopes import Binding, Scope
@@ -24,8 +25,20 @@ MOST_STEPS = 150_000  # expressions that are looked at, of a notebook
 DEEPEST = 40  # texts that run texts
 
 
+# by name: what another exercise forbids, and the value that it answers for
+Elsewhere = dict[str, tuple[frozenset[str], Values]]
+
+
 class TooMuch(Exception):
     """A notebook takes too long to follow."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The notebook's names at a time, and the modules of which all were imported."""
+
+    names: dict[str, Binding]
+    stars: list[str]
 
 
 class State:
@@ -41,7 +54,10 @@ class State:
         self.modules: dict[str, Binding] = {}  # entered into sys.modules
         self.stars: list[str] = []  # modules of which all names were imported
         self.own_attributes: set[str] = set()
-        self.elsewhere: dict[str, frozenset[str]] = {}  # see Interpreter.judge
+        self.elsewhere: Elsewhere = {}  # see Interpreter.judge
+        self.late: dict[str, Binding] = {}  # names of the notebook's, by functions
+        self.unsure = False  # whether the cell may have stopped before this statement
+        self.doubting = False  # whether names may stand for what they stood for before
         self.epoch, self.steps, self.depth = 0, 0, 0
         self.results: dict[Function, tuple[int, Binding]] = {}
         self.running: set[Function] = set()
@@ -54,6 +70,14 @@ class State:
         self.sums: dict[ast.AugAssign, ast.BinOp] = {}  # x + y, of x += y
         self.collections: dict[tuple[ast.AST, str], Collection] = {}
 
+    def remember(self) -> Moment:
+        """Return what the names stand for now."""
+        return Moment(dict(self.notebook.names), list(self.stars))
+
+    def go_back(self, moment: Moment) -> None:
+        """Let the names stand for what they stood for at a moment."""
+        self.notebook.names, self.stars = dict(moment.names), list(moment.stars)
+
     # --- findings ---------------------------------------------------------------------
 
     def note(
@@ -63,12 +87,13 @@ class State:
         names: frozenset[str] = frozenset(),
         *,
         always: bool = False,
+        about: frozenset[str] = frozenset(),
     ) -> Note | None:
         """Write a finding down, unless it stands in a cell that was handed out."""
         if self.trusted and not names:
             return None
         line = self.line or getattr(node, "lineno", 0)
-        found = Note(self.cell, line, what, names, always)
+        found = Note(self.cell, line, what, names, always, about)
         self.notes.add(found)
         if always:
             self.always.add(found)
@@ -106,12 +131,24 @@ class State:
         """Enter what a name stands for; not strong: it may stand for the old, too."""
         holder = scope.holder(name)
         old = holder.names.get(name, Binding())
-        strong = strong and holder is self.notebook and scope is self.notebook
-        found = new if strong else old | new
+        if holder is self.notebook and scope is not self.notebook:
+            self.changed(self.late, name, new)  # a function may be called at any time
+        if not strong or not holder is scope is self.notebook:
+            found = old | new
+        else:
+            found = new.over(old) if self.unsure else new
         if found != old:
             holder.names[name] = found
             if not (found.values | old.values) <= ANYTHING or found.notes != old.notes:
                 self.epoch += 1
+
+    def current(self, name: str) -> Binding:
+        """Return what a name of the notebook's may stand for now."""
+        found = self.notebook.names[name]
+        if self.doubting:
+            for other in (found.earlier, self.late.get(name)):
+                found = found | other if other else found
+        return found
 
     def emit(self, found: Binding) -> Values:
         """Take over what a name stands for with what was found about it."""
@@ -151,7 +188,7 @@ def callables(values: Values) -> Values:
     """Keep what can be called: a function that is handed on may come back."""
     return frozenset(
         each
-        for each in values
+        for each in inside(values)
         if isinstance(each, (Function, Class, Prepared, Instance))
         or (isinstance(each, Outside) and each.note)
     )

@@ -27,6 +27,8 @@ class Note:
         what: the dotted name of a library, or why it cannot be told.
         names: the forbidden names that it is a way to; none if it cannot be told.
         always: whether it counts wherever it stands.
+        about: of one that cannot be told, the forbidden names that it may lead to; none
+            if it may lead to all.
     """
 
     cell: int
@@ -34,6 +36,12 @@ class Note:
     what: str
     names: frozenset[str] = frozenset()
     always: bool = False
+    about: frozenset[str] = frozenset()
+
+    def concerns(self, forbidden: frozenset[str]) -> bool:
+        """Tell whether it says something about one of some forbidden names."""
+        found = self.names or self.about
+        return not found or bool(found & forbidden)
 
 
 @dataclass(frozen=True)

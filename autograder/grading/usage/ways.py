@@ -7,8 +7,11 @@ a name is taken for it, wherever the library keeps it: torch.softmax and
 scipy.special.softmax end in ``softmax``, torch.ops.aten.softmax.int leads through it.
 """
 
+import builtins
 import functools
+import importlib.util
 import re
+import sys
 from collections.abc import Iterable
 
 import torch
@@ -89,6 +92,27 @@ WAYS: dict[str, tuple[str, ...]] = {
 }
 
 COURSE = ("autograder", "transformer", "workbench")  # packages of ours
+# Packages of others that students know, and that need not be installed here.
+WELL_KNOWN = frozenset(
+    (
+        *("pandas", "seaborn", "plotly", "tqdm", "einops", "torchvision", "torchaudio"),
+        *("torchtext", "transformers", "datasets", "tensorflow", "keras", "jax"),
+        *("nltk", "spacy", "timm", "lightning", "sympy", "requests", "google"),
+        *("statsmodels", "torchinfo", "torchmetrics", "cv2", "networkx", "xgboost"),
+    )
+)
+# What keeps nothing that it is handed: it may come back in what they return, no more.
+KEEPING_NOTHING = re.compile(
+    r"builtins\.(?!delattr|object|super)\w+"
+    r"|(?:inspect|functools|itertools|typing|copy|timeit|dataclasses|abc|enum|math)\."
+    r".*"
+    r"|operator\.(?!setitem|i)\w+|contextlib\.\w+|IPython\.display\..*"
+    r"|torch\.(?:nn|func|autograd|jit|vmap|compile|overrides)\b.*|torch\.[a-z_]+"
+    r"|(?:numpy|matplotlib|autograder|transformer|workbench)\..*"
+)
+# Methods of a file's path that write one.
+WRITING = ("write_text", "write_bytes")
+IMPORTABLE = (".py", ".pyc", ".pth", ".so", ".zip", ".ipy", ".ipynb")
 
 # Why it cannot be told what a call gives, or what a name is used for.
 COMPUTED = {
@@ -130,8 +154,6 @@ COMPUTED = {
     "torch.utils.cpp_extension": "it compiles code",
     "torch.ops.load_library": "it loads code",
     "torch.ops.loaded_libraries": "it loads code",
-    "timeit": "it runs text",
-    "doctest": "it runs text",
     "bdb": "it runs text",
     "pdb": "it runs text",
     "cProfile": "it runs text",
@@ -139,10 +161,12 @@ COMPUTED = {
     "trace": "it runs text",
     "torch.utils.benchmark": "it runs text",
     "typing.get_type_hints": "it evaluates text",
+    "inspect.signature": "it reads what a function holds",
+    "inspect.getfullargspec": "it reads what a function holds",
+    "inspect.get_annotations": "it reads what a function holds",
     "logging.config": "it finds objects by their names",
     "importlib.metadata": "it finds objects by their names",
     "traitlets": "it finds objects by their names",
-    "unittest.mock": "it changes what names stand for",
     "onnx": "it runs another program",
     "onnxruntime": "it runs another program",
     "numba": "it compiles code",
@@ -166,6 +190,8 @@ MEDDLING = {  # wherever it stands, since it may change what the answer does
     "inspect.currentframe": "it walks the stack",
     "inspect.getouterframes": "it walks the stack",
     "inspect.getinnerframes": "it walks the stack",
+    "doctest": "it runs text",
+    "unittest.mock": "it changes what names stand for",
     "torch.library": "it changes what PyTorch's functions do",
     "torch._library": "it changes what PyTorch's functions do",
     "torch._C": "it is PyTorch's own inside",
@@ -176,10 +202,37 @@ MEDDLING = {  # wherever it stands, since it may change what the answer does
 FRAMES = frozenset(  # attributes that lead out of an object, whatever it is
     (
         *("__code__", "__closure__", "__subclasses__", "__builtins__", "__loader__"),
+        *("__annotations__", "__defaults__", "__kwdefaults__"),
         *("f_back", "f_globals", "f_locals", "f_builtins", "f_code"),
         *("gi_frame", "cr_frame", "ag_frame", "tb_frame", "gi_code", "cr_code"),
     )
 )
+
+
+@functools.lru_cache(maxsize=1_000)
+def is_known_module(path: str) -> bool:
+    """Tell whether it is Python's, the course's, installed here or well known.
+
+    A module that is nobody's was written by the notebook itself.
+    """
+    root = path.partition(".")[0]
+    if root in sys.stdlib_module_names or root in WELL_KNOWN or root in COURSE:
+        return True
+    try:
+        return importlib.util.find_spec(root) is not None
+    except (ImportError, ValueError, TypeError):  # such as __main__
+        return root == "__main__"
+
+
+def keeps_nothing(path: str) -> bool:
+    """Tell whether what a library's function is handed can only come back from it."""
+    return KEEPING_NOTHING.fullmatch(path) is not None and not _is_an_error(path)
+
+
+def _is_an_error(path: str) -> bool:
+    """Tell whether it is an exception of Python's, which keeps its arguments."""
+    found = getattr(builtins, path.removeprefix("builtins."), None)
+    return isinstance(found, type) and issubclass(found, BaseException)
 
 
 def _pattern(ways: Iterable[str]) -> re.Pattern[str]:

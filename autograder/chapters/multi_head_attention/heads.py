@@ -1,0 +1,332 @@
+"""Splitting into heads, merging them, and repeating those that are shared."""
+
+import torch
+
+from autograder import expect
+from autograder.chapters.multi_head_attention.chapter import (
+    ONLY_A_BATCH,
+    chapter,
+    exception_named,
+)
+from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.exercise.spec import Case, Function
+from autograder.interface import StudentFunction
+
+
+def cut(x: torch.Tensor, heads: int) -> torch.Tensor:
+    """Split by taking the columns of each head: (..., T, d) -> (..., h, T, d/h)."""
+    width = x.shape[-1] // heads
+    pieces = [x[..., i * width : (i + 1) * width] for i in range(heads)]
+    return torch.stack(pieces, dim=-3)
+
+
+def join(x: torch.Tensor) -> torch.Tensor:
+    """Merge by concatenation: (..., h, T, d_v) -> (..., T, h·d_v)."""
+    return torch.cat(x.unbind(-3), dim=-1)
+
+
+def neighbours(x: torch.Tensor, times: int) -> torch.Tensor:
+    """Repeat each head: (..., h, T, d) -> (..., h·times, T, d)."""
+    copies = [x.select(-3, i // times) for i in range(x.shape[-3] * times)]
+    return torch.stack(copies, dim=-3)
+
+
+splits = Function("split-heads", "split_heads", cut)
+merges = Function("merge-heads", "merge_heads", join)
+repeats = Function("repeat-heads", "repeat_heads", neighbours)
+merges.accident(
+    "view size",
+    "view of exchanged axes",
+    "view wants the numbers in the order of memory. After an exchange of axes they are "
+    "not: use reshape or flatten, which copy when they must.",
+)
+
+
+# --- split: what goes wrong -----------------------------------------------------------
+
+VIEW = (
+    "view without transpose",
+    "One view or reshape goes straight to the shape (…, h, T, d/h). It reads the "
+    "numbers in the order of memory, so a head gets pieces of its first tokens that "
+    "pose as tokens. Cut the last axis first, (…, T, h, d/h), then exchange T and h.",
+)
+DEALT = (
+    "features dealt out in turn",
+    "Head i got the features i, i + h, i + 2h, … Head 0 has the first d/h features, "
+    "side by side: cut the last axis into (h, d/h), in this order.",
+)
+
+
+def _has_no_batch(x: torch.Tensor, *_) -> bool:
+    return x.dim() != 3
+
+
+@splits.mistake(*VIEW)
+def viewed(x, heads):
+    """Let the numbers stay in the order of memory."""
+    return x.reshape(*x.shape[:-2], heads, x.shape[-2], x.shape[-1] // heads)
+
+
+@splits.mistake(*DEALT)
+def dealt(x, heads):
+    """Give feature c to head c mod h."""
+    return torch.stack([x[..., i::heads] for i in range(heads)], dim=-3)
+
+
+for name, why, answer in (
+    (
+        "heads and tokens not exchanged",
+        "The shape is (…, T, h, d/h): the cut is right, the exchange is missing. As "
+        "the product @ works on the last two axes, the tokens must be one of them.",
+        lambda x, heads: x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads),
+    ),
+    (
+        "the heads stand before the batch",
+        "The pieces are right, but the heads' axis came first of all; torch.stack puts "
+        "its new axis there unless you say where. It is the third from the end.",
+        lambda x, heads: torch.stack(x.chunk(heads, -1)),
+    ),
+    (
+        "features before tokens",
+        "The last two axes of each head are exchanged: wanted is (…, h, T, d/h).",
+        lambda x, heads: cut(x, heads).mT,
+    ),
+    (
+        "head width and number of heads exchanged",
+        "The features were cut into pieces as wide as there are heads. They are to be "
+        "cut into as many pieces as there are heads.",
+        lambda x, heads: cut(x, x.shape[-1] // heads),
+    ),
+    (
+        "the last head comes first",
+        "Head 0 has the first features.",
+        lambda x, heads: cut(x, heads).flip(-3),
+    ),
+):
+    splits.mistake(name, why)(answer)
+
+
+@splits.mistake(
+    "the tokens are split in place of the features",
+    "Each head got some tokens with all features. It needs all tokens with some of the "
+    "features: cut the last axis.",
+    when=lambda x, heads: x.shape[-2] % heads == 0,
+)
+def _(x, heads):
+    return x.reshape(*x.shape[:-2], heads, x.shape[-2] // heads, x.shape[-1])
+
+
+@splits.mistake(*ONLY_A_BATCH, when=_has_no_batch)
+def _(x, heads):
+    return x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads).transpose(1, 2)
+
+
+# --- merge: what goes wrong -----------------------------------------------------------
+
+UNMERGED = (
+    "merged without transpose",
+    "One view or reshape joins what lies side by side in memory: tokens of the same "
+    "head. Exchange heads and tokens first, (…, T, h, d_v), then join the last two.",
+)
+INTERLEAVED = (
+    "heads interleaved",
+    "First come the first features of all heads, then the second. A head's features "
+    "stay together: join the axes in the order (h, d_v).",
+)
+
+
+@merges.mistake(*UNMERGED)
+def unviewed(x):
+    """Let the numbers stay in the order of memory."""
+    heads, length, width = x.shape[-3:]
+    return x.reshape(*x.shape[:-3], length, heads * width)
+
+
+@merges.mistake(*INTERLEAVED)
+def interleaved(x):
+    """Join features and heads in the wrong order."""
+    return torch.stack(x.unbind(-3), dim=-1).flatten(-2)
+
+
+for name, why, answer in (
+    (
+        "the heads are added up",
+        "Outputs of different heads stand side by side; their features mean different "
+        "things, so they are not added.",
+        lambda x: x.sum(-3),
+    ),
+    (
+        "the heads are averaged",
+        "Outputs of different heads stand side by side; an average would throw away "
+        "which head found what.",
+        lambda x: x.mean(-3),
+    ),
+    (
+        "the heads are put below each other",
+        "The result has h·T rows. There is one row for each token: join along the "
+        "features, not along the tokens.",
+        lambda x: torch.cat(x.unbind(-3), dim=-2),
+    ),
+    (
+        "tokens joined with heads",
+        "After the exchange the axes are (…, T, h, d_v). The last two are to be "
+        "joined, heads and features; here tokens and heads were.",
+        lambda x: x.transpose(-3, -2).flatten(-3, -2),
+    ),
+    (
+        "tokens and features exchanged",
+        "The axes to exchange are those of heads and tokens, −3 and −2; the features "
+        "stay where they are.",
+        lambda x: x.mT.flatten(-2),
+    ),
+    (
+        "the last head comes first",
+        "Head 0 comes first, then head 1, and so on.",
+        lambda x: join(x.flip(-3)),
+    ),
+    (
+        "heads exchanged but not joined",
+        "The shape is (…, T, h, d_v). Join the last two axes, for example with "
+        "flatten(-2).",
+        lambda x: x.transpose(-3, -2),
+    ),
+):
+    merges.mistake(name, why)(answer)
+
+
+def _has_no_batch_of_heads(x: torch.Tensor, *_) -> bool:
+    return x.dim() != 4
+
+
+@merges.mistake(*ONLY_A_BATCH, when=_has_no_batch_of_heads)
+def _(x):
+    return x.transpose(1, 2).flatten(2)
+
+
+# --- repeat: what goes wrong ----------------------------------------------------------
+
+AXIS = "The heads' axis is the third from the end."
+TOKENS = "the tokens are repeated", f"Axis −2 is the axis of the tokens. {AXIS}"
+APART = (
+    "the copies are not joined",
+    "The copies have an axis of their own. Join it with the axis of the heads.",
+)
+
+
+@repeats.mistake(
+    "heads dealt out in turn",
+    "The copies come in the order 0, 1, 0, 1, …: repeat and cat lay the whole row of "
+    "heads again and again. Neighbours share a head, 0, 0, …, 1, 1, …: "
+    "repeat_interleave.",
+)
+def in_turn(x, times):
+    """Lay the whole row of heads again and again."""
+    return torch.cat([x] * times, dim=-3)
+
+
+for name, why, answer in (
+    (*TOKENS, lambda x, times: x.repeat_interleave(times, dim=-2)),
+    (*TOKENS, lambda x, times: torch.cat([x] * times, dim=-2)),
+    (
+        "the features are repeated",
+        f"Axis −1 is that of the features. {AXIS}",
+        lambda x, times: x.repeat_interleave(times, dim=-1),
+    ),
+    (*APART, lambda x, times: torch.stack([x] * times, dim=-3)),
+    (*APART, lambda x, times: torch.stack([x] * times, dim=-4)),
+    (
+        "repeated up to `times` heads",
+        "`times` says how many copies of each head, not how many heads in the end.",
+        lambda x, times: neighbours(x, max(1, times // x.shape[-3])),
+    ),
+):
+    repeats.mistake(name, why)(answer)
+
+
+@repeats.mistake(*ONLY_A_BATCH, when=_has_no_batch_of_heads)
+def _(x, times):
+    return x.repeat_interleave(times, dim=1)
+
+
+# --- the checks -----------------------------------------------------------------------
+
+
+@chapter.check(section="multi-head-split")
+def split_heads(student: StudentFunction, seed: int = 0) -> None:
+    """Each head's columns of all tokens; any leading axes; what cannot be divided."""
+    generator = seeded(seed)
+    batch, length, heads, width, more = draw_sizes(generator, 5)
+    d = heads * width
+    x = normal(generator, batch, length, d)
+    splits.judge(student, _split_case(x, heads))
+    with exception_named(*ONLY_A_BATCH):
+        hand = 10.0 * torch.arange(2)[:, None] + torch.arange(6)
+        on = "the example by hand, x (2, 6), heads 3"
+        splits.judge(student, Case(on, (hand, 3)))
+        splits.judge(student, _split_case(x[0], heads))
+        four = normal(generator, more, batch, length, d)
+        splits.judge(student, _split_case(four, heads))
+    as_many = normal(generator, batch, 2 * heads, d)  # the tokens can be cut, too
+    splits.judge(student, _split_case(as_many, heads))
+    splits.judge(student, _split_case(x, 1))
+    splits.judge(student, _split_case(x, d))
+    uneven = normal(generator, length, d + 1)
+    expect.raises(
+        "ValueError",
+        lambda: student(uneven, heads),
+        on=f"split_heads(tensor {(length, d + 1)}, {heads})",
+        why="Some features would be left over. Test d % heads yourself, and raise a "
+        "ValueError that says what does not fit.",
+        mistake="a width that heads does not divide is accepted",
+    )
+    cotangent = normal(generator, batch, heads, length, width)
+    splits.judge_gradient(student, _split_case(x, heads), cotangent)
+
+
+def _split_case(x: torch.Tensor, heads: int) -> Case:
+    return Case(f"x {tuple(x.shape)}, heads {heads}", (x, heads))
+
+
+@chapter.check(section="multi-head-merge")
+def merge_heads(student: StudentFunction, seed: int = 0) -> None:
+    """The heads side by side; any leading axes; the gradient."""
+    generator = seeded(seed)
+    batch, length, heads, width, more = draw_sizes(generator, 5)
+    x = normal(generator, batch, heads, length, width)
+    case = Case(f"x {tuple(x.shape)}", (x,))
+    merges.judge(student, case)
+    with exception_named(*ONLY_A_BATCH):
+        head = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        hand = torch.stack([head, 10 * head])
+        merges.judge(student, Case("the example by hand, x (2, 3, 2)", (hand,)))
+        merges.judge(student, Case(f"x {tuple(x[0].shape)}", (x[0],)))
+        five = normal(generator, more, batch, heads, length, width)
+        merges.judge(student, Case(f"x {tuple(five.shape)}", (five,)))
+    one = normal(generator, batch, 1, length, width)
+    merges.judge(student, Case(f"x {tuple(one.shape)}, a single head", (one,)))
+    merges.judge_gradient(
+        student, case, normal(generator, batch, length, heads * width)
+    )
+
+
+@chapter.check(section="multi-head-grouped")
+def repeat_heads(student: StudentFunction, seed: int = 0) -> None:
+    """Copies side by side along the heads; any leading axes; the gradient."""
+    generator = seeded(seed)
+    batch, kv_heads, length, width, times, more = draw_sizes(generator, 6)
+    x = normal(generator, batch, kv_heads, length, width)
+    case = _repeat_case(x, times)
+    repeats.judge(student, case)
+    repeats.judge(student, _repeat_case(x, 1))
+    repeats.judge(student, _repeat_case(x[:, :1], times))
+    with exception_named(*ONLY_A_BATCH):
+        hand = torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]])
+        repeats.judge(student, Case("two heads of one token, three times", (hand, 3)))
+        repeats.judge(student, _repeat_case(x[0], times))
+        repeats.judge(student, _repeat_case(normal(generator, more, *x.shape), times))
+    cotangent = normal(generator, batch, kv_heads * times, length, width)
+    repeats.judge_gradient(student, case, cotangent)
+
+
+def _repeat_case(x: torch.Tensor, times: int) -> Case:
+    return Case(f"x {tuple(x.shape)}, times {times}", (x, times))

@@ -1,0 +1,371 @@
+"""Heads in a loop, and the sum that their concatenation times w_o is."""
+
+import contextlib
+import math
+from functools import partial
+
+import torch
+
+from autograder import forbidden
+from autograder.chapters.attention.oracles import torch_attention, weights_of
+from autograder.chapters.multi_head_attention.chapter import (
+    ONLY_A_BATCH,
+    chapter,
+    exception_named,
+    pair_named,
+)
+from autograder.chapters.multi_head_attention.heads import (
+    INTERLEAVED,
+    UNMERGED,
+    interleaved,
+    join,
+    unviewed,
+)
+from autograder.exercise.inputs import draw_mask, draw_sizes, normal, seeded
+from autograder.exercise.spec import Case, Function
+from autograder.expect import close, refuse, show
+from autograder.interface import StudentFunction
+
+
+def per_head(x_q, x_kv, w_q, w_k, w_v, mask=None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Compute outputs and weights of all heads, (..., h, T, d_v) and (..., h, T, T)."""
+    mask = None if mask is None else mask.unsqueeze(-3)
+    x_q, x_kv = x_q.unsqueeze(-3), x_kv.unsqueeze(-3)
+    return torch_attention(x_q @ w_q, x_kv @ w_k, x_kv @ w_v, mask)
+
+
+def _heads(*inputs) -> torch.Tensor:
+    return per_head(*inputs)[0]
+
+
+def _right(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    return join(_heads(x_q, x_kv, w_q, w_k, w_v, mask)) @ w_o
+
+
+def _by_blocks(z, w_o):
+    """Return each head's contribution (..., h, T, d_model)."""
+    return z @ w_o.unflatten(0, (z.shape[-3], z.shape[-1]))
+
+
+loops = Function("loop-of-heads", "loop_of_heads", _right)
+sums = Function("sum-over-heads", "sum_over_heads", lambda z, w_o: join(z) @ w_o)
+
+
+# --- the loop: what goes wrong --------------------------------------------------------
+
+NO_W_O = (
+    "no output projection",
+    "The result is as wide as all heads side by side, and nothing mixes them: each "
+    "feature still belongs to one head. Multiply by w_o, which also gives the output "
+    "the width d_model again. (Sources 0 and 1 stop here, too.)",
+)
+SCORES = (
+    "concatenation of the scores",
+    "The heads' scores or weights stand side by side. What is joined are their "
+    'outputs, the mixed values. (Source 0\'s text says "the score from each head".)',
+)
+SOURCES = "Queries come from x_q; keys and values come from x_kv."
+
+
+def _masked(*given):
+    return given[-1] is not None
+
+
+for name, why, combine in (  # of the outputs of all heads, and w_o
+    (*NO_W_O, lambda z, w_o: join(z)),
+    (
+        "only one head is used",
+        "Only head 0 reaches the output. Is `return` inside the loop, or does the loop "
+        "run over one head?",
+        lambda z, w_o: z[..., 0, :, :] @ w_o[: z.shape[-1]],
+    ),
+    (
+        "all heads with the matrices of head 0",
+        "All heads give the same. Take w_q[head], w_k[head] and w_v[head] in the loop.",
+        lambda z, w_o: join(z[..., :1, :, :].expand(z.shape)) @ w_o,
+    ),
+    (*UNMERGED, lambda z, w_o: unviewed(z) @ w_o),
+    (*INTERLEAVED, lambda z, w_o: interleaved(z) @ w_o),
+    (
+        "the last head comes first",
+        "Rows 0 to d_v − 1 of w_o belong to head 0, so head 0 comes first.",
+        lambda z, w_o: join(z.flip(-3)) @ w_o,
+    ),
+    (
+        "the heads are averaged",
+        "The outputs are divided by the number of heads. They stand side by side and "
+        "keep their size.",
+        lambda z, w_o: join(z) @ w_o / z.shape[-3],
+    ),
+):
+
+    def _combined(x_q, x_kv, w_q, w_k, w_v, w_o, mask, combine=combine):
+        return combine(_heads(x_q, x_kv, w_q, w_k, w_v, mask), w_o)
+
+    loops.mistake(name, why)(_combined)
+
+
+@loops.mistake(*SCORES)
+def _(x_q, x_kv, w_q, w_k, w_v, w_o, mask):
+    return join(per_head(x_q, x_kv, w_q, w_k, w_v, mask)[1])
+
+
+def _scores(x_q, x_kv, w_q, w_k):
+    return (x_q.unsqueeze(-3) @ w_q) @ (x_kv.unsqueeze(-3) @ w_k).mT
+
+
+@loops.mistake(*SCORES)
+def _(x_q, x_kv, w_q, w_k, w_v, w_o, mask):
+    return join(_scores(x_q, x_kv, w_q, w_k)) / math.sqrt(w_q.shape[-1])
+
+
+for name, why, when, change in (  # of x_q, x_kv, w_q, w_k, w_v and the mask
+    (
+        "mask ignored",
+        "The result is the one without a mask. Hand the mask on to every head.",
+        _masked,
+        lambda q, kv, w_q, w_k, w_v, mask: (q, kv, w_q, w_k, w_v),
+    ),
+    (
+        "mask inverted",
+        'True means "may attend", here and in scaled_dot_product_attention.',
+        _masked,
+        lambda q, kv, w_q, w_k, w_v, mask: (q, kv, w_q, w_k, w_v, ~mask),
+    ),
+    (
+        "keys and values from x_q",
+        SOURCES,
+        lambda x_q, x_kv, *given: given[-1] is None or x_q.shape == x_kv.shape,
+        lambda q, kv, w_q, w_k, w_v, mask: (q, q, w_q, w_k, w_v, mask),
+    ),
+    (
+        "keys and values from x_q",
+        SOURCES,
+        None,
+        lambda q, kv, w_q, w_k, w_v, mask: (q, q, w_q, w_k, w_v),
+    ),
+    (
+        "queries from x_kv",
+        SOURCES,
+        lambda x_q, x_kv, *_: x_q.shape != x_kv.shape,
+        lambda q, kv, w_q, w_k, w_v, mask: (kv, kv, w_q, w_k, w_v),
+    ),
+    (
+        "w_q and w_k exchanged",
+        "Queries are x_q times w_q, keys are x_kv times w_k.",
+        None,
+        lambda q, kv, w_q, w_k, w_v, mask: (q, kv, w_k, w_q, w_v, mask),
+    ),
+):
+
+    def _changed(*given, change=change):
+        *inputs, w_o, mask = given
+        return join(_heads(*change(*inputs, mask))) @ w_o
+
+    loops.mistake(name, why, when=when)(_changed)
+
+
+@loops.mistake(
+    "mask for the first head only",
+    "Head 0 obeys the mask, the others do not. It is the same for all heads.",
+    when=_masked,
+)
+def _(x_q, x_kv, w_q, w_k, w_v, w_o, mask):
+    seen = _heads(x_q, x_kv, w_q[:1], w_k[:1], w_v[:1], mask)
+    unmasked = _heads(x_q, x_kv, w_q[1:], w_k[1:], w_v[1:])
+    return join(torch.cat([seen, unmasked], dim=-3)) @ w_o
+
+
+@loops.mistake(
+    "heads stacked in place of parallel",
+    "Each head reads what the heads before it have written. Heads are parallel: all "
+    "read the same x_q and x_kv.",
+)
+def _(x_q, x_kv, w_q, w_k, w_v, w_o, mask):
+    x, total = x_q, 0
+    for q, k, v, rows in zip(w_q, w_k, w_v, w_o.chunk(len(w_q)), strict=True):
+        x = torch_attention(x @ q, x_kv @ k, x_kv @ v, mask)[0] @ rows
+        total = total + x
+    return total
+
+
+def _scaled(power, x_q, x_kv, w_q, w_k, w_v, w_o, mask):
+    scores = _scores(x_q, x_kv, w_q, w_k) * x_q.shape[-1] ** power
+    allowed = None if mask is None else mask.unsqueeze(-3)
+    return join(weights_of(scores, allowed) @ (x_kv.unsqueeze(-3) @ w_v)) @ w_o
+
+
+loops.mistake(
+    "scaled by √d_model in place of √d_k",
+    "A score is a sum over the d_k features of a head: divide by √d_k. Your attention "
+    "function does that by itself.",
+)(partial(_scaled, -0.5))
+loops.mistake(
+    "missing the scaling by 1/√d_k",
+    "The scores are not divided by √d_k. Your attention function does that.",
+)(partial(_scaled, 0))
+
+
+# --- the sum: what goes wrong ---------------------------------------------------------
+
+MISSING = "the sum is missing"
+ONE = "only one head is used"
+COLUMNS = (
+    "w_o cut by columns",
+    "Head i owns the rows i·d_v to (i + 1)·d_v − 1 of w_o, with all their columns. A "
+    "block of columns makes some features of the output, out of all heads.",
+)
+
+
+def _is_square(z, w_o):
+    return w_o.shape[0] == w_o.shape[1]
+
+
+for name, why, answer in (
+    (
+        MISSING,
+        "The result still has an axis for the heads. Add up over it: dim=-3.",
+        _by_blocks,
+    ),
+    (
+        MISSING,
+        "The contributions are stacked on a new axis. Add them up.",
+        lambda z, w_o: _by_blocks(z, w_o).movedim(-3, 0),
+    ),
+    (
+        "the rows of the heads overlap",
+        "Head i got the rows from i on. Each head owns d_v rows, so those of head i "
+        "begin at i·d_v.",
+        lambda z, w_o: sum(
+            z[..., i, :, :] @ w_o[i : i + z.shape[-1]] for i in range(z.shape[-3])
+        ),
+    ),
+    (
+        "summed over the tokens",
+        "The tokens were added up. The heads' axis is the third from the end: dim=-3.",
+        lambda z, w_o: _by_blocks(z, w_o).sum(-2),
+    ),
+    (
+        "the mean over the heads",
+        "The contributions are added, not averaged: side by side, then times w_o is a "
+        "sum.",
+        lambda z, w_o: _by_blocks(z, w_o).mean(-3),
+    ),
+    (
+        "every head with the rows of head 0",
+        "All heads use the first d_v rows of w_o. Head i has its own: i·d_v onwards.",
+        lambda z, w_o: (z @ w_o[: z.shape[-1]]).sum(-3),
+    ),
+    (
+        "rows dealt out in turn",
+        "Head i got the rows i, i + h, … of w_o. Its rows stand together: cut w_o into "
+        "(h, d_v, d_model), in this order.",
+        lambda z, w_o: sum(
+            z[..., i, :, :] @ w_o[i :: z.shape[-3]] for i in range(z.shape[-3])
+        ),
+    ),
+    (
+        "the last head's rows come first",
+        "Head 0 owns the first d_v rows of w_o.",
+        lambda z, w_o: _by_blocks(z.flip(-3), w_o).sum(-3),
+    ),
+    (*UNMERGED, lambda z, w_o: unviewed(z) @ w_o),
+    (
+        ONE,
+        "Only head 0 reaches the output. Is `return` inside the loop?",
+        lambda z, w_o: _by_blocks(z, w_o)[..., 0, :, :],
+    ),
+    (
+        ONE,
+        "Only the last head reaches the output: add each contribution to the sum of "
+        "those before it.",
+        lambda z, w_o: _by_blocks(z, w_o)[..., -1, :, :],
+    ),
+):
+    sums.mistake(name, why)(answer)
+
+
+@sums.mistake(*COLUMNS, when=_is_square)
+def _(z, w_o):
+    return (z @ w_o.mT.unflatten(0, (z.shape[-3], -1))).sum(-3)
+
+
+@sums.mistake(*ONLY_A_BATCH, when=lambda z, w_o: z.dim() != 4)
+def _(z, w_o):
+    return _by_blocks(z, w_o).sum(1)
+
+
+# --- the checks -----------------------------------------------------------------------
+
+
+@chapter.check(section="multi-head-loop", forbidden=(forbidden.MULTI_HEAD,))
+def loop_of_heads(student: StudentFunction, seed: int = 0) -> None:
+    """Against PyTorch's attention, with all sizes different, masks, and by hand."""
+    generator = seeded(seed)
+    t_q, t_k, d_k, d_v, batch, heads = draw_sizes(generator, 6)
+    d_model = heads * d_v + 1
+    shapes = (d_model, d_k), (d_model, d_k), (d_model, d_v)
+    matrices = [normal(generator, heads, *shape) / d_model**0.5 for shape in shapes]
+    matrices.append(normal(generator, heads * d_v, d_model) / d_model**0.5)
+    x_q = normal(generator, batch, t_q, d_model)
+    x_kv = normal(generator, batch, t_k, d_model)
+    for q, kv, shape in (
+        (x_q[0], x_kv[0], None),
+        (x_q, x_kv, None),
+        (x_q, x_kv, (batch, 1, t_k)),
+        (x_q, x_q, (t_q, t_q)),
+        (x_q[None], x_kv[None], (1, batch, t_q, t_k)),
+    ):
+        on = f"x_q {tuple(q.shape)}, x_kv {tuple(kv.shape)}, {heads} heads, "
+        on += f"d_k {d_k}, d_v {d_v}" + (f", mask {shape}" if shape else "")
+        if shape is None:
+            _judge_loop(student, Case(on, (q, kv, *matrices), given=(None,)))
+        else:
+            mask = draw_mask(generator, *shape)
+            _judge_loop(student, Case(on, (q, kv, *matrices, mask)))
+    x = torch.tensor([[3.0, 5.0]])
+    anything = normal(generator, 2, 2, 3)
+    w_v = torch.tensor([[[1.0], [0.0]], [[0.0], [2.0]]])
+    w_o = torch.tensor([[1.0, 1.0], [0.0, -1.0]])
+    inputs, hand = (x, x, anything, anything, w_v, w_o), torch.tensor([[3.0, -7.0]])
+    _judge_loop(student, Case("the example by hand", inputs, hand, (None,)))
+    case = Case(f"x_q {tuple(x_q.shape)}", (x_q, x_kv, *matrices))
+    cotangent = normal(generator, batch, t_q, d_model)
+    loops.judge_gradient(student, case, cotangent, wrt=(0, 1, 2, 3, 4, 5))
+
+
+def _judge_loop(student: StudentFunction, case: Case) -> None:
+    unmasked = case.given == (None,)
+    why = "There may be no mask. Ask `if mask is not None` before you change it."
+    kinds = ("AttributeError", "TypeError")
+    no_mask = exception_named("mask=None is not handled", why, kinds, "None")
+    with pair_named(), no_mask if unmasked else contextlib.nullcontext():
+        got = student(*case.inputs)
+    if isinstance(got, tuple) and got and close(got[0], loops.right(case)):
+        why, one = "Return the output alone, no weights.", "one tensor"
+        refuse("a tuple is returned", why, on=case.on, got=show(got), expected=one)
+    loops.compare(got, case)
+
+
+@chapter.check(section="multi-head-sum")
+def sum_over_heads(student: StudentFunction, seed: int = 0) -> None:
+    """Against concatenation times w_o; each head alone; by hand; the gradient."""
+    generator = seeded(seed)
+    batch, length, heads, d_v, d_model, more = draw_sizes(generator, 6)
+    w_o = normal(generator, heads * d_v, d_model)
+    z = normal(generator, batch, heads, length, d_v)
+    sums.judge(student, _sum_case(z, w_o))
+    square = normal(generator, heads * d_v, heads * d_v)
+    sums.judge(student, _sum_case(z, square))
+    with exception_named(*ONLY_A_BATCH):
+        sums.judge(student, _sum_case(z[0], w_o))
+        sums.judge(student, _sum_case(normal(generator, more, *z.shape), w_o))
+    z = torch.tensor([[[1.0, 2.0]], [[3.0, -1.0]]])
+    w_o = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
+    case = Case("the example by hand", (z, w_o))
+    sums.judge(student, case)
+    sums.judge_gradient(student, case, torch.tensor([[1.0, 10.0]]), wrt=(0, 1))
+
+
+def _sum_case(z: torch.Tensor, w_o: torch.Tensor) -> Case:
+    return Case(f"z {tuple(z.shape)}, w_o {tuple(w_o.shape)}", (z, w_o))

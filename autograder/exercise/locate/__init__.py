@@ -1,0 +1,431 @@
+"""Where to look when an answer is wrong in a way that no check has a name for.
+
+If one small step makes the student's own code pass, the line of that step is where to
+look. What the step is stays untold: to find it is the exercise. Candidates run in the
+student's process, on a copy of what they use: nothing of the student's is changed, and
+nothing that goes wrong here is ever seen.
+"""
+
+import __future__
+
+import ast
+import contextlib
+import copy
+import inspect
+import io
+import linecache
+import os
+import random
+import time
+import types
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder import interface
+from autograder.exercise.locate.changes import TORCH, Change, changes
+from autograder.interface import LocalFunction, LocalModule
+
+SECONDS = 2.0  # that a student waits for a place, at most
+SECONDS_PER_TRY = 0.5
+UNLIKELIER = (
+    2  # ranks, by which a step must be so that it does not count beside another
+)
+SECONDS_PER_CALL = 0.2  # of changed code; what ends at all needs far less
+LONGEST = 60  # characters of a line that is shown
+SWITCH = "COURSE_LOOK"  # environment variable; "0" leaves the search out
+OUTSIDE = {  # names of what reaches out of the code: it is not tried
+    *("open", "input", "print_exc", "save", "savefig", "show", "display", "exec"),
+    *("eval", "exit", "quit", "globals", "setattr", "delattr", "vars", "__import__"),
+    *("importlib", "os", "sys", "shutil", "subprocess", "socket", "pathlib", "Path"),
+    *("requests", "urllib", "urlopen", "ctypes", "threading", "multiprocessing"),
+    *("signal", "logging", "plt", "pyplot", "figure", "subplots", "plot", "imshow"),
+    *("hub", "from_pretrained", "load_url", "set_default_dtype", "set_num_threads"),
+    *("set_grad_enabled", "set_default_device", "use_deterministic_algorithms"),
+    *("write", "write_text", "write_bytes", "to_csv", "tofile"),
+    # what may not end on NaN, out of reach of an alarm
+    *("linalg", "lstsq", "svd", "eig", "eigh", "pinverse", "inverse", "solve"),
+}
+SHARED = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
+UNTOLD = (  # beginnings of failures that no change of a line is the answer to
+    *("not written yet", "calls ", "does not accept", "is not there"),
+    *("is not a module", "uses "),
+)
+DECORATORS = {"no_grad", "inference_mode", "staticmethod", "classmethod", "property"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the student's code, and what to look at there.
+
+    Args:
+        line_number: in its cell, or its file.
+        text: the line.
+        look_at: what of it: "the axis".
+    """
+
+    line_number: int
+    text: str
+    look_at: str
+
+    def __str__(self) -> str:
+        text = self.text if len(self.text) <= LONGEST else f"{self.text[:LONGEST]}…"
+        return f"line {self.line_number}: `{text}`: look at {self.look_at}"
+
+
+class _Unfit(Exception):
+    """Code that cannot be changed safely, or whose text is not known."""
+
+
+# --- the search -----------------------------------------------------------------------
+
+
+def locate(
+    student_object: object,
+    judge: Callable[[object], bool],
+    budget: float = SECONDS,
+    clock: Callable[[], float] = time.monotonic,
+) -> Place | None:
+    """Look for the line where one step makes a function or class pass.
+
+    Args:
+        student_object: the function or class that fails.
+        judge: runs the check on a changed one, and returns whether that passes.
+        budget: seconds of the clock after which no more is tried.
+        clock: returns the time in seconds.
+
+    Returns:
+        The place, or None if nothing was found or places on several lines would do.
+    """
+    try:
+        with _undisturbed():
+            return _search(_Code(student_object), judge, clock() + budget, clock)
+    except (Exception, interface.TookTooLong):
+        return None
+
+
+def _search(code: "_Code", judge, end: float, clock) -> Place | None:
+    found: list[Change] = []
+    seen = {ast.dump(code.tree)}
+    code.made()  # raises if it cannot be built again
+    if _passes(code, judge, end, clock):
+        return None  # what fails now and then has no one place
+    for change in changes(code.tree):
+        unlikelier = found and change.rank > found[0].rank + UNLIKELIER
+        if clock() >= end or unlikelier:
+            break
+        with change.made():
+            written = ast.dump(code.tree)
+            if written in seen:
+                continue
+            seen.add(written)
+            if _passes(code, judge, end, clock):
+                found.append(change)
+        if len({each.line for each in found}) > 1:
+            return None
+    return code.place(found[0]) if found else None
+
+
+def _passes(code: "_Code", judge, end: float, clock) -> bool:
+    """Try the tree as it is now; whatever goes wrong is no pass."""
+    try:
+        with interface.limited_time(min(max(end - clock(), 0.001), SECONDS_PER_TRY)):
+            return bool(judge(code.made()))
+    except (Exception, SystemExit, interface.TookTooLong):
+        return False
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Show nothing of what runs, and put random numbers and modes back."""
+    drawn = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    graded, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
+    try:
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+            _silent_libraries(),
+            interface.trying(SECONDS_PER_CALL),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        random.setstate(drawn[0])
+        np.random.set_state(drawn[1])
+        torch.set_rng_state(drawn[2])
+        torch.set_grad_enabled(graded)
+        torch.set_default_dtype(dtype)
+
+
+@contextlib.contextmanager
+def _silent_libraries() -> Iterator[None]:
+    """Send what compiled libraries print nowhere: they do not write to sys.stderr."""
+    with contextlib.ExitStack() as after:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        after.callback(os.close, nowhere)
+        for number in (1, 2):
+            with contextlib.suppress(OSError):  # of a process without a terminal
+                kept = os.dup(number)
+                after.callback(os.close, kept)
+                after.callback(os.dup2, kept, number)
+                os.dup2(nowhere, number)
+        yield
+
+
+# --- the code -------------------------------------------------------------------------
+
+
+class _Code:
+    """What a student wrote in one cell for an answer, to be built again and again."""
+
+    def __init__(self, target: object) -> None:
+        function = _some_function(target)
+        self.name = target.__name__
+        self.file = function.__code__.co_filename
+        self.names = function.__globals__
+        self.flags = function.__code__.co_flags & __future__.annotations.compiler_flag
+        self.lines = linecache.getlines(self.file)
+        cell = ast.parse("".join(self.lines))
+        main = _definition(cell, function, target)
+        if main is None or not _has_parameters(main):
+            raise _Unfit("an answer that is only a value is not looked into")
+        parts = [main, *self._helpers(cell, main)]
+        self.tree = ast.Module(sorted(parts, key=lambda part: part.lineno), [])
+        self._refuse_what_reaches_out()
+        if not _holds(self._compiled(), function.__code__):
+            raise _Unfit("the text is not that of the code")
+
+    def made(self) -> object:
+        """Run the tree as it is now, and return what it defines."""
+        names = self._isolated()
+        exec(self._compiled(), names)
+        return names[self.name]
+
+    def _compiled(self) -> types.CodeType:
+        ast.fix_missing_locations(self.tree)
+        return compile(self.tree, "<changed>", "exec", self.flags, True)
+
+    def place(self, change: Change) -> Place:
+        """Say where a change is made."""
+        text = self.lines[change.line - 1].strip()
+        return Place(change.line, text, change.look_at)
+
+    def _helpers(self, cell: ast.Module, main: ast.AST) -> list[ast.AST]:
+        """Find what the cell defines beside an answer that uses it."""
+        defined = {
+            node.name: node
+            for node in cell.body
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node is not main
+        }
+        found, waiting = {}, [main]
+        while waiting:
+            for name in _read(waiting.pop()) & defined.keys() - found.keys():
+                if self._comes_from_here(name, defined[name]):
+                    found[name] = defined[name]
+                    waiting.append(defined[name])
+        return list(found.values())
+
+    def _comes_from_here(self, name: str, node: ast.AST) -> bool:
+        """Tell whether a name still stands for what the cell defined."""
+        with contextlib.suppress(_Unfit):
+            code = _some_function(self.names.get(name)).__code__
+            inside = _first_line(node) <= code.co_firstlineno <= node.end_lineno
+            return code.co_filename == self.file and inside
+        return False
+
+    def _reached(self) -> dict[str, Any]:
+        """Return what of the student's names the code uses, also by way of others."""
+        found: dict[str, Any] = {}
+        waiting = [_read(self.tree)]
+        while waiting:
+            for name in waiting.pop() & self.names.keys() - found.keys():
+                found[name] = self.names[name]
+                for function in _functions(found[name]):
+                    if function.__globals__ is self.names:
+                        waiting.append(_names_in(function.__code__))
+        return found
+
+    def _refuse_what_reaches_out(self) -> None:
+        self.reached = self._reached()
+        functions = [f for each in self.reached.values() for f in _functions(each)]
+        codes = [f.__code__ for f in functions if f.__globals__ is self.names]
+        names = [_names_in(each) for each in (self._compiled(), *codes)]
+        if set().union(*names) & OUTSIDE:
+            raise _Unfit("the code reaches outside")
+        nodes = list(ast.walk(self.tree))
+        for part in nodes:
+            for each in getattr(part, "decorator_list", ()):
+                if not _read(each) & DECORATORS:
+                    raise _Unfit("a decorator may do anything")
+        if not interface.has_alarms() and any(
+            isinstance(each, ast.While) for each in nodes
+        ):
+            raise _Unfit("nothing would end a loop")
+
+    def _isolated(self) -> dict[str, Any]:
+        """Copy the names, and of what the code uses everything that it could change."""
+        names = {**self.names, TORCH: torch}
+        values = [each for each in self.reached.items() if not _is_shared(each[1])]
+        names.update(copy.deepcopy(dict(values)))
+        for name, value in self.reached.items():
+            plain = isinstance(value, types.FunctionType)
+            if plain and value.__globals__ is self.names:
+                names[name] = _moved(value, names)
+        return names
+
+
+def _some_function(target: object) -> types.FunctionType:
+    """Return a function, or a method of a class, that tells where the code is from."""
+    functions = _functions(inspect.unwrap(target) if callable(target) else target)
+    if not functions or any(_is_closure(each) for each in functions):
+        raise _Unfit("not a function or class of its own")
+    return functions[0]
+
+
+def _is_closure(function: types.FunctionType) -> bool:
+    return bool(set(function.__code__.co_freevars) - {"__class__"})
+
+
+def _functions(value: object) -> list[types.FunctionType]:
+    """Return a function, or the methods that a class itself defines."""
+    if isinstance(value, types.FunctionType):
+        return [value]
+    members = vars(value).values() if isinstance(value, type) else ()
+    found = [getattr(each, "fget", getattr(each, "__func__", each)) for each in members]
+    plain = [each for each in found if isinstance(each, types.FunctionType)]
+    return [inspect.unwrap(each) for each in plain]
+
+
+def _is_shared(value: object) -> bool:
+    """Tell whether changed code may use a value itself: it is code, or PyTorch's."""
+    return isinstance(value, SHARED) or type(value).__module__ == "typing"
+
+
+def _moved(function: types.FunctionType, names: dict) -> types.FunctionType:
+    """Let a function look up its names elsewhere."""
+    moved = types.FunctionType(
+        function.__code__,
+        names,
+        function.__name__,
+        copy.deepcopy(function.__defaults__),
+        function.__closure__,
+    )
+    moved.__kwdefaults__ = copy.deepcopy(function.__kwdefaults__)
+    return moved
+
+
+def _definition(cell: ast.Module, function, target: object) -> ast.AST | None:
+    """Find the function or class of a name that a function is, or is a method of."""
+    line = function.__code__.co_firstlineno
+    wanted = ast.ClassDef if isinstance(target, type) else ast.FunctionDef
+    for node in ast.walk(cell):
+        if isinstance(node, wanted) and node.name == target.__name__:
+            first = _first_line(node)
+            inside = first <= line <= node.end_lineno
+            if inside if wanted is ast.ClassDef else first == line:
+                return node
+    return None
+
+
+def _first_line(node: ast.AST) -> int:
+    return min([node.lineno, *(each.lineno for each in node.decorator_list)])
+
+
+def _has_parameters(node: ast.AST) -> bool:
+    if isinstance(node, ast.ClassDef):
+        return True
+    given = node.args
+    return bool(given.args or given.posonlyargs or given.kwonlyargs or given.vararg)
+
+
+def _read(tree: ast.AST) -> set[str]:
+    """Return every name and attribute in a piece of code."""
+    nodes = list(ast.walk(tree))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    """Return what a code looks up: names that are not local, and attributes."""
+    return set(code.co_names).union(*map(_names_in, _inside(code)))
+
+
+def _inside(code: types.CodeType) -> list[types.CodeType]:
+    return [each for each in code.co_consts if isinstance(each, types.CodeType)]
+
+
+def _holds(compiled: types.CodeType, code: types.CodeType) -> bool:
+    """Tell whether a compiled text has what runs: its file may have been edited."""
+    same_line = compiled.co_firstlineno == code.co_firstlineno
+    if same_line and compiled.co_name == code.co_name:
+        return compiled.co_code == code.co_code
+    return any(_holds(each, code) for each in _inside(compiled))
+
+
+# --- the hook of a check --------------------------------------------------------------
+
+
+def add_place(
+    failure: Any, check: Callable, students: Iterable[object], options: dict[str, Any]
+) -> None:
+    """Set ``failure.place`` if one step would make an answer pass that has no name.
+
+    Args:
+        failure: what the check raised.
+        check: the check, undecorated.
+        students: what it was called with, in this process or not.
+        options: the check's other arguments.
+    """
+    with contextlib.suppress(KeyboardInterrupt):  # who does not wait gets the message
+        if _is_wanted(failure):
+            failure.place = _of_students(check, list(students), options)
+
+
+def _is_wanted(failure: Any) -> bool:
+    named = failure.mistake or failure.first or failure.what.startswith(UNTOLD)
+    return os.environ.get(SWITCH, "1") != "0" and not named
+
+
+def _of_students(check: Callable, students: list, options: dict) -> Place | None:
+    """Look into the answer; the other students are of earlier exercises, or its own."""
+    objects = [_local(each) for each in students]
+    if any(each is None for each in objects):
+        return None
+    end = time.monotonic() + SECONDS
+    for index, target in enumerate(objects):
+
+        def judge(candidate: object, index: int = index) -> bool:
+            tried = [*objects[:index], candidate, *objects[index + 1 :]]
+            check(*map(_wrapped, tried), **options)
+            return True
+
+        if _cell_of(target) == _cell_of(objects[0]):
+            place = locate(target, judge, end - time.monotonic())
+            if place:
+                return place
+    return None
+
+
+def _cell_of(target: object) -> str:
+    """Name the file or cell that a function or class is from; "" if it is unknown."""
+    try:
+        return _some_function(target).__code__.co_filename
+    except _Unfit:
+        return ""
+
+
+def _local(student: object) -> object | None:
+    """Return the function or class itself, if it is in this process."""
+    if isinstance(student, (LocalFunction, LocalModule)):
+        student = student._target
+    return student if isinstance(student, (type, types.FunctionType)) else None
+
+
+def _wrapped(target: object) -> LocalFunction | LocalModule:
+    kind = LocalModule if isinstance(target, type) else LocalFunction
+    return kind(target, target.__name__)

@@ -1,0 +1,79 @@
+"""The one place where a translated state dict is judged: names, then tensors."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+import torch
+
+from autograder import expect
+from autograder.exercise.naming import Mistake
+from autograder.expect import refuse_if, show
+from autograder.interface import Data
+
+State = dict[str, torch.Tensor]
+Conditions = Iterable[tuple[bool, str, str]]  # whether it is so, its name, why
+
+
+def expect_state_dict(
+    got: Data,
+    expected: State,
+    on: str,
+    own: Callable[[list[str], list[str]], Conditions] = lambda *_: (),
+    known: Iterable[Mistake] = (),
+) -> None:
+    """Expect a state dict with these names, and each tensor where it belongs.
+
+    Args:
+        got: what came.
+        expected: the right tensors, by name.
+        on: what was translated.
+        own: yields an exercise's own mistakes, given the names that are missing and
+            those that are too many.
+        known: mistakes that concern several tensors; each value is a whole state dict.
+    """
+    is_none = "The function ends without `return`." if got is None else ""
+    count = f"{len(expected)} names"
+    say = {"on": on, "got": show(got), "expected": f"a dict of {count}", "why": is_none}
+    expect.true(isinstance(got, dict), "the result is not a dict", **say)
+    missing = [name for name in expected if name not in got]
+    extra = [str(name) for name in got if name not in expected]
+    say = {
+        "on": on,
+        "got": f"{len(got)} names, among them {', '.join(extra[:4]) or '…'}",
+        "expected": f"{count}, among them {', '.join(missing[:4]) or 'no others'}",
+    }
+    for condition, name, why in (*own(missing, extra), *_misnamed(missing, extra)):
+        refuse_if(bool(condition), name, why, **say)
+    if known:
+        what = "the state dict"
+        expect.equal(got, expected, on=on, what=what, mistakes=known)
+    for name, right in expected.items():
+        other, what = _misplaced(name, expected), f"the tensor {name!r}"
+        expect.equal(got[name], right, on=on, what=what, mistakes=other)
+
+
+def _misnamed(missing: list[str], extra: list[str]) -> Iterator[tuple]:
+    last = [name.rpartition(".")[2] for name in missing]
+    biases = all(name == "beta" or name.startswith("b_") for name in last)
+    yield (
+        missing and not extra and biases,
+        "biases left out",
+        f"Not there: {', '.join(missing[:5])}. Copy the biases as well.",
+    )
+    lost = f"Not there: {', '.join(missing[:5])}. " if missing else ""
+    yield (
+        missing or extra,
+        "the result has other names",
+        f"{lost}Compare the names with those of the module's own state_dict().",
+    )
+
+
+def _misplaced(name: str, expected: State) -> Iterator[Mistake]:
+    """Say what else the tensor of this name may hold."""
+    right = expected[name]
+    if right.dim() == 2:
+        why = "nn.Linear keeps its matrix as (out, in). Here it is (in, out): .T"
+        yield Mistake("a matrix is not transposed", right.mT, why)
+    for other, value in expected.items():
+        if value.shape == right.shape and other != name:
+            why = f"{name} holds what belongs to {other}."
+            yield Mistake("two tensors exchanged", value, why)

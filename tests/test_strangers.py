@@ -1,0 +1,46 @@
+"""Answers that were written from the notebooks alone are told what they were told."""
+
+import json
+
+import pytest
+
+from autograder.generator import ROOT
+from tests.tutor import bank
+
+EVERYBODY = [
+    pytest.param(chapter, entry, id=f"{chapter[:2]} {entry.exercise} {number}")
+    for number, (chapter, entry) in enumerate(bank.all_strangers())
+]
+RECORD = ROOT / "results" / "tutor" / "strangers.json"
+
+
+@pytest.mark.parametrize(("chapter", "entry"), EVERYBODY)
+def test_a_stranger_is_told_what_was_judged(chapter: str, entry: bank.Stranger) -> None:
+    failure = entry.message(chapter)
+    assert (failure is None) == (entry.verdict == "passed"), entry.truth
+    assert bank.name_of(failure) == entry.says, f"{entry.truth}\n{failure}"
+    assert (entry.verdict in ("named", "wrong")) or not entry.says
+
+
+def test_the_record_has_the_verdicts() -> None:
+    chapters = json.loads(RECORD.read_text("utf-8"))["chapters"]
+    for chapter, row in chapters.items():
+        entries = [entry for name, entry in bank.all_strangers() if name == chapter]
+        assert row["answers"] == len(entries)
+        for verdict, count in row["now"].items():
+            assert count == sum(entry.verdict == verdict for entry in entries)
+    assert {name for name, _ in bank.all_strangers()} == set(chapters)
+
+
+def test_there_are_enough_and_half_are_hard() -> None:
+    kinds = [entry.kind for _, entry in bank.all_strangers()]
+    assert len(kinds) >= 300
+    assert sum(kind != "plain" for kind in kinds) >= len(kinds) / 2
+
+
+def test_the_tutor_is_good_enough() -> None:
+    """Cause named 88 %, useless 2 %, wrong name 0.5 %, passed 0.5 %."""
+    verdicts = [entry.verdict for _, entry in bank.all_strangers()]
+    for verdict, most in (("useless", 0.02), ("wrong", 0.005), ("passed", 0.005)):
+        assert verdicts.count(verdict) <= most * len(verdicts), verdict
+    assert verdicts.count("named") >= 0.88 * len(verdicts)

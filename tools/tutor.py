@@ -1,0 +1,83 @@
+"""How good the checks are as a tutor: what strangers' wrong answers are told.
+
+``python tools/tutor.py`` hands in every answer of ``tests/tutor/strangers``, prints how
+many of each chapter are told their cause, and with ``--record`` writes it to
+results/tutor/strangers.json, which the page "What is covered" shows. The verdicts are
+those that people gave to the messages; an answer that is told another name than when
+it was judged is listed, and nothing is recorded.
+"""
+
+import argparse
+import datetime
+import json
+import sys
+from collections import Counter
+
+from tqdm import tqdm
+
+from steps import ROOT
+
+sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
+
+from tests.tutor import bank  # noqa: E402
+from workbench import records  # noqa: E402
+
+RECORD = ROOT / "results" / "tutor" / "strangers.json"
+
+
+def main() -> None:
+    """Hand all of them in; print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--record", action="store_true", help=f"write {RECORD.name}")
+    arguments = parser.parse_args()
+    everybody = list(bank.all_strangers())
+    changed = [
+        f"{chapter} {entry.exercise}: {entry.truth}\n    judged as {entry.says!r}, "
+        f"now {now!r}"
+        for chapter, entry in tqdm(everybody, unit="answer")
+        if (now := bank.name_of(entry.message(chapter))) != entry.says
+    ]
+    counts = counted(everybody)
+    for chapter, row in counts.items():
+        print(f"{chapter:26} {row['answers']:4} answers, {said(row)}")
+    if changed:
+        sys.exit("Judge these again:\n" + "\n".join(changed))
+    if arguments.record:
+        RECORD.parent.mkdir(exist_ok=True)
+        RECORD.write_text(json.dumps(record(counts), indent=1) + "\n", "utf-8")
+        print(f"written: {RECORD.relative_to(ROOT)}")
+
+
+def counted(everybody: list[tuple[str, bank.Stranger]]) -> dict[str, dict]:
+    """Count kinds and verdicts, for each chapter."""
+    found = {}
+    for chapter in sorted({chapter for chapter, _ in everybody}):
+        entries = [entry for name, entry in everybody if name == chapter]
+        found[chapter] = {
+            "answers": len(entries),
+            "kinds": dict(Counter(entry.kind for entry in entries)),
+            "first": dict(Counter(entry.first for entry in entries)),
+            "now": dict(Counter(entry.verdict for entry in entries)),
+        }
+    return found
+
+
+def said(row: dict) -> str:
+    """Write what the answers of a chapter are told."""
+    now = row["now"]
+    return ", ".join(f"{now[each]} {each}" for each in bank.VERDICTS if each in now)
+
+
+def record(counts: dict[str, dict]) -> dict:
+    """Put the counts together with where they come from."""
+    return {
+        "command": "python tools/tutor.py --record",
+        "date": datetime.date.today().isoformat(),
+        "commit": records.commit(),
+        "versions": records.versions(),
+        "chapters": counts,
+    }
+
+
+if __name__ == "__main__":
+    main()
