@@ -200,6 +200,7 @@ def queries_keys_values(seed: int) -> Iterator[Case]:
     t_q, t_k, d_k, d_v, batch, heads = draw_sizes(generator, 6)
     plain = draw(t_q, t_k, d_k, d_v)
     yield described(plain, None)
+    yield described(draw(3, 1, 4, 2), None)  # a single key
     yield described(plain, draw_mask(generator, t_q, t_k))
     q = torch.tensor([[2.0, 0.0, 0.0, 0.0]])
     k = torch.tensor([[math.log(3), 0.0, 0.0, 0.0], [0.0, 5.0, 0.0, 0.0]])

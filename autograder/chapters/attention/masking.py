@@ -115,9 +115,9 @@ for least in (1e-30, 0.0):
     masked.mistake(
         "renormalised after the softmax",
         "Hiding keys after the softmax and dividing by the new sum is right on paper. "
-        "But the softmax over all keys had given the only allowed one exp(-10002), "
-        "which is 0 in floating point, and no division brings it back. Hide the scores "
-        "before the softmax.",
+        "But where a hidden key has by far the largest score, the softmax over all "
+        "keys gives the allowed ones weights that are 0 in floating point, and no "
+        "division brings them back. Hide the scores before the softmax.",
         when=has_mask,
     )(functools.partial(_renormalised, least=least))
 

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from autograder.chapters.attention.oracles import Pair
 from autograder.exercise.spec import (
@@ -30,14 +31,15 @@ def judge_pair(
     spec: Specification,
     student: StudentFunction,
     case: Case,
-    names: tuple[str, str] = ("the output", "the weights"),
+    names: tuple[str, str] = ("output", "weights"),
 ) -> None:
     """Expect two results; a NaN in either gives a mistake away."""
     with spec.accidents_named():
         got = several(student(*case.passed))
     for each in got if case.unless_finite and isinstance(got, tuple) else ():
         expect_finite(each, *case.unless_finite, on=case.on)
-    judge_parts(spec, got, case, names)
+    both = replace(case, what=f"({', '.join(names)})")
+    judge_parts(spec, got, both, names)
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ def right(x_q, x_kv, w_q, w_k, w_v) -> tuple[torch.Tensor, torch.Tensor, torch.T
     return F.linear(x_q, w_q.mT), F.linear(x_kv, w_k.mT), F.linear(x_kv, w_v.mT)
 
 
+WHAT = "(q, k, v)"
 projected = Function("project-qkv", "project_qkv", right)
 
 ORIGIN = (
@@ -83,7 +84,7 @@ def sequences(seed: int) -> Iterator[Case]:
     generator = seeded(seed)
     # where a product in the wrong order has a value, too, and the value a name
     square = tuple(normal(generator, 4, 4) for _ in range(5))
-    yield Case("sequences and matrices that are all (4, 4)", square)
+    yield Case("sequences and matrices that are all (4, 4)", square, what=WHAT)
     hand = (
         torch.tensor([[1.0, 2.0], [0.0, 1.0], [3.0, 0.0]]),
         torch.tensor([[1.0, 1.0], [2.0, 0.0]]),
@@ -91,7 +92,7 @@ def sequences(seed: int) -> Iterator[Case]:
         torch.tensor([[0.0], [2.0]]),
         torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]),
     )
-    yield Case("the example by hand, with x_kv = [[1, 1], [2, 0]]", hand)
+    yield Case("the example by hand, with x_kv = [[1, 1], [2, 0]]", hand, what=WHAT)
     for leading in ((), (2,), (3, 2)):
         t_q, t_kv, d_model, d_k, d_v = draw_sizes(generator, 5)
         x_q = normal(generator, *leading, t_q, d_model)
@@ -102,7 +103,7 @@ def sequences(seed: int) -> Iterator[Case]:
             f"x_q {tuple(x_q.shape)}, x_kv {tuple(x_kv.shape)}, "
             f"w_q and w_k {tuple(w_q.shape)}, w_v {tuple(w_v.shape)}"
         )
-        yield Case(on, (x_q, x_kv, w_q, w_k, w_v))
+        yield Case(on, (x_q, x_kv, w_q, w_k, w_v), what=WHAT)
 
 
 @chapter.check(section="attention-projections")

@@ -12,7 +12,7 @@ from autograder.chapters.attention.chapter import chapter
 from autograder.chapters.attention.oracles import weights_of
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.spec import CUT_OFF, Case, Function
-from autograder.expect import refuse_if, show
+from autograder.expect import refuse, show
 from autograder.interface import Data, StudentFunction
 
 weights = Function("softmax", "softmax", weights_of)
@@ -174,9 +174,9 @@ def rows(seed: int) -> Iterator[Case]:
 def expect_precision(got: Data, scores: torch.Tensor, on: str) -> None:
     """Expect the dtype of the scores."""
     expect.form(got, scores, on=on)
-    other = isinstance(got, torch.Tensor) and got.dtype != scores.dtype
-    say = {"on": on, "expected": f"{scores.dtype}"}
-    refuse_if(other, *PRECISION, got=f"{other and got.dtype}", **say)
+    if isinstance(got, torch.Tensor) and got.dtype != scores.dtype:
+        say = {"got": f"{got.dtype}", "expected": f"{scores.dtype}"}
+        refuse(*PRECISION, on=on, **say)
 
 
 @chapter.check(section="attention-softmax", forbidden=(forbidden.SOFTMAX,))

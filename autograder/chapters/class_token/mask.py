@@ -6,7 +6,7 @@ from autograder.chapters.class_token.chapter import chapter
 from autograder.chapters.class_token.padding import draw_real
 from autograder.exercise.inputs import draw_sizes, seeded
 from autograder.exercise.spec import Case, Function
-from autograder.expect import refuse_if
+from autograder.expect import refuse
 from autograder.interface import Data, StudentFunction
 
 
@@ -84,9 +84,8 @@ longer.mistake(*NUMBERS)(lambda mask, count=1: row_by_row(mask, count).float())
 
 def expect_boolean(got: Data, on: str) -> None:
     """Expect True and False, if it is a mask at all."""
-    numbers = isinstance(got, torch.Tensor) and got.dtype != torch.bool
-    say = {"on": on, "expected": "torch.bool"}
-    refuse_if(numbers, *NUMBERS, got=f"{numbers and got.dtype}", **say)
+    if isinstance(got, torch.Tensor) and got.dtype != torch.bool:
+        refuse(*NUMBERS, on=on, got=f"{got.dtype}", expected="torch.bool")
 
 
 def rows(mask: torch.Tensor) -> str:
