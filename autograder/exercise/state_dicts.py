@@ -1,16 +1,12 @@
 """The one place where a translated state dict is judged: names, then tensors."""
 
-from collections.abc import Callable, Iterable, Iterator
-
-import torch
+from collections.abc import Callable, Iterator, Sequence
 
 from autograder import expect
 from autograder.exercise.naming import Mistake
+from autograder.exercise.parameters import Conditions, State
 from autograder.expect import refuse_if, show
 from autograder.interface import Data
-
-State = dict[str, torch.Tensor]
-Conditions = Iterable[tuple[bool, str, str]]  # whether it is so, its name, why
 
 
 def expect_state_dict(
@@ -18,7 +14,7 @@ def expect_state_dict(
     expected: State,
     on: str,
     own: Callable[[list[str], list[str]], Conditions] = lambda *_: (),
-    known: Iterable[Mistake] = (),
+    known: Sequence[Mistake] = (),
 ) -> None:
     """Expect a state dict with these names, and each tensor where it belongs.
 

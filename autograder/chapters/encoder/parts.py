@@ -10,7 +10,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-State = dict[str, torch.Tensor]  # parameters by name
+from autograder.exercise.parameters import State
+
 Map = Callable[[torch.Tensor], torch.Tensor]  # tokens in, tokens out
 
 ACTIVATIONS: dict[str, Map] = {"relu": torch.relu, "gelu": F.gelu}
@@ -19,11 +20,6 @@ ACTIVATIONS: dict[str, Map] = {"relu": torch.relu, "gelu": F.gelu}
 def same(x: torch.Tensor) -> torch.Tensor:
     """Leave the tokens as they are."""
     return x
-
-
-def other_activation(activation: Map) -> Map:
-    """Return GELU for ReLU, and ReLU for everything else."""
-    return F.gelu if activation is torch.relu else torch.relu
 
 
 def under(prefix: str, state: State) -> State:

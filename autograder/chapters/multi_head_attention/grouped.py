@@ -32,8 +32,7 @@ from autograder.chapters.multi_head_attention.steps import (
     stated,
 )
 from autograder.exercise.inputs import draw_mask, normal, seeded
-from autograder.exercise.parameters import expect_parameters
-from autograder.exercise.state_dicts import State
+from autograder.exercise.parameters import State, expect_parameters
 from autograder.interface import StudentFunction, StudentModule
 
 # --- what goes wrong ------------------------------------------------------------------

@@ -20,12 +20,12 @@ from autograder.chapters.multi_head_attention.heads import (
 from autograder.chapters.multi_head_attention.steps import Pair, layers
 from autograder.exercise.inputs import draw_mask, draw_sizes, normal, seeded
 from autograder.exercise.parameters import (
+    State,
     expect_biases_of_zero,
     expect_parameters,
     expect_spread,
 )
 from autograder.exercise.spec import Case, Module, expect_gradients, judge_parts
-from autograder.exercise.state_dicts import State
 from autograder.expect import close, refuse, refuse_if, show
 from autograder.forms import several
 from autograder.interface import StudentFunction, StudentInstance, StudentModule

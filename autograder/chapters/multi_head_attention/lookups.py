@@ -6,7 +6,7 @@ from autograder import expect
 from autograder.chapters.multi_head_attention.chapter import chapter
 from autograder.chapters.multi_head_attention.steps import run_layer
 from autograder.exercise.inputs import seeded
-from autograder.exercise.state_dicts import State
+from autograder.exercise.parameters import State
 from autograder.expect import refuse, show
 from autograder.interface import StudentFunction
 

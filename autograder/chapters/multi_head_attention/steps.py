@@ -20,8 +20,8 @@ from autograder.chapters.multi_head_attention.heads import (
     viewed,
 )
 from autograder.chapters.multi_head_attention.loop import NO_W_O
+from autograder.exercise.parameters import State
 from autograder.exercise.spec import Module
-from autograder.exercise.state_dicts import State
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 

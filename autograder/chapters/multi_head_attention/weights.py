@@ -9,8 +9,9 @@ from autograder import expect
 from autograder.chapters.multi_head_attention.chapter import chapter, exception_named
 from autograder.chapters.multi_head_attention.steps import run_layer
 from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.exercise.parameters import State
 from autograder.exercise.spec import Case, Function
-from autograder.exercise.state_dicts import State, expect_state_dict
+from autograder.exercise.state_dicts import expect_state_dict
 from autograder.expect import refuse
 from autograder.interface import StudentFunction
 
