@@ -4,6 +4,7 @@ The oracles are PyTorch's own unfold, fold, conv2d and encoder with the same wei
 scikit-learn's PCA, loops over pixels, values worked out by hand, and properties.
 """
 
+from autograder.chapters.vision_transformer.convolution import convolution_by_heads
 from autograder.chapters.vision_transformer.embedding import patch_embedding
 from autograder.chapters.vision_transformer.field import receptive_field
 from autograder.chapters.vision_transformer.filters import principal_filters
@@ -12,10 +13,7 @@ from autograder.chapters.vision_transformer.model import vision_transformer
 from autograder.chapters.vision_transformer.patches import patchify, unpatchify
 from autograder.chapters.vision_transformer.positions import interpolate_positions
 from autograder.chapters.vision_transformer.rollout import attention_rollout
-from autograder.chapters.vision_transformer.steps import (
-    convolution_by_heads,
-    shift_weights,
-)
+from autograder.chapters.vision_transformer.steps import shift_weights
 
 __all__ = [
     "attention_rollout",
