@@ -295,6 +295,32 @@ class PatchEmbedding(EmbeddingBase):
 
 @wrong("patch-embedding", "the weights start too large")
 class PatchEmbedding(EmbeddingBase):
+    """divided by the root of the other width"""
+
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__(patch_size, channels, d_model)
+        nn.init.normal_(self.weight, std=1 / math.sqrt(d_model))
+
+
+@wrong("patch-embedding", "the weights start too large")
+class PatchEmbedding(EmbeddingBase):
+    """the channels forgotten"""
+
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__(patch_size, channels, d_model)
+        nn.init.normal_(self.weight, std=1 / patch_size)
+
+
+@wrong("patch-embedding", "the weights do not start around 0")
+class PatchEmbedding(EmbeddingBase):
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__(patch_size, channels, d_model)
+        bound = math.sqrt(12 / len(self.weight))  # of the spread that is asked for
+        self.weight = nn.Parameter(bound * torch.rand_like(self.weight))
+
+
+@wrong("patch-embedding", "the weights start too large")
+class PatchEmbedding(EmbeddingBase):
     def __init__(self, patch_size, channels, d_model):
         super().__init__(patch_size, channels, d_model)
         nn.init.normal_(self.weight)
@@ -330,6 +356,21 @@ class PatchEmbedding(EmbeddingBase):
         p = self.patch_size
         kernel = self.weight.unflatten(0, (p, p, -1)).permute(3, 2, 0, 1)
         return F.conv2d(images, kernel, self.bias, stride=p).flatten(2).mT
+
+
+@right("patch-embedding")
+class PatchEmbedding(EmbeddingBase):
+    """the bias before the matrix, einsum"""
+
+    def __init__(self, patch_size, channels, d_model):
+        nn.Module.__init__(self)
+        self.patch_size, length = patch_size, patch_size**2 * channels
+        self.bias = nn.Parameter(torch.zeros(d_model))
+        self.weight = nn.Parameter(torch.randn(length, d_model) * length**-0.5)
+
+    def forward(self, images):
+        patches = cut(images, self.patch_size)
+        return self.bias + torch.einsum("...l,ld->...d", patches, self.weight)
 
 
 @right("patch-embedding")

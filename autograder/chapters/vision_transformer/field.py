@@ -76,6 +76,11 @@ for name, why, ask in (
         lambda gradient: (gradient != 0).all(0),
     ),
     (
+        "the last row and column left out",
+        "range(n) and slices leave out their end already: go up to H and W.",
+        lambda gradient: (gradient[:, :-1, :-1] != 0).any(0),
+    ),
+    (
         "small entries left out",
         "Every entry that is not zero counts, however small: compare with 0 exactly.",
         lambda gradient: (gradient.abs() > 1e-6).any(0),
