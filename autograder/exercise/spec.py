@@ -402,12 +402,12 @@ def _alike(value: Data, right: tuple | dict) -> bool:
 def expect_several(got: Data, names: Iterable[str], on: str) -> tuple:
     """Expect as many results as there are names, and return them."""
     names = list(names)
+    count = "two" if len(names) == 2 else f"{len(names)}"
     say = {"on": on, "got": show(got), "expected": f"({', '.join(names)})"}
-    if isinstance(got, torch.Tensor):
-        why = f"{len(names)} things are returned, in this order: {', '.join(names)}."
-        count = "two" if len(names) == 2 else "several"
-        refuse(f"only one of {count} results", why, **say)
+    why = f"Return them all, in this order: {', '.join(names)}."
+    refuse_if(isinstance(got, torch.Tensor), f"only one of {count} results", why, **say)
+    if got is None:
+        why = "The function ends without `return`."
     several = isinstance(got, (tuple, list)) and len(got) == len(names)
-    why = "The function ends without `return`." if got is None else "Return all."
-    expect.true(several, f"{len(names)} results are asked for", why=why, **say)
+    expect.true(several, f"{count} results are asked for", why=why, **say)
     return tuple(got)

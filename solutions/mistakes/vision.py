@@ -21,75 +21,10 @@ def by(images, train, axes=AXES, correction=0, power=1):
     return (images - mean) / std.where(std > FLAT, 1.0) ** power
 
 
-@wrong("standardise", "statistics of the images themselves")
-def standardise(images, train):
-    return by(images, images)
-
-
-@wrong("standardise", "each image by its own statistics")
-def standardise(images, train):
-    return by(images, images, (2, 3))
-
-
 @wrong("standardise", "each image by its own statistics")
 def standardise(images, train):
     """PyTorch's layer norm over the whole image"""
     return F.layer_norm(images, images.shape[1:], eps=0)
-
-
-@wrong("standardise", "one mean for all channels")
-def standardise(images, train):
-    return (images - train.mean()) / train.std(correction=0)
-
-
-@wrong("standardise", "each pixel by its own statistics")
-def standardise(images, train):
-    return by(images, train, (0,))
-
-
-@wrong("standardise", "the sample standard deviation")
-def standardise(images, train):
-    return by(images, train, correction=1)
-
-
-@wrong("standardise", "divided by the variance")
-def standardise(images, train):
-    return by(images, train, power=2)
-
-
-@wrong("standardise", "the mean is not subtracted")
-def standardise(images, train):
-    std = train.std(dim=AXES, correction=0, keepdim=True)
-    return images / std.where(std > FLAT, 1.0)
-
-
-@wrong("standardise", "not divided by the spread")
-def standardise(images, train):
-    return images - train.mean(dim=AXES, keepdim=True)
-
-
-@wrong("standardise", "only the mean is divided")
-def standardise(images, train):
-    std = train.std(dim=AXES, correction=0, keepdim=True)
-    return images - train.mean(dim=AXES, keepdim=True) / std.where(std > FLAT, 1.0)
-
-
-@wrong("standardise", "each column by its own statistics")
-def standardise(images, train):
-    return by(images, train, (0, 1, 2))
-
-
-@wrong("standardise", "a channel without contrast is divided by 0")
-def standardise(images, train):
-    mean = train.mean(dim=AXES, keepdim=True)
-    return (images - mean) / train.std(dim=AXES, correction=0, keepdim=True)
-
-
-@wrong("standardise", "rounding is taken for contrast")
-def standardise(images, train):
-    mean = train.mean(dim=AXES, keepdim=True)
-    std = train.std(dim=AXES, correction=0, keepdim=True)
-    return (images - mean) / std.where(std > 0, 1.0)
 
 
 @wrong("standardise", "rounding is taken for contrast")
@@ -167,31 +102,6 @@ def moved(images, down, right):
     return found * one[:, None, :, None] * two[:, None, None, :]
 
 
-@wrong("shift-images", "one shift for the whole batch")
-def shift_images(images, down, right):
-    return moved(images, down[:1].expand_as(down), right[:1].expand_as(right))
-
-
-@wrong("shift-images", "the wrong way, in both directions")
-def shift_images(images, down, right):
-    return moved(images, -down, -right)
-
-
-@wrong("shift-images", "up and down exchanged")
-def shift_images(images, down, right):
-    return moved(images, -down, right)
-
-
-@wrong("shift-images", "left and right exchanged")
-def shift_images(images, down, right):
-    return moved(images, down, -right)
-
-
-@wrong("shift-images", "rows and columns exchanged")
-def shift_images(images, down, right):
-    return moved(images, right, down)
-
-
 @wrong("shift-images", "what leaves comes in on the other side")
 def shift_images(images, down, right):
     """roll, image by image"""
@@ -204,13 +114,6 @@ def shift_images(images, down, right):
     """remainders of the places"""
     rows, columns = tables(images, down, right)
     return fetched(images, rows % images.shape[2], columns % images.shape[3])
-
-
-@wrong("shift-images", "the edge is repeated")
-def shift_images(images, down, right):
-    rows, columns = tables(images, down, right)
-    height, width = images.shape[2:]
-    return fetched(images, rows.clamp(0, height - 1), columns.clamp(0, width - 1))
 
 
 @wrong("shift-images", "not moved at all")
@@ -287,18 +190,6 @@ def confusion(predictions, labels, classes):
     return matrix, exchanged(matrix)
 
 
-@wrong("confusion", "shares in place of counts")
-def confusion(predictions, labels, classes):
-    matrix = counted(predictions, labels, classes)
-    return matrix / matrix.sum(dim=1, keepdim=True), exchanged(matrix)
-
-
-@wrong("confusion", "right answers are left out")
-def confusion(predictions, labels, classes):
-    matrix = counted(predictions, labels, classes).fill_diagonal_(0)
-    return matrix, exchanged(matrix)
-
-
 @wrong("confusion", "classes that do not occur are left out")
 def confusion(predictions, labels, classes):
     """bincount without a length"""
@@ -317,12 +208,6 @@ def confusion(predictions, labels, classes):
 
 @wrong("confusion", "the diagonal is counted")
 def confusion(predictions, labels, classes):
-    matrix = counted(predictions, labels, classes)
-    return matrix, divmod(int((matrix + matrix.T).triu().argmax()), classes)
-
-
-@wrong("confusion", "the diagonal is counted")
-def confusion(predictions, labels, classes):
     """the largest number of all"""
     matrix = counted(predictions, labels, classes)
     return matrix, divmod(int(matrix.argmax()), classes)
@@ -330,35 +215,9 @@ def confusion(predictions, labels, classes):
 
 @wrong("confusion", "one direction only")
 def confusion(predictions, labels, classes):
-    matrix = counted(predictions, labels, classes)
-    place = int(matrix.clone().fill_diagonal_(0).argmax())
-    return matrix, tuple(sorted(divmod(place, classes)))
-
-
-@wrong("confusion", "one direction only")
-def confusion(predictions, labels, classes):
     """only what is above the diagonal"""
     matrix = counted(predictions, labels, classes)
     return matrix, divmod(int(matrix.triu(diagonal=1).argmax()), classes)
-
-
-@wrong("confusion", "the larger class first")
-def confusion(predictions, labels, classes):
-    matrix = counted(predictions, labels, classes)
-    return matrix, exchanged(matrix)[::-1]
-
-
-@wrong("confusion", "the place in the line, not taken apart")
-def confusion(predictions, labels, classes):
-    matrix = counted(predictions, labels, classes)
-    return matrix, int((matrix + matrix.T).triu(diagonal=1).argmax())
-
-
-@wrong("confusion", "tensors in place of integers")
-def confusion(predictions, labels, classes):
-    matrix = counted(predictions, labels, classes)
-    place = (matrix + matrix.T).triu(diagonal=1).argmax()
-    return matrix, (place // classes, place % classes)
 
 
 @right("confusion")
@@ -406,52 +265,11 @@ def calibration_error(probabilities, labels, bins):
     return torch.stack([(hit[m].mean() - sure[m].mean()).abs() for m in there]).mean()
 
 
-@wrong("calibration-error", "not divided by the number of images")
-def calibration_error(probabilities, labels, bins):
-    sure, hit, place = binned(probabilities, labels, bins)
-    return over_bins(hit - sure, place, bins).abs().sum()
-
-
-@wrong("calibration-error", "differences of opposite signs cancel")
-def calibration_error(probabilities, labels, bins):
-    sure, hit, place = binned(probabilities, labels, bins)
-    return over_bins(hit - sure, place, bins).sum() / len(labels)
-
-
 @wrong("calibration-error", "differences of opposite signs cancel")
 def calibration_error(probabilities, labels, bins):
     """accuracy less mean confidence"""
     sure, hit, _ = binned(probabilities, labels, bins)
     return (hit.mean() - sure.mean()).abs()
-
-
-@wrong("calibration-error", "absolute values image by image")
-def calibration_error(probabilities, labels, bins):
-    sure, hit, _ = binned(probabilities, labels, bins)
-    return (hit - sure).abs().mean()
-
-
-@wrong("calibration-error", "the probability of the right class")
-def calibration_error(probabilities, labels, bins):
-    true = probabilities.gather(1, labels[:, None])[:, 0]
-    hit = (probabilities.argmax(dim=-1) == labels).float()
-    place = (true * bins).long().clamp(max=bins - 1)
-    return over_bins(hit - true, place, bins).abs().sum() / len(labels)
-
-
-@wrong("calibration-error", "squares in place of absolute values")
-def calibration_error(probabilities, labels, bins):
-    sure, hit, place = binned(probabilities, labels, bins)
-    sizes = over_bins(torch.ones_like(sure), place, bins)
-    means = over_bins(hit - sure, place, bins) / sizes.clamp(min=1)
-    return (sizes * means.square()).sum() / len(labels)
-
-
-@wrong("calibration-error", "the largest difference in place of the sum")
-def calibration_error(probabilities, labels, bins):
-    sure, hit, place = binned(probabilities, labels, bins)
-    sizes = over_bins(torch.ones_like(sure), place, bins)
-    return (over_bins(hit - sure, place, bins) / sizes.clamp(min=1)).abs().max()
 
 
 @wrong("calibration-error", "an empty bin gives NaN")
@@ -493,13 +311,6 @@ def calibration_error(probabilities, labels, bins):
         inside = (sure > m / bins) & (sure <= (m + 1) / bins)
         total = total + ((hit - sure) * inside).sum().abs()
     return total / len(labels)
-
-
-@wrong("calibration-error", "bins rounded to the nearest")
-def calibration_error(probabilities, labels, bins):
-    sure, hit, _ = binned(probabilities, labels, bins)
-    place = (sure * bins).round().long().clamp(max=bins - 1)
-    return over_bins(hit - sure, place, bins).abs().sum() / len(labels)
 
 
 @right("calibration-error")
@@ -546,50 +357,6 @@ def as_pictures(products, rows, columns):
     return products.reshape(rows, columns, rows, columns)
 
 
-@wrong("position-similarity", "products in place of cosines")
-def position_similarity(table, rows, columns):
-    own = own_rows(table, rows, columns)
-    return as_pictures(own @ own.T, rows, columns)
-
-
-@wrong("position-similarity", "only one of two lengths")
-def position_similarity(table, rows, columns):
-    own = own_rows(table, rows, columns)
-    unit = own / own.norm(dim=-1, keepdim=True)
-    return as_pictures(unit @ own.T, rows, columns)
-
-
-@wrong("position-similarity", "lengths of the columns")
-def position_similarity(table, rows, columns):
-    unit = F.normalize(own_rows(table, rows, columns), dim=0)
-    return as_pictures(unit @ unit.T, rows, columns)
-
-
-@wrong("position-similarity", "the last position left out in place of the first")
-def position_similarity(table, rows, columns):
-    own_rows(table, rows, columns)
-    unit = F.normalize(table[: rows * columns], dim=-1)
-    return as_pictures(unit @ unit.T, rows, columns)
-
-
-@wrong("position-similarity", "rows and columns of the grid exchanged")
-def position_similarity(table, rows, columns):
-    unit = F.normalize(own_rows(table, rows, columns), dim=-1)
-    return as_pictures(unit @ unit.T, columns, rows)
-
-
-@wrong("position-similarity", "not laid out as pictures")
-def position_similarity(table, rows, columns):
-    unit = F.normalize(own_rows(table, rows, columns), dim=-1)
-    return unit @ unit.T
-
-
-@wrong("position-similarity", "distances in place of cosines")
-def position_similarity(table, rows, columns):
-    own = own_rows(table, rows, columns)
-    return as_pictures(torch.cdist(own, own), rows, columns)
-
-
 @wrong("position-similarity", "no ValueError for a table of another grid")
 def position_similarity(table, rows, columns):
     unit = F.normalize(table[-rows * columns :], dim=-1)
@@ -626,20 +393,6 @@ def parts(rollouts, pooling):
     return rollouts.mean(dim=1)
 
 
-@wrong("read-by-the-head", "the mean over the inputs")
-def read_by_the_head(rollouts, rows, columns, pooling):
-    if pooling == "class":
-        return laid(parts(rollouts, pooling), rows, columns)
-    return laid(rollouts.mean(dim=2), rows, columns)
-
-
-@wrong("read-by-the-head", "one output in place of the mean")
-def read_by_the_head(rollouts, rows, columns, pooling):
-    if pooling == "class":
-        return laid(parts(rollouts, pooling), rows, columns)
-    return laid(rollouts[:, 0], rows, columns)
-
-
 @wrong("read-by-the-head", "the sum is not 1")
 def read_by_the_head(rollouts, rows, columns, pooling):
     """not divided by what is left"""
@@ -654,44 +407,10 @@ def read_by_the_head(rollouts, rows, columns, pooling):
     return laid(shares, rows, columns)
 
 
-@wrong("read-by-the-head", "the column in place of the row")
-def read_by_the_head(rollouts, rows, columns, pooling):
-    shares = rollouts.mean(dim=1)
-    if pooling == "class":
-        shares = F.normalize(rollouts[:, 1:, 0], p=1, dim=-1)
-    return laid(shares, rows, columns)
-
-
-@wrong("read-by-the-head", "the class token's share in itself is kept")
-def read_by_the_head(rollouts, rows, columns, pooling):
-    shares = parts(rollouts, pooling)
-    if pooling == "class":
-        shares = rollouts[:, 0, : rows * columns]
-    return laid(shares, rows, columns)
-
-
 @wrong("read-by-the-head", "the mean over the outputs, with a class token")
 def read_by_the_head(rollouts, rows, columns, pooling):
     shares = rollouts.mean(dim=1)[:, -rows * columns :]
     return laid(shares / shares.sum(dim=-1, keepdim=True), rows, columns)
-
-
-@wrong("read-by-the-head", "a softmax of what are shares already")
-def read_by_the_head(rollouts, rows, columns, pooling):
-    shares = parts(rollouts, pooling)
-    if pooling == "class":
-        shares = rollouts[:, 0, 1:].softmax(dim=-1)
-    return laid(shares, rows, columns)
-
-
-@wrong("read-by-the-head", "rows and columns of the grid exchanged")
-def read_by_the_head(rollouts, rows, columns, pooling):
-    return laid(parts(rollouts, pooling), columns, rows)
-
-
-@wrong("read-by-the-head", "one picture for the whole batch")
-def read_by_the_head(rollouts, rows, columns, pooling):
-    return laid(parts(rollouts, pooling), rows, columns).mean(dim=0)
 
 
 @right("read-by-the-head")

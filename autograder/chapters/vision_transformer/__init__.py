@@ -5,6 +5,7 @@ scikit-learn's PCA, loops over pixels, values worked out by hand, and properties
 """
 
 from autograder.chapters.vision_transformer.chapter import chapter
+from autograder.chapters.vision_transformer.convolution import convolution_by_heads
 from autograder.chapters.vision_transformer.embedding import patch_embedding
 from autograder.chapters.vision_transformer.field import receptive_field
 from autograder.chapters.vision_transformer.filters import principal_filters
@@ -13,10 +14,7 @@ from autograder.chapters.vision_transformer.model import vision_transformer
 from autograder.chapters.vision_transformer.patches import patchify, unpatchify
 from autograder.chapters.vision_transformer.positions import interpolate_positions
 from autograder.chapters.vision_transformer.rollout import attention_rollout
-from autograder.chapters.vision_transformer.steps import (
-    convolution_by_heads,
-    shift_weights,
-)
+from autograder.chapters.vision_transformer.steps import shift_weights
 
 progress = chapter.progress
 

@@ -40,19 +40,13 @@ embedding = Module(
     convolved,
     given=lambda module: (module.weight, module.bias, module.patch_size),
 )
-
-
-@embedding.mistake("the bias is left out", "Add the bias: x E + b.")
-def _(images, weight, bias, p):
-    return cut(images, p) @ weight
-
-
-@embedding.mistake(
+embedding.mistake("the bias is left out", "Add the bias: x E + b.")(
+    lambda images, weight, bias, p: cut(images, p) @ weight
+)
+embedding.mistake(
     "embeddings scaled by the root of d_model",
     "The paper scales the embeddings of words; those of patches stay as they are.",
-)
-def _(images, weight, bias, p):
-    return convolved(images, weight, bias, p) * len(bias) ** 0.5
+)(lambda images, weight, bias, p: convolved(images, weight, bias, p) * len(bias) ** 0.5)
 
 
 def _embed(cut_wrongly: Callable, images, weight, bias, p):
@@ -67,14 +61,10 @@ for known in cutting.mistakes:
     if _gives_rows(known.answer):
         wrong = functools.partial(_embed, known.answer)
         embedding.mistake(known.name, known.why)(wrong)
-
-
-@embedding.mistake(
+embedding.mistake(
     UPRIGHT[0],
     "One patch, one row: the features stand in the last axis, (B, N, d_model).",
-)
-def _(images, weight, bias, p):
-    return convolved(images, weight, bias, p).mT
+)(lambda images, weight, bias, p: convolved(images, weight, bias, p).mT)
 
 
 @embedding.mistake(
@@ -85,12 +75,10 @@ def _(images, weight, bias, p):
     return convolved(images, weight, bias, p).unflatten(1, (rows, -1))
 
 
-@embedding.mistake(
+embedding.mistake(
     "an activation after the embedding",
     "The embedding is linear; the first activation comes in the encoder.",
-)
-def _(images, weight, bias, p):
-    return torch.relu(convolved(images, weight, bias, p))
+)(lambda images, weight, bias, p: torch.relu(convolved(images, weight, bias, p)))
 
 
 # --- the check ------------------------------------------------------------------------

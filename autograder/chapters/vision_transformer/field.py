@@ -48,22 +48,14 @@ def _is_seen(gradient: torch.Tensor) -> bool:
     return bool((gradient != 0).any())
 
 
-@field.mistake(
+field.mistake(
     "rows and columns exchanged", "Rows first: the height of the box, then its width."
-)
-def _(gradient):
-    return look(gradient)[::-1]
-
-
-@field.mistake(
+)(lambda gradient: look(gradient)[::-1])
+field.mistake(
     "one too few",
     "From row 1 to row 2 there are two rows: last minus first, plus 1.",
     when=_is_seen,
-)
-def _(gradient):
-    return tuple(extent - 1 for extent in look(gradient))
-
-
+)(lambda gradient: tuple(extent - 1 for extent in look(gradient)))
 ALIKE = "A pixel counts if any of its channels does."
 for name, why, ask in (
     (
@@ -82,6 +74,11 @@ for name, why, ask in (
         "a pixel counts only with all channels",
         ALIKE,
         lambda gradient: (gradient != 0).all(0),
+    ),
+    (
+        "the last row and column left out",
+        "range(n) and slices leave out their end already: go up to H and W.",
+        lambda gradient: (gradient[:, :-1, :-1] != 0).any(0),
     ),
     (
         "small entries left out",
@@ -112,12 +109,10 @@ def _(gradient):
     return tuple((places.amax(0) + 1).tolist())
 
 
-@field.mistake(
+field.mistake(
     "the size of the image",
     "This is the size of the image; the box holds only what the output sees.",
-)
-def _(gradient):
-    return tuple(gradient.shape[1:])
+)(lambda gradient: tuple(gradient.shape[1:]))
 
 
 @field.mistake(
@@ -128,12 +123,10 @@ def _(gradient):
     return rows * columns
 
 
-@field.mistake(
+field.mistake(
     "the number of pixels",
     "Two numbers are asked for, the extents of the box around these pixels.",
-)
-def _(gradient):
-    return int((gradient != 0).any(0).sum())
+)(lambda gradient: int((gradient != 0).any(0).sum()))
 
 
 # --- the check ------------------------------------------------------------------------

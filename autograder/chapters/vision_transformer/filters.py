@@ -169,9 +169,11 @@ def _(weight, count, p, channels):
     return pictures, share[:count]
 
 
-@filters.mistake(*SMALLEST)
-def _(weight, count, p, channels):
-    return tuple(part.flip(0) for part in _right(weight, count, p, channels))
+filters.mistake(*SMALLEST)(
+    lambda weight, count, p, channels: tuple(
+        part.flip(0) for part in _right(weight, count, p, channels)
+    )
+)
 
 
 @filters.mistake(
@@ -195,11 +197,9 @@ def _(weight, count, p, channels):
     return scaled.reshape(count, p, p, channels), _right(weight, count, p, channels)[1]
 
 
-@filters.mistake(
+filters.mistake(
     "components and shares exchanged", "Return the components first, then the shares."
-)
-def _(weight, count, p, channels):
-    return _right(weight, count, p, channels)[::-1]
+)(lambda weight, count, p, channels: _right(weight, count, p, channels)[::-1])
 
 
 # --- the check ------------------------------------------------------------------------

@@ -90,28 +90,29 @@ def paste(images, targets, box, permutation) -> Pair:
 
 mixing = Function("mixup", "mixup", mix)
 cutting = Function("cutmix", "cutmix", paste)
+
+
+# --- both: what goes wrong ------------------------------------------------------------
+
+
+def _hardened(new: Pair, old: Pair, permutation: torch.Tensor) -> Pair:
+    largest = F.one_hot(new[1].argmax(-1), new[1].shape[1])
+    return new[0], largest.to(new[1])
+
+
 for spec, right in ((mixing, mix), (cutting, paste)):
+    for mistake, change in (
+        (UNMIXED_LABELS, lambda new, old, permutation: (new[0], old[1])),
+        (UNMIXED_LABELS, _hardened),
+        (UNMIXED_IMAGES, lambda new, old, permutation: (old[0], new[1])),
+        (PARTNERS_LABEL, lambda new, old, partner: (new[0], old[1][partner])),
+        (EXCHANGED, lambda new, old, permutation: new[::-1]),
+    ):
 
-    @spec.mistake(*UNMIXED_LABELS)
-    def _(images, targets, how, permutation, right=right):
-        return right(images, targets, how, permutation)[0], targets
-
-    @spec.mistake(*UNMIXED_LABELS)
-    def _(images, targets, how, permutation, right=right):
-        mixed, labels = right(images, targets, how, permutation)
-        return mixed, F.one_hot(labels.argmax(-1), targets.shape[1]).to(targets)
-
-    @spec.mistake(*UNMIXED_IMAGES)
-    def _(images, targets, how, permutation, right=right):
-        return images, right(images, targets, how, permutation)[1]
-
-    @spec.mistake(*PARTNERS_LABEL)
-    def _(images, targets, how, permutation, right=right):
-        return right(images, targets, how, permutation)[0], targets[permutation]
-
-    @spec.mistake(*EXCHANGED)
-    def _(images, targets, how, permutation, right=right):
-        return right(images, targets, how, permutation)[::-1]
+        @spec.mistake(*mistake)
+        def _(images, targets, how, permutation, right=right, change=change):
+            new = right(images, targets, how, permutation)
+            return change(new, (images, targets), permutation)
 
     for other in OTHERS:
 
@@ -128,37 +129,27 @@ for spec, right in ((mixing, mix), (cutting, paste)):
 # --- mixup: what goes wrong -----------------------------------------------------------
 
 IN_BOTH = "share belongs to the image itself, 1 − share to its partner, in both sums."
+NOT_ONE = "weights that do not sum to 1", "The partner has the weight 1 − share."
+for mistake, weights in (  # of an image and its partner, of a target and its partner
+    (
+        ("the share of image and partner exchanged", IN_BOTH),
+        lambda own, other: (other, own, other, own),
+    ),
+    (
+        ("images mixed by the wrong share", IN_BOTH),
+        lambda own, other: (other, own, own, other),
+    ),
+    ((WRONG_SHARE, IN_BOTH), lambda own, other: (own, other, other, own)),
+    ((WRONG_SHARE, IN_BOTH), lambda own, other: (own, other, 0.5, 0.5)),
+    (NOT_ONE, lambda own, other: (own, 1.0, own, other)),
+    (NOT_ONE, lambda own, other: (own, 1.0, own, 1.0)),
+):
 
-
-@mixing.mistake("the share of image and partner exchanged", IN_BOTH)
-def _(images, targets, share, permutation):
-    return mix(images, targets, 1 - share, permutation)
-
-
-for half in (False, True):
-
-    @mixing.mistake(WRONG_SHARE, IN_BOTH)
-    def _(images, targets, share, permutation, half=half):
-        other = 0.5 if half else 1 - share
-        mixed, _ = mix(images, targets, share, permutation)
-        return mixed, mix(images, targets, other, permutation)[1]
-
-
-@mixing.mistake("images mixed by the wrong share", IN_BOTH)
-def _(images, targets, share, permutation):
-    _, labels = mix(images, targets, share, permutation)
-    return mix(images, targets, 1 - share, permutation)[0], labels
-
-
-@mixing.mistake("weights that do not sum to 1", "The partner has the weight 1 − share.")
-def _(images, targets, share, permutation):
-    _, labels = mix(images, targets, share, permutation)
-    return share * images + images[permutation], labels
-
-
-@mixing.mistake("weights that do not sum to 1", "The partner has the weight 1 − share.")
-def _(images, targets, share, permutation):
-    return tuple(share * x + x[permutation] for x in (images, targets))
+    @mixing.mistake(*mistake)
+    def _(images, targets, share, permutation, weights=weights):
+        a, b, c, d = weights(share, 1 - share)
+        labels = c * targets + d * targets[permutation]
+        return a * images + b * images[permutation], labels
 
 
 # --- CutMix: what goes wrong ----------------------------------------------------------
@@ -227,10 +218,7 @@ for mistake, misread in (
         lambda top, left, height, width: (top, left, height + 1, width + 1),
     ),
     (
-        (
-            "the box in the corner",
-            "The box begins at row top and column left.",
-        ),
+        ("the box in the corner", "The box begins at row top and column left."),
         lambda top, left, height, width: (0, 0, height, width),
     ),
 ):

@@ -4,93 +4,17 @@ import functools
 from collections.abc import Iterator
 
 import torch
-import torch.nn.functional as F
 
 from autograder import expect
-from autograder.chapters.encoder.oracles import (
-    draw_state,
-    encoder_shapes,
-    torch_encoder,
-)
-from autograder.chapters.encoder.parts import Parts, stack, under
+from autograder.chapters.encoder.oracles import draw_state, encoder_shapes
 from autograder.chapters.vision_transformer.chapter import chapter
-from autograder.chapters.vision_transformer.embedding import convolved, embedding_alone
+from autograder.chapters.vision_transformer.embedding import embedding_alone
 from autograder.chapters.vision_transformer.images import draw_images
+from autograder.chapters.vision_transformer.parts import Vision, right
 from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.parameters import Shapes, State, expect_parameters
 from autograder.exercise.spec import Case, Module, expect_gradients
 from autograder.interface import StudentModule
-
-
-class Vision:
-    """A Vision Transformer with given parameters, taken apart so that it varies.
-
-    Args:
-        state: the parameters.
-        p: the patch size.
-        heads: of each layer.
-        layers: how many.
-        dropping: whether dropout lets nothing pass.
-    """
-
-    def __init__(
-        self, state: State, p: int, heads: int, layers: int, *, dropping: bool = False
-    ) -> None:
-        self.state, self.p, self.heads, self.dropping = state, p, heads, dropping
-        self.encoder = under("encoder.", state)
-        self.parts = [under(f"layers.{i}.", self.encoder) for i in range(layers)]
-        self.gamma, self.beta = self.encoder["norm.gamma"], self.encoder["norm.beta"]
-        self.token = state.get("class_token.token")
-        self.d = len(self.gamma)
-
-    def sequence(self, images: torch.Tensor) -> torch.Tensor:
-        """Embed the patches and join the class token, if there is one."""
-        weight, bias = self.state["patches.weight"], self.state["patches.bias"]
-        x = convolved(images, weight, bias, self.p)
-        if self.token is None:
-            return x
-        return torch.cat((self.token.expand(len(x), 1, self.d), x), 1)
-
-    def place(self, x: torch.Tensor) -> torch.Tensor:
-        """Add the positions."""
-        return x + self.state["position.table"][: x.shape[1]]
-
-    def placed(self, images: torch.Tensor) -> torch.Tensor:
-        """Give what the encoder reads."""
-        return self.place(self.sequence(images))
-
-    def norm(self, x: torch.Tensor) -> torch.Tensor:
-        """Normalise as after the last layer."""
-        return F.layer_norm(x, (self.d,), self.gamma, self.beta)
-
-    def encode(
-        self, x: torch.Tensor, *, activation=F.gelu, pre=True, last=True
-    ) -> torch.Tensor:
-        """Run the encoder, or a variation of it."""
-        layers = [Parts(each, self.heads, activation) for each in self.parts]
-        return stack(x, layers, self.norm if last else lambda x: x, None, pre)
-
-    def read(self, hidden: torch.Tensor, at: int | str | None = None) -> torch.Tensor:
-        """Read a position, or the mean, and classify."""
-        if at is None:
-            at = "mean" if self.token is None else 0
-        vector = hidden.mean(1) if at == "mean" else hidden[:, at]
-        return vector @ self.state["head.weight"] + self.state["head.bias"]
-
-    def logits(self, x: torch.Tensor, at: int | str | None = None, **options):
-        """Encode what has its positions, and classify."""
-        return self.read(self.encode(x, **options), at)
-
-
-def right(images: torch.Tensor, vision: Vision) -> torch.Tensor:
-    """Classify by PyTorch's encoder; if everything is dropped, by norm and head."""
-    x = vision.placed(images)
-    if vision.dropping:
-        return vision.read(vision.norm(torch.zeros_like(x)))
-    d_ff = vision.parts[0]["feed_forward.w_1"].shape[1]
-    sizes = len(vision.parts), vision.d, vision.heads, d_ff
-    with torch.no_grad():
-        return vision.read(torch_encoder(vision.encoder, *sizes, True, "gelu")(x))
 
 
 def _taken_apart(module) -> tuple[Vision]:
@@ -167,18 +91,14 @@ MEAN = (
     'With pooling="class" the head reads position 0: ClassHead.',
 )
 LAST = "the head reads the last token"
-
-
-@model.mistake(*MEAN, when=_by_token)
-def _(images, vision):
-    return vision.logits(vision.placed(images), "mean")
-
-
-@model.mistake(*MEAN, when=_by_token)
-def _(images, vision):
-    return vision.read(vision.encode(vision.placed(images))[:, 1:], "mean")
-
-
+model.mistake(*MEAN, when=_by_token)(
+    lambda images, vision: vision.logits(vision.placed(images), "mean")
+)
+model.mistake(*MEAN, when=_by_token)(
+    lambda images, vision: vision.read(
+        vision.encode(vision.placed(images))[:, 1:], "mean"
+    )
+)
 for name, why, at, when in (
     (
         "the head reads a patch",
@@ -203,16 +123,10 @@ for name, why, at, when in (
     model.mistake(name, why, when=when)(
         lambda images, vision, at=at: vision.logits(vision.placed(images), at)
     )
-
-
-@model.mistake(
+model.mistake(
     "no positions",
     "Without positions the encoder sees a bag of patches. Call position.",
-)
-def _(images, vision):
-    return vision.logits(vision.sequence(images))
-
-
+)(lambda images, vision: vision.logits(vision.sequence(images)))
 POST_NORM = (
     "post-norm in place of pre-norm",
     "The encoder is pre-norm: norm_first=True.",
@@ -241,32 +155,22 @@ for mistake, options in (
             vision.placed(images), **options
         )
     )
-
-
-@model.mistake(
+model.mistake(
     "the head reads the encoder's input",
     "Between the positions and the head stands the encoder.",
-)
-def _(images, vision):
-    return vision.read(vision.placed(images))
-
-
-@model.mistake(
+)(lambda images, vision: vision.read(vision.placed(images)))
+model.mistake(
     "the positions are added twice",
     "LearnedPositionalEncoding adds the table itself.",
-)
-def _(images, vision):
-    return vision.logits(vision.place(vision.placed(images)))
-
-
-@model.mistake(
+)(lambda images, vision: vision.logits(vision.place(vision.placed(images))))
+model.mistake(
     "embeddings scaled by the root of d_model",
     "The embeddings of patches stay as they are.",
+)(
+    lambda images, vision: vision.logits(
+        vision.place(vision.sequence(images) * vision.d**0.5)
+    )
 )
-def _(images, vision):
-    return vision.logits(vision.place(vision.sequence(images) * vision.d**0.5))
-
-
 PASSED_ON = "Both the positions and the encoder have a dropout: hand it on to both."
 
 
@@ -274,19 +178,15 @@ def _dropping(images, vision):
     return vision.dropping
 
 
-@dropped.mistake("dropout not passed on", PASSED_ON, when=_dropping)
-def _(images, vision):
-    return vision.logits(vision.placed(images))
-
-
-@dropped.mistake("dropout not passed to the positions", PASSED_ON, when=_dropping)
-def _(images, vision):
-    return vision.read(vision.norm(vision.placed(images)))
-
-
-@dropped.mistake("dropout not passed to the encoder", PASSED_ON, when=_dropping)
-def _(images, vision):
-    return vision.logits(torch.zeros_like(vision.placed(images)))
+dropped.mistake("dropout not passed on", PASSED_ON, when=_dropping)(
+    lambda images, vision: vision.logits(vision.placed(images))
+)
+dropped.mistake("dropout not passed to the positions", PASSED_ON, when=_dropping)(
+    lambda images, vision: vision.read(vision.norm(vision.placed(images)))
+)
+dropped.mistake("dropout not passed to the encoder", PASSED_ON, when=_dropping)(
+    lambda images, vision: vision.logits(torch.zeros_like(vision.placed(images)))
+)
 
 
 # --- the check ------------------------------------------------------------------------

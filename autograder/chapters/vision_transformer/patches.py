@@ -105,21 +105,11 @@ for mistake, order in (
     (PIXELS_TURNED, "brcjik"),
 ):
     cutting.mistake(*mistake)(functools.partial(_cut_in, order))
-
-
-@cutting.mistake(*NOT_PERMUTED)
-def _(images, p):
-    return _rows(images, images, p)
-
-
-@cutting.mistake(*NOT_PERMUTED)
-def _(images, p):
-    return _rows(images.permute(0, 2, 3, 1), images, p)
-
-
-@cutting.mistake(*SIDES)
-def _(images, p):
-    return _cut_in("brcijk", images.transpose(2, 3), p)
+cutting.mistake(*NOT_PERMUTED)(lambda images, p: _rows(images, images, p))
+cutting.mistake(*NOT_PERMUTED)(
+    lambda images, p: _rows(images.permute(0, 2, 3, 1), images, p)
+)
+cutting.mistake(*SIDES)(lambda images, p: _cut_in("brcijk", images.transpose(2, 3), p))
 
 
 @cutting.mistake(*SIDES)
@@ -148,29 +138,13 @@ def _(images, p):
     return torch.stack([each.permute(0, 2, 3, 1).flatten(1) for each in slices], 1)
 
 
-@cutting.mistake(*UPRIGHT)
-def _(images, p):
-    return F.unfold(images, p, stride=p)
-
-
-@cutting.mistake(*UPRIGHT)
-def _(images, p):
-    return cut(images, p).mT
-
-
-@cutting.mistake(*NOT_FLATTENED)
-def _(images, p):
-    return _six_axes(images, p)
-
-
-@cutting.mistake(*NOT_FLATTENED)
-def _(images, p):
-    return cut(images, p).unflatten(2, (p, p, -1))
-
-
-@cutting.mistake(*NOT_FLATTENED)
-def _(images, p):
-    return _six_axes(images, p).flatten(3)
+cutting.mistake(*UPRIGHT)(lambda images, p: F.unfold(images, p, stride=p))
+cutting.mistake(*UPRIGHT)(lambda images, p: cut(images, p).mT)
+cutting.mistake(*NOT_FLATTENED)(lambda images, p: _six_axes(images, p))
+cutting.mistake(*NOT_FLATTENED)(
+    lambda images, p: cut(images, p).unflatten(2, (p, p, -1))
+)
+cutting.mistake(*NOT_FLATTENED)(lambda images, p: _six_axes(images, p).flatten(3))
 
 
 # --- putting together: what goes wrong ------------------------------------------------
@@ -193,16 +167,14 @@ def _permuted(axes: tuple[int, ...], patches, p, height, width):
     return _image(x.permute(axes), height, width)
 
 
-@joining.mistake(*NOT_PERMUTED)
-def _(patches, p, height, width):
-    return _image(patches, height, width)
-
-
-@joining.mistake(*NOT_PERMUTED)
-def _(patches, p, height, width):
-    return patches.reshape(len(patches), height, width, -1).permute(0, 3, 1, 2)
-
-
+joining.mistake(*NOT_PERMUTED)(
+    lambda patches, p, height, width: _image(patches, height, width)
+)
+joining.mistake(*NOT_PERMUTED)(
+    lambda patches, p, height, width: patches.reshape(
+        len(patches), height, width, -1
+    ).permute(0, 3, 1, 2)
+)
 for mistake, order in (
     (CHANNELS_FIRST, "rckij"),
     (BY_COLUMNS, "crijk"),
@@ -214,29 +186,25 @@ for mistake, axes in (
     (STRIDED, (0, 5, 3, 1, 4, 2)),
 ):
     joining.mistake(*mistake)(functools.partial(_permuted, axes))
-
-
-@joining.mistake(*SIDES)
-def _(patches, p, height, width):
-    return put_together(patches, p, width, height)
-
-
-@joining.mistake(*SIDES)
-def _(patches, p, height, width):
-    return _image(put_together(patches, p, width, height), height, width)
-
-
-@joining.mistake(*SIDES)
-def _(patches, p, height, width):
-    return put_together(patches, p, width, height).mT
-
-
-@joining.mistake(
+joining.mistake(*SIDES)(
+    lambda patches, p, height, width: put_together(patches, p, width, height)
+)
+joining.mistake(*SIDES)(
+    lambda patches, p, height, width: _image(
+        put_together(patches, p, width, height), height, width
+    )
+)
+joining.mistake(*SIDES)(
+    lambda patches, p, height, width: put_together(patches, p, width, height).mT
+)
+joining.mistake(
     "channels last in the image",
     "Images are (B, C, H, W): the channels stand before the pixels.",
+)(
+    lambda patches, p, height, width: put_together(patches, p, height, width).permute(
+        0, 2, 3, 1
+    )
 )
-def _(patches, p, height, width):
-    return put_together(patches, p, height, width).permute(0, 2, 3, 1)
 
 
 # --- the checks -----------------------------------------------------------------------

@@ -88,13 +88,11 @@ for turn in ((-1, 1), (1, -1), (-1, -1)):
             table, old[:: turn[0]], new[:: turn[1]], special
         )
     )
-
-
-@interpolation.mistake(*TRANSPOSED)
-def _(table, old, new, special):
-    return _below(table, special, _picture(table, old, new, special).mT)
-
-
+interpolation.mistake(*TRANSPOSED)(
+    lambda table, old, new, special: _below(
+        table, special, _picture(table, old, new, special).mT
+    )
+)
 for axis in (0, 1):
 
     def _by_one_scale(table, old, new, special, axis=axis):
@@ -120,11 +118,11 @@ def _reshaped(table, old, new, special):
     return F.interpolate(image, size=new, mode="bilinear")[0]
 
 
-@interpolation.mistake(*MIXED_UP)
-def _(table, old, new, special):
-    return _below(table, special, _reshaped(table, old, new, special))
-
-
+interpolation.mistake(*MIXED_UP)(
+    lambda table, old, new, special: _below(
+        table, special, _reshaped(table, old, new, special)
+    )
+)
 for picture in (_reshaped, _picture):
     interpolation.mistake(*MIXED_UP)(
         lambda table, old, new, special, picture=picture: torch.cat(
@@ -144,34 +142,28 @@ def _has_class_token(table, old, new, special):
     return special > 0
 
 
-@interpolation.mistake(
+interpolation.mistake(
     "the class token's row is interpolated, too",
     "The class token stands for no place in the image: its row stays as it is, and "
     "only the others are interpolated, on their grid.",
     when=_has_class_token,
-)
-def _(table, old, new, special):
-    return _along(table, special + new[0] * new[1])
-
-
-@interpolation.mistake(
+)(lambda table, old, new, special: _along(table, special + new[0] * new[1]))
+interpolation.mistake(
     "interpolated along the list",
     "The table is a list, but what it describes is a plane: the last patch of a row "
     "and the first of the next are no neighbours.",
+)(
+    lambda table, old, new, special: torch.cat(
+        (table[:special], _along(table[special:], new[0] * new[1]))
+    )
 )
-def _(table, old, new, special):
-    return torch.cat((table[:special], _along(table[special:], new[0] * new[1])))
-
-
 LOST = (
     "the class token's row is lost",
     "The rows of class tokens come back unchanged, before the others.",
 )
-
-
-@interpolation.mistake(*LOST, when=_has_class_token)
-def _(table, old, new, special):
-    return resized(table, old, new, special)[special:]
+interpolation.mistake(*LOST, when=_has_class_token)(
+    lambda table, old, new, special: resized(table, old, new, special)[special:]
+)
 
 
 @interpolation.mistake(*LOST, when=_has_class_token)
@@ -180,36 +172,24 @@ def _(table, old, new, special):
     return torch.cat((torch.zeros_like(rows[:special]), rows[special:]))
 
 
-@interpolation.mistake(
+interpolation.mistake(
     "the class token's row at the end", LOST[1], when=_has_class_token
-)
-def _(table, old, new, special):
-    return resized(table, old, new, special).roll(-special, 0)
-
-
-@interpolation.mistake(
+)(lambda table, old, new, special: resized(table, old, new, special).roll(-special, 0))
+interpolation.mistake(
     "the last rows taken for class tokens",
     "The rows of class tokens stand at the front of the table.",
     when=_has_class_token,
+)(lambda table, old, new, special: resized(table.roll(special, 0), old, new, special))
+interpolation.mistake(*IGNORED)(
+    lambda table, old, new, special: resized(table, old, new, 1)
 )
-def _(table, old, new, special):
-    return resized(table.roll(special, 0), old, new, special)
-
-
-@interpolation.mistake(*IGNORED)
-def _(table, old, new, special):
-    return resized(table, old, new, 1)
-
-
 CUT_OFF = (
     "rows cut off or repeated",
     "Interpolate; rows that are cut off or repeated belong to other places.",
 )
-
-
-@interpolation.mistake(*CUT_OFF)
-def _(table, old, new, special):
-    return table[: special + new[0] * new[1]]
+interpolation.mistake(*CUT_OFF)(
+    lambda table, old, new, special: table[: special + new[0] * new[1]]
+)
 
 
 @interpolation.mistake(*CUT_OFF)

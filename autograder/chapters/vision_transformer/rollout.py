@@ -63,16 +63,8 @@ ONE_BARE = (
     "one layer without the residual connection",
     "Every layer has a residual connection, the first one, too.",
 )
-
-
-@rollout.mistake(*NO_RESIDUAL)
-def _(weights):
-    return _product(_means(weights))
-
-
-@rollout.mistake(*NO_RESIDUAL)
-def _(weights):
-    return _product(_means(weights), backwards=True)
+rollout.mistake(*NO_RESIDUAL)(lambda weights: _product(_means(weights)))
+rollout.mistake(*NO_RESIDUAL)(lambda weights: _product(_means(weights), backwards=True))
 
 
 @rollout.mistake(*ONE_BARE)
@@ -87,15 +79,11 @@ def _(weights):
     return _product([*_mixed(others), last] if others else [last])
 
 
-@rollout.mistake(
+rollout.mistake(
     "multiplied in the wrong order",
     "Going backwards from the output, the last layer comes first: it stands leftmost. "
     "rollout = mixed @ rollout, from the first layer on.",
-)
-def _(weights):
-    return _product(_mixed(_means(weights)), backwards=True)
-
-
+)(lambda weights: _product(_mixed(_means(weights)), backwards=True))
 NOT_NORMALISED = (
     "rows not normalised",
     "A + I has rows that sum to 2, so the product's rows sum to 2 to the number of "
@@ -107,17 +95,11 @@ for own in (1.0, 0.5):
             [matrix + own * _identity(weights) for matrix in _means(weights)]
         )
     )
-
-
-@rollout.mistake(
+rollout.mistake(
     "columns made to sum to 1, not rows",
     "Row i holds the shares of output i, and these sum to 1: divide by "
     ".sum(-1, keepdim=True), or take halves of A and I.",
-)
-def _(weights):
-    return _product(_normalised(_mixed(_means(weights)), axis=0))
-
-
+)(lambda weights: _product(_normalised(_mixed(_means(weights)), axis=0)))
 for name, joined in (("maximum", torch.amax), ("minimum", torch.amin)):
     for order in (
         lambda heads: _mixed(heads),
@@ -144,27 +126,15 @@ def _(weights):
     return torch.stack(by_head).mean(0)
 
 
-@rollout.mistake(
+rollout.mistake(
     "only the first head", "All heads have a say, each with the same weight."
-)
-def _(weights):
-    return _product(_mixed([layer[0] for layer in weights]))
-
-
-@rollout.mistake(
+)(lambda weights: _product(_mixed([layer[0] for layer in weights])))
+rollout.mistake(
     "heads added, not averaged", "Divide by the number of heads: .mean(0)."
-)
-def _(weights):
-    return _product(_mixed([layer.sum(0) for layer in weights]))
-
-
-@rollout.mistake(
+)(lambda weights: _product(_mixed([layer.sum(0) for layer in weights])))
+rollout.mistake(
     "rows and columns exchanged", "Row i belongs to output i, column j to input j."
-)
-def _(weights):
-    return paths(weights).T
-
-
+)(lambda weights: paths(weights).T)
 MEAN = (
     "the mean of the layers in place of their product",
     "Paths through several layers multiply: a matrix product, not a mean.",
@@ -186,25 +156,17 @@ for mistake, combine in (
         lambda weights, combine=combine: combine(_mixed(_means(weights)))
     )
     rollout.mistake(*mistake)(lambda weights, combine=combine: combine(_means(weights)))
-
-
-@rollout.mistake("only the first layer", LAST[1])
-def _(weights):
-    return _mixed(_means(weights))[0]
-
-
+rollout.mistake("only the first layer", LAST[1])(
+    lambda weights: _mixed(_means(weights))[0]
+)
 for kept in (slice(1, None), slice(None, -1)):
     rollout.mistake(
         "a layer is left out", LAST[1], when=lambda weights: len(weights) > 1
     )(lambda weights, kept=kept: _product(_mixed(_means(weights))[kept]))
-
-
-@rollout.mistake(
+rollout.mistake(
     "the identity only once",
     "Every layer has a residual connection: mix before you multiply.",
-)
-def _(weights):
-    return 0.5 * _product(_means(weights)) + 0.5 * _identity(weights)
+)(lambda weights: 0.5 * _product(_means(weights)) + 0.5 * _identity(weights))
 
 
 # --- the check ------------------------------------------------------------------------

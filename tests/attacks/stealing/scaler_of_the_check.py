@@ -3,6 +3,6 @@
 # exercise: standardise
 # where: answer
 
-from autograder.chapters import vision
+from autograder.chapters.vision.standardising import scaled
 
-standardise = vision._scaled
+standardise = scaled

@@ -1,0 +1,130 @@
+"""A batch of images, each shifted by numbers of its own."""
+
+import torch
+import torch.nn.functional as F
+
+from autograder.chapters.vision.chapter import chapter
+from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.exercise.spec import Case, Function
+from autograder.interface import StudentFunction
+
+
+def _moved(image: torch.Tensor, down: int, right: int) -> torch.Tensor:
+    """Move one image (C, H, W): PyTorch's padding, of negative size where it leaves."""
+    _, h, w = image.shape
+    down, right = max(-h, min(h, down)), max(-w, min(w, right))
+    return F.pad(image, (right, -right, down, -down))
+
+
+def moved(images: torch.Tensor, down: torch.Tensor, right: torch.Tensor):
+    """Move image after image."""
+    pairs = zip(images, down.tolist(), right.tolist(), strict=True)
+    return torch.stack([_moved(*each) for each in pairs])
+
+
+shifting = Function("shift-images", "shift_images", moved)
+
+
+# --- what goes wrong ------------------------------------------------------------------
+
+FROM = (
+    "A shift of 1 down brings row 0 to row 1, so row i of the result comes from row i "
+    "minus the shift."
+)
+for name, why, turned in (
+    (
+        "the wrong way, in both directions",
+        FROM,
+        lambda down, right: (-down, -right),
+    ),
+    ("up and down exchanged", FROM, lambda down, right: (-down, right)),
+    ("left and right exchanged", FROM, lambda down, right: (down, -right)),
+    (
+        "rows and columns exchanged",
+        "down moves along the rows, the last axis but one; right along the last.",
+        lambda down, right: (right, down),
+    ),
+):
+    shifting.mistake(name, why)(
+        lambda images, down, right, turned=turned: moved(images, *turned(down, right))
+    )
+
+for place in (0, -1):
+    shifting.mistake(
+        "one shift for the whole batch",
+        "Every image has its own numbers: keep the axis of the batch in the tables, "
+        "(B, H) and (B, W).",
+        when=lambda images, down, right: len(images) > 1,
+    )(
+        lambda images, down, right, place=place: moved(
+            images, down[place].expand_as(down), right[place].expand_as(right)
+        )
+    )
+
+
+def _fetched(images: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor):
+    """Fetch by tables (B, H) and (B, W) of places that are all inside."""
+    batch = torch.arange(len(images))[:, None, None]
+    found = images[batch, :, rows[:, :, None], columns[:, None, :]]
+    return found.permute(0, 3, 1, 2)
+
+
+def _tables(images, down, right) -> tuple[torch.Tensor, torch.Tensor]:
+    height, width = images.shape[2:]
+    return torch.arange(height) - down[:, None], torch.arange(width) - right[:, None]
+
+
+@shifting.mistake(
+    "what leaves comes in on the other side",
+    "Negative indices count from the end, and roll turns in a circle. What comes in "
+    "from outside is 0.",
+)
+def _(images, down, right):
+    rows, columns = _tables(images, down, right)
+    return _fetched(images, rows % images.shape[2], columns % images.shape[3])
+
+
+@shifting.mistake(
+    "the edge is repeated",
+    "clamp fetches the outermost pixel for every place outside. That keeps the "
+    "fetching legal; afterwards these places have to be set to 0.",
+)
+def _(images, down, right):
+    rows, columns = _tables(images, down, right)
+    height, width = images.shape[2:]
+    return _fetched(images, rows.clamp(0, height - 1), columns.clamp(0, width - 1))
+
+
+shifting.mistake("not moved at all", "The result is a new tensor: return it.")(
+    lambda images, down, right: images
+)
+
+
+# --- the check ------------------------------------------------------------------------
+
+
+@chapter.check(section="trained-vision-augmentation")
+def shift_images(student: StudentFunction, seed: int = 0) -> None:
+    """By hand, image by image with PyTorch's padding, far shifts, none, colours."""
+    hand = torch.arange(1.0, 7.0).view(1, 1, 2, 3)
+    right = torch.tensor([[[[0.0, 0, 0], [3, 0, 0]]]])
+    asked = hand, torch.tensor([1]), torch.tensor([-2])
+    shifting.judge(student, Case("the example by hand, down 1, right -2", asked, right))
+    generator = seeded(seed)
+    for channels, far in ((3, 2), (1, 3), (4, 9), (2, 0)):
+        b, h, w = (size + 2 for size in draw_sizes(generator, 3))
+        images = normal(generator, b, channels, h, w)
+        down, across = (
+            torch.randint(-far, far + 1, (b,), generator=generator) for _ in range(2)
+        )
+        if far > 1:
+            down[:2], across[:2] = torch.tensor([0, 2]), torch.tensor([-1, 1])
+        shifting.judge(student, _asked(images, down, across))
+    down, across = torch.tensor([h, 1 - h, -h, 0]), torch.tensor([0, w - 1, 1, -w])
+    images = normal(generator, 4, 2, h, w)
+    shifting.judge(student, _asked(images, down, across))
+
+
+def _asked(images: torch.Tensor, down: torch.Tensor, right: torch.Tensor) -> Case:
+    on = f"images {tuple(images.shape)}, down {down.tolist()}, right {right.tolist()}"
+    return Case(on, (images, down, right))

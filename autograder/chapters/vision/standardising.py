@@ -1,0 +1,197 @@
+"""Images brought to mean 0 and spread 1, by what the training images say."""
+
+import torch
+from sklearn.preprocessing import StandardScaler
+
+from autograder import expect
+from autograder.chapters.vision.chapter import chapter
+from autograder.exercise.inputs import draw_sizes, seeded
+from autograder.exercise.spec import Case, Function
+from autograder.expect import refuse_if
+from autograder.interface import StudentFunction
+
+FLAT = 1e-6  # a spread below is rounding, and counts as 1
+
+
+def scaled(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
+    """Let scikit-learn's scaler do it: a pixel is an example, a channel a feature."""
+    scaler = StandardScaler().fit(train.movedim(1, -1).flatten(0, 2).double().numpy())
+    last = images.movedim(1, -1)
+    rows = scaler.transform(last.flatten(0, 2).double().numpy())
+    found = torch.from_numpy(rows).view(last.shape).movedim(-1, 1)
+    return found.float().contiguous()
+
+
+standardising = Function("standardise", "standardise", scaled)
+
+
+# --- what goes wrong ------------------------------------------------------------------
+
+
+def _statistics(
+    source: torch.Tensor,
+    axes: tuple[int, ...] = (0, 2, 3),
+    correction: int = 0,
+    flat: float = FLAT,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Measure mean and spread; a spread up to ``flat`` counts as 1."""
+    mean = source.mean(dim=axes, keepdim=True)
+    std = source.std(dim=axes, keepdim=True, correction=correction)
+    return mean, std.where(std > flat, 1.0)
+
+
+OTHERS = (
+    "What the model gets must not depend on which images come together. Measure mean "
+    "and spread once, on the training images, and use these for all others."
+)
+EACH = "each image by its own statistics"
+CHANNELS = (
+    "Each channel has a mean and a spread of its own, over images, rows and columns: "
+    "the axes 0, 2 and 3 are averaged away, and C numbers are left."
+)
+for name, why, own, axes in (
+    ("statistics of the images themselves", OTHERS, True, (0, 2, 3)),
+    (EACH, OTHERS, True, (2, 3)),
+    (EACH, OTHERS, True, (1, 2, 3)),
+    ("one mean for all channels", CHANNELS, False, (0, 1, 2, 3)),
+    ("each pixel by its own statistics", CHANNELS, False, (0,)),
+    (
+        "each column by its own statistics",
+        "The axis of the channels is the second. Over the last axis the numbers would "
+        "belong to columns.",
+        False,
+        (0, 1, 2),
+    ),
+):
+
+    @standardising.mistake(name, why)
+    def _(images, train, own=own, axes=axes):
+        mean, std = _statistics(images if own else train, axes)
+        return (images - mean) / std
+
+
+@standardising.mistake(
+    "the sample standard deviation",
+    "std divides by the count less one, an estimate for data that were not seen. Here "
+    "the spread of these very images is meant: correction=0.",
+)
+def _(images, train):
+    mean, std = _statistics(train, correction=1)
+    return (images - mean) / std
+
+
+for name, why, computed in (
+    (
+        "divided by the variance",
+        "The variance is the square of the spread. Divide by its root.",
+        lambda x, mean, std: (x - mean) / std.square(),
+    ),
+    (
+        "the mean is not subtracted",
+        "First subtract the mean, then divide by the spread.",
+        lambda x, mean, std: x / std,
+    ),
+    (
+        "not divided by the spread",
+        "After the mean is subtracted, divide by the spread.",
+        lambda x, mean, std: x - mean,
+    ),
+    (
+        "only the mean is divided",
+        "(x - mean) / std: the difference is divided, not the mean alone.",
+        lambda x, mean, std: x - mean / std,
+    ),
+):
+    standardising.mistake(name, why)(
+        lambda images, train, computed=computed: computed(images, *_statistics(train))
+    )
+
+CONTRAST = (
+    "a channel without contrast is divided by 0",
+    "Such a channel has the spread 0, and dividing by it gives infinity. Let a spread "
+    "below 10⁻⁶ count as 1.",
+)
+ROUNDING = (
+    "rounding is taken for contrast",
+    "0.1 is rounded, and so is the mean of many. What is left of the spread is not 0 "
+    "but 10⁻⁸, and the quotient is huge. Let a spread below 10⁻⁶ count as 1.",
+)
+
+
+@standardising.mistake(*CONTRAST)
+def _(images, train):
+    mean, std = _statistics(train, flat=-1.0)
+    return (images - mean) / std
+
+
+@standardising.mistake(*ROUNDING)
+def _(images, train):
+    mean, std = _statistics(train, flat=0.0)
+    return (images - mean) / std
+
+
+# --- the check ------------------------------------------------------------------------
+
+
+@chapter.check(section="trained-vision-data")
+def standardise(student: StudentFunction, seed: int = 0) -> None:
+    """By hand, scikit-learn's scaler, a channel without contrast."""
+    train = torch.tensor([0.0, 0.0, 1.0, 1.0]).view(2, 1, 1, 2)
+    images = torch.tensor([0.25, 1.0, 0.5, 0.75]).view(2, 1, 1, 2)
+    right = torch.tensor([-0.5, 1.0, 0.0, 0.5]).view(2, 1, 1, 2)
+    on = "the example by hand, and a second image"
+    standardising.judge(student, Case(on, (images, train), right))
+    generator = seeded(seed)
+    for channels in (3, 1):
+        b, n, h, w = draw_sizes(generator, 4)
+        spread = 0.2 + 0.6 * _uniform(generator, channels, 1, 1)
+        train = spread * _uniform(generator, n, channels, h, w)
+        images = 0.5 + 0.5 * _uniform(generator, b, channels, h, w)
+        on = f"images {tuple(images.shape)}, training images {tuple(train.shape)}"
+        standardising.judge(student, Case(on, (images, train), tolerance=1e-4))
+    _expect_flat_channels(student, generator)
+
+
+def _uniform(generator: torch.Generator, *shape: int) -> torch.Tensor:
+    return torch.rand(shape, generator=generator)
+
+
+def _expect_flat_channels(student: StudentFunction, generator: torch.Generator) -> None:
+    """Expect channels of one value each to be shifted only, and a faint one divided."""
+    values = [each / 10 for each in range(1, 10)]  # most of them are rounded
+    values += _uniform(generator, 3).tolist()
+    faint = 0.5 + 0.001 * _uniform(generator, 2, 1, 4, 3)  # is no rounding: divide
+    for flat in ([0.25, *values], *([value] for value in values)):
+        train = torch.tensor(flat).view(-1, 1, 1).expand(2, -1, 4, 3)
+        images = _uniform(generator, 3, len(flat), 4, 3)
+        on = f"training images that are {flat[0]:g} everywhere"
+        if len(flat) > 1:
+            train, on = torch.cat((train, faint), 1), "channels of one value each"
+            images = torch.cat((images, faint[:1].expand(3, -1, -1, -1)), 1)
+            on += f", and a faint one, training images {tuple(train.shape)}"
+        _expect_only_shifted(student, images, train.contiguous(), len(flat), on)
+
+
+def _expect_only_shifted(
+    student: StudentFunction,
+    images: torch.Tensor,
+    train: torch.Tensor,
+    flat: int,
+    on: str,
+) -> None:
+    """Expect the first channels, those without contrast, not to be divided."""
+    got, right = student(images, train), scaled(images, train)
+    expect.tensor(got, shape=tuple(right.shape), on=on, finite=False)
+    finite = bool(got.isfinite().all())
+    refuse_if(not finite, *CONTRAST, on=on, got=expect.show(got))
+    far = got[:, :flat].abs().max().item()
+    say = {"got": f"a value of {far:.3g}", "expected": "values between −1 and 1"}
+    refuse_if(far > 10, *ROUNDING, on=on, **say)
+    expect.equal(
+        got,
+        right,
+        on=on,
+        mistakes=standardising.known(images, train),
+        why=ROUNDING[1],
+        tolerance=1e-3,
+    )
