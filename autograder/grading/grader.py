@@ -12,6 +12,7 @@ import contextlib
 import gc
 import importlib
 import os
+import pkgutil
 import shutil
 import signal
 import subprocess
@@ -177,7 +178,7 @@ class Grader:
         """
         if not reason:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(1)  # it may be about to end, and say why
+                self._process.wait(10)  # it may be about to end, and say why
         code = self._process.poll()
         _kill(self._process)
         for connection in (self._pipe, self._life):
@@ -303,13 +304,12 @@ def _prepare(imports: tuple[str, ...] | None) -> None:
     """Import the checks; what is there now will stay, and need not be collected."""
     import torch
 
-    from autograder import checks
+    from autograder import chapters
 
     torch.set_num_threads(1)
-    for path in sorted(Path(checks.__path__[0]).glob("[a-z]*.py")):
-        name = f"{checks.__name__}.{path.stem}"
-        if imports is None or name in imports:
-            importlib.import_module(name)
+    for module in pkgutil.iter_modules(chapters.__path__, f"{chapters.__name__}."):
+        if imports is None or module.name in imports:
+            importlib.import_module(module.name)
     gc.collect()
     gc.freeze()
 
