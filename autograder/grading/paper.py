@@ -104,9 +104,10 @@ def modules_of(texts: Iterable[str], ours: tuple[str, ...] = OURS) -> set[str]:
         new = set(_imported(waiting.pop())) - found
         found |= new
         for name in new:
-            file = ROOT.joinpath(*name.split(".")).with_suffix(".py")
-            if name.startswith(ours) and file.is_file():
-                waiting.append(file.read_text(encoding="utf-8"))
+            place = ROOT.joinpath(*name.split("."))
+            for file in (place.with_suffix(".py"), place / "__init__.py"):
+                if name.startswith(ours) and file.is_file():
+                    waiting.append(file.read_text(encoding="utf-8"))
     return found
 
 
