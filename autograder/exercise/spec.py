@@ -49,6 +49,7 @@ class Case:
         tolerance: absolute and relative.
         unless_finite: the name and reason of the mistake that a NaN gives away.
         what: what a message calls the value.
+        why: what a message says of a wrong value that has no name.
     """
 
     on: str
@@ -58,6 +59,7 @@ class Case:
     tolerance: float = expect.TOLERANCE
     unless_finite: tuple[str, str] | None = None
     what: str = "the result"
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class Specification:
         return add
 
     def accident(self, words: str, name: str, why: str) -> None:
-        """Name what lies behind an exception whose text has these words."""
+        """Name what lies behind an exception: words of its kind or of its text."""
         self.accidents.append((words, name, why))
 
     def known(self, *given: Data, **options: Data) -> Iterator[Mistake]:
@@ -144,6 +146,7 @@ class Specification:
             self.right(case),
             what=case.what,
             on=case.on,
+            why=case.why,
             mistakes=self.known(*case.inputs, *case.given),
             tolerance=case.tolerance,
         )
@@ -208,9 +211,17 @@ class Specification:
         value = self.oracle(*inputs, *given)
         value = value if output is None else value[output]
         wanted = torch.autograd.grad((value * cotangent).sum(), sources)
-        for (name, gradient), right in zip(got.items(), wanted, strict=True):
-            on, what = f"the gradient; {case.on}", f"the gradient of {name}"
-            expect.equal(gradient, right, on=on, what=what, tolerance=tolerance)
+        for place, (name, gradient) in enumerate(got.items()):
+            expect.equal(
+                gradient,
+                wanted[place],
+                on=f"the gradient; {case.on}",
+                what=f"the gradient of {name}",
+                mistakes=_differentiated(
+                    self.known(*inputs, *given), cotangent, sources[place], output
+                ),
+                tolerance=tolerance,
+            )
 
     def answers(self, reference: Any) -> Iterator[tuple[str, Any]]:
         """Make an answer of each mistake: its name, and what a student would hand in.
@@ -280,6 +291,17 @@ class Module(Specification):
         return type(reference.__name__, (reference,), {"forward": forward})
 
 
+def _differentiated(
+    known: Iterable[Mistake], cotangent: torch.Tensor, source: torch.Tensor, output
+) -> Iterator[Mistake]:
+    """What the mistakes make of a gradient; some have the right value."""
+    for each in known:
+        with contextlib.suppress(*UNFIT):
+            value = each.value if output is None else each.value[output]
+            (found,) = torch.autograd.grad((value * cotangent).sum(), source)
+            yield replace(each, value=found)
+
+
 def _leaf(value: torch.Tensor) -> torch.Tensor:
     return value.detach().clone().requires_grad_()
 
@@ -294,12 +316,15 @@ def _argument_names(spec, student, wrt) -> list[str]:
 
 @contextlib.contextmanager
 def errors_named(*accidents: tuple[str, str, str]) -> Iterator[None]:
-    """Name what lies behind an exception: words of it, the mistake's name, why."""
+    """Name what lies behind an exception: words of it, the mistake's name, why.
+
+    The words are looked for in what Python prints: "IndexError: list index out of …".
+    """
     try:
         yield
     except StudentError as error:
         for words, name, why in accidents:
-            if words in error.text:
+            if words in f"{error.kind}: {error.text}":
                 got = f"{error.kind}: {describe_error(error)}"
                 refuse(name, why, on=error.call, got=got)
         raise

@@ -95,12 +95,12 @@ def build_vocabulary(tokens, special_tokens=SPECIAL):
     return vocabulary
 
 
-@wrong("vocabulary", "id to token instead of token to id")
+@wrong("vocabulary", "id to token in place of token to id")
 def build_vocabulary(tokens, special_tokens=SPECIAL):
     return dict(enumerate(dict.fromkeys([*special_tokens, *tokens])))
 
 
-@wrong("vocabulary", "a list instead of a dict")
+@wrong("vocabulary", "a list in place of a dict")
 def build_vocabulary(tokens, special_tokens=SPECIAL):
     return list(dict.fromkeys([*special_tokens, *tokens]))
 
@@ -137,7 +137,7 @@ def encode(tokens, vocabulary):
     return [vocabulary[token] for token in tokens if token in vocabulary]
 
 
-@wrong("encode-decode", "unknown tokens become <pad>")
+@wrong("encode-decode", "the id of <unk> is assumed")
 def encode(tokens, vocabulary):
     return [vocabulary.get(token, 0) for token in tokens]
 
@@ -157,7 +157,7 @@ def encode(tokens, vocabulary):
     return [vocabulary.get(token, 1) for token in tokens]
 
 
-@wrong("encode-decode", "the position in the dict instead of the id")
+@wrong("encode-decode", "the position in the dict in place of the id")
 def encode(tokens, vocabulary):
     names = list(vocabulary)
     return [names.index(t if t in vocabulary else "<unk>") for t in tokens]
@@ -176,7 +176,7 @@ def decode(ids, vocabulary):
     return [back[number] for number in ids]
 
 
-@wrong("encode-decode", "the token <unk> instead of its id")
+@wrong("encode-decode", "the token <unk> in place of its id")
 def encode(tokens, vocabulary):
     return [vocabulary.get(token, "<unk>") for token in tokens]
 
@@ -191,13 +191,13 @@ def encode(tokens, vocabulary):
     return [vocabulary.setdefault(token, len(vocabulary)) for token in tokens]
 
 
-@wrong("encode-decode", "the position in the dict instead of the id")
+@wrong("encode-decode", "the position in the dict in place of the id")
 def decode(ids, vocabulary):
     names = list(vocabulary)
     return [names[i] for i in ids]
 
 
-@wrong("encode-decode", "a string instead of a list")
+@wrong("encode-decode", "a string in place of a list")
 def decode(ids, vocabulary):
     names = {i: token for token, i in vocabulary.items()}
     return " ".join(names[i] for i in ids)
@@ -338,7 +338,7 @@ def pair_counts(words):
     return counts
 
 
-@wrong("pair-counts", "a string instead of a pair")
+@wrong("pair-counts", "a string in place of a pair")
 def pair_counts(words):
     counts = Counter()
     for symbols, n in words.items():
@@ -347,7 +347,7 @@ def pair_counts(words):
     return counts
 
 
-@wrong("pair-counts", "symbols instead of pairs")
+@wrong("pair-counts", "symbols in place of pairs")
 def pair_counts(words):
     counts = Counter()
     for symbols, n in words.items():
@@ -456,12 +456,12 @@ def merge_pair(symbols, pair):
     return tuple(out)
 
 
-@wrong("merge-pair", "text compared instead of symbols")
+@wrong("merge-pair", "text compared in place of symbols")
 def merge_pair(symbols, pair):
     return tuple(" ".join(symbols).replace(" ".join(pair), "".join(pair)).split())
 
 
-@wrong("merge-pair", "text compared instead of symbols")
+@wrong("merge-pair", "text compared in place of symbols")
 def merge_pair(symbols, pair):
     out, i = [], 0
     while i < len(symbols):
@@ -503,7 +503,7 @@ def merge_pair(symbols, pair):
     return tuple(out)
 
 
-@wrong("merge-pair", "a list instead of a tuple")
+@wrong("merge-pair", "a list in place of a tuple")
 def merge_pair(symbols, pair):
     return list(merged(symbols, pair))
 
@@ -685,12 +685,12 @@ def train_bpe(text, merges, special_tokens=()):
     return learn(start(text, special_tokens), merges, least=2)
 
 
-@wrong("train-bpe", "strings instead of pairs")
+@wrong("train-bpe", "strings in place of pairs")
 def train_bpe(text, merges, special_tokens=()):
     return ["".join(pair) for pair in learn(start(text, special_tokens), merges)]
 
 
-@wrong("train-bpe", "lists instead of tuples")
+@wrong("train-bpe", "lists in place of tuples")
 def train_bpe(text, merges, special_tokens=()):
     return [list(pair) for pair in learn(start(text, special_tokens), merges)]
 
@@ -1508,7 +1508,7 @@ def skip_gram_pairs(ids, window):
     return [(b, a) for a, b in near(ids, lambda i, j: 1 <= abs(i - j) <= window)]
 
 
-@wrong("skip-gram-pairs", "positions instead of ids")
+@wrong("skip-gram-pairs", "positions in place of ids")
 def skip_gram_pairs(ids, window):
     return near(range(len(ids)), lambda i, j: 1 <= abs(i - j) <= window)
 
@@ -1576,7 +1576,7 @@ def skip_gram_pairs(ids, window):
     return pairs
 
 
-@wrong("skip-gram-pairs", "a set instead of a list")
+@wrong("skip-gram-pairs", "a set in place of a list")
 def skip_gram_pairs(ids, window):
     pairs = []
     for i, center in enumerate(ids):

@@ -1,0 +1,43 @@
+"""Checks of chapter 1, embeddings.
+
+The oracles are PyTorch's and scikit-learn's own functions, brute force, values worked
+out by hand, and properties.
+"""
+
+from autograder.chapters.embeddings.chapter import chapter
+from autograder.chapters.embeddings.counting import pair_counts
+from autograder.chapters.embeddings.ids import encode_decode
+from autograder.chapters.embeddings.learning import train_bpe
+from autograder.chapters.embeddings.merging import merge_pair
+from autograder.chapters.embeddings.replaying import bpe_encode
+from autograder.chapters.embeddings.rest import (
+    embedding,
+    find_the_slips,
+    one_hot,
+    patch_kernel,
+    skip_gram_loss,
+    tf_idf,
+    weight_tying,
+)
+from autograder.chapters.embeddings.vocabularies import vocabulary
+from autograder.chapters.embeddings.windows import skip_gram_pairs
+
+progress = chapter.progress
+
+__all__ = [
+    "bpe_encode",
+    "embedding",
+    "encode_decode",
+    "find_the_slips",
+    "merge_pair",
+    "one_hot",
+    "pair_counts",
+    "patch_kernel",
+    "progress",
+    "skip_gram_loss",
+    "skip_gram_pairs",
+    "tf_idf",
+    "train_bpe",
+    "vocabulary",
+    "weight_tying",
+]
