@@ -217,11 +217,27 @@ class Specification:
                 wanted[place],
                 on=f"the gradient; {case.on}",
                 what=f"the gradient of {name}",
-                mistakes=_differentiated(
-                    self.known(*inputs, *given), cotangent, sources[place], output
+                mistakes=self._differentiated(
+                    (*inputs, *given), value, cotangent, sources[place], output
                 ),
                 tolerance=tolerance,
             )
+
+    def _differentiated(
+        self,
+        told: tuple,
+        right: torch.Tensor,
+        cotangent: torch.Tensor,
+        source: torch.Tensor,
+        output: int | None,
+    ) -> Iterator[Mistake]:
+        """What those mistakes make of a gradient that leave the value right."""
+        for each in self.known(*told):
+            with contextlib.suppress(*UNFIT):
+                value = each.value if output is None else each.value[output]
+                if expect.close(value.detach(), right.detach()):
+                    (found,) = torch.autograd.grad((value * cotangent).sum(), source)
+                    yield replace(each, value=found)
 
     def answers(self, reference: Any) -> Iterator[tuple[str, Any]]:
         """Make an answer of each mistake: its name, and what a student would hand in.
@@ -289,17 +305,6 @@ class Module(Specification):
 
         forward.__signature__ = signature
         return type(reference.__name__, (reference,), {"forward": forward})
-
-
-def _differentiated(
-    known: Iterable[Mistake], cotangent: torch.Tensor, source: torch.Tensor, output
-) -> Iterator[Mistake]:
-    """What the mistakes make of a gradient; some have the right value."""
-    for each in known:
-        with contextlib.suppress(*UNFIT):
-            value = each.value if output is None else each.value[output]
-            (found,) = torch.autograd.grad((value * cotangent).sum(), source)
-            yield replace(each, value=found)
 
 
 def _leaf(value: torch.Tensor) -> torch.Tensor:

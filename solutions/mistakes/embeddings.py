@@ -942,7 +942,7 @@ def one_hot(ids, vocab_size):
     return F.one_hot(ids, vocab_size + 1).float()
 
 
-@wrong("one-hot", "the id instead of 1")
+@wrong("one-hot", "the id in place of 1")
 def one_hot(ids, vocab_size):
     refuse(ids, vocab_size)
     return F.one_hot(ids, vocab_size).float() * ids[..., None]
@@ -1120,7 +1120,7 @@ class Embedding(Table):
         return torch.stack(rows) * math.sqrt(self.weight.shape[1])
 
 
-@wrong("embedding", "nn.Embedding inside")
+@wrong("embedding", "PyTorch's module in place of your own")
 class Embedding(nn.Module):
     def __init__(self, vocab_size, d_model):
         super().__init__()
@@ -1130,7 +1130,7 @@ class Embedding(nn.Module):
         return self.table(ids) * math.sqrt(self.width)
 
 
-@wrong("embedding", "the table is no parameter")
+@wrong("embedding", "parameters are missing")
 class Embedding(nn.Module):
     def __init__(self, vocab_size, d_model):
         super().__init__()
@@ -1140,7 +1140,7 @@ class Embedding(nn.Module):
         return self.weight[ids] * math.sqrt(self.weight.shape[1])
 
 
-@wrong("embedding", "the table is no parameter")
+@wrong("embedding", "a buffer in place of a parameter")
 class Embedding(nn.Module):
     def __init__(self, vocab_size, d_model):
         super().__init__()
@@ -1151,7 +1151,7 @@ class Embedding(nn.Module):
         return self.weight[ids] * math.sqrt(self.weight.shape[1])
 
 
-@wrong("embedding", "the parameter has another name")
+@wrong("embedding", "the parameters have other names")
 class Embedding(nn.Module):
     def __init__(self, vocab_size, d_model):
         super().__init__()
@@ -1171,7 +1171,7 @@ class Embedding(Table):
         return self.weight[ids] * self.scale
 
 
-@wrong("embedding", "the table is transposed")
+@wrong("embedding", "weights stored transposed")
 class Embedding(Table):
     def draw(self, vocab_size, d_model):
         return torch.randn(d_model, vocab_size) / math.sqrt(d_model)
@@ -1180,37 +1180,37 @@ class Embedding(Table):
         return self.weight.T[ids] * math.sqrt(self.weight.shape[0])
 
 
-@wrong("embedding", "the table starts too large")
+@wrong("embedding", "the weights start too large")
 class Embedding(Table):
     def draw(self, vocab_size, d_model):
         return torch.randn(vocab_size, d_model)
 
 
-@wrong("embedding", "the rows all start alike")
+@wrong("embedding", "the weights all start alike")
 class Embedding(Table):
     def draw(self, vocab_size, d_model):
         return torch.zeros(vocab_size, d_model)
 
 
-@wrong("embedding", "the mean of the start is not 0")
+@wrong("embedding", "the weights do not start around 0")
 class Embedding(Table):
     def draw(self, vocab_size, d_model):
         return torch.rand(vocab_size, d_model) / math.sqrt(d_model)
 
 
-@wrong("embedding", "divided by √vocab_size")
+@wrong("embedding", "the weights start too small")
 class Embedding(Table):
     def draw(self, vocab_size, d_model):
         return torch.randn(vocab_size, d_model) / math.sqrt(vocab_size)
 
 
-@wrong("embedding", "divided by d_model instead of its root")
+@wrong("embedding", "the weights start too small")
 class Embedding(Table):
     def draw(self, vocab_size, d_model):
         return torch.randn(vocab_size, d_model) / d_model
 
 
-@wrong("embedding", "another spread at the start")
+@wrong("embedding", "the weights start too small")
 class Embedding(Table):
     def draw(self, vocab_size, d_model):
         return 0.02 * torch.randn(vocab_size, d_model)
@@ -1269,17 +1269,17 @@ def tied_logits(hidden, table):
     return (hidden[..., None, :] * table).mean(-1)
 
 
-@wrong("weight-tying", "probabilities instead of logits")
+@wrong("weight-tying", "probabilities in place of logits")
 def tied_logits(hidden, table):
     return torch.softmax(hidden @ table.T, -1)
 
 
-@wrong("weight-tying", "probabilities instead of logits")
+@wrong("weight-tying", "probabilities in place of logits")
 def tied_logits(hidden, table):
     return F.log_softmax(hidden @ table.T, -1)
 
 
-@wrong("weight-tying", "cosines instead of dot products")
+@wrong("weight-tying", "cosines in place of dot products")
 def tied_logits(hidden, table):
     return F.cosine_similarity(hidden[..., None, :], table, dim=-1)
 
@@ -1337,19 +1337,19 @@ def tf_idf(documents):
     return counts, terms
 
 
-@wrong("tf-idf", "shares instead of counts")
+@wrong("tf-idf", "shares in place of counts")
 def tf_idf(documents):
     counts, n, holding, terms = parts(documents)
     return counts / counts.sum(1, keepdim=True) * torch.log(n / holding), terms
 
 
-@wrong("tf-idf", "0 or 1 instead of counts")
+@wrong("tf-idf", "0 or 1 in place of counts")
 def tf_idf(documents):
     counts, n, holding, terms = parts(documents)
     return (counts > 0).float() * torch.log(n / holding), terms
 
 
-@wrong("tf-idf", "occurrences instead of documents")
+@wrong("tf-idf", "occurrences in place of documents")
 def tf_idf(documents):
     counts, n, _, terms = parts(documents)
     return counts * torch.log(n / counts.sum(0)), terms
@@ -1397,7 +1397,7 @@ def tf_idf(documents):
     return counts * torch.log(1 + n / holding), terms
 
 
-@wrong("tf-idf", "terms counted instead of documents")
+@wrong("tf-idf", "terms counted in place of documents")
 def tf_idf(documents):
     counts, _, holding, terms = parts(documents)
     return counts * torch.log(len(terms) / holding), terms
@@ -1677,7 +1677,7 @@ def skip_gram_loss(centers, contexts, negatives):
     return (false.sum(-1) - true).mean()
 
 
-@wrong("skip-gram-loss", "softmax instead of sigmoids")
+@wrong("skip-gram-loss", "softmax in place of sigmoids")
 def skip_gram_loss(centers, contexts, negatives):
     true, false = scores(centers, contexts, negatives)
     everything = torch.cat([true[:, None], false], 1)
@@ -1910,12 +1910,12 @@ def token_table_slips():
     return slips(rows_needed=7)
 
 
-@wrong("find-the-slips", "the tokens counted instead of the rows")
+@wrong("find-the-slips", "the tokens counted in place of the rows")
 def token_table_slips():
     return slips(rows_needed=6)
 
 
-@wrong("find-the-slips", "the index instead of the row")
+@wrong("find-the-slips", "the index in place of the row")
 def token_table_slips():
     return slips(row_of_zero=-1)
 
@@ -1935,7 +1935,7 @@ def token_table_slips():
     return slips(same_vector=[7, 0])
 
 
-@wrong("find-the-slips", "the sentence instead of the decoded text")
+@wrong("find-the-slips", "the sentence in place of the decoded text")
 def token_table_slips():
     return slips(decoded="Bobby mag Brombeeren.")
 
@@ -1950,7 +1950,7 @@ def token_table_slips():
     return slips(decoded="Bobby mag Brombeeren ")
 
 
-@wrong("find-the-slips", "a mark instead of text")
+@wrong("find-the-slips", "a mark in place of text")
 def token_table_slips():
     return slips(lost="<EOW>")
 

@@ -6,20 +6,18 @@ out by hand, and properties.
 
 from autograder.chapters.embeddings.chapter import chapter
 from autograder.chapters.embeddings.counting import pair_counts
+from autograder.chapters.embeddings.hot_rows import one_hot
 from autograder.chapters.embeddings.ids import encode_decode
+from autograder.chapters.embeddings.kernel import patch_kernel
 from autograder.chapters.embeddings.learning import train_bpe
 from autograder.chapters.embeddings.merging import merge_pair
 from autograder.chapters.embeddings.replaying import bpe_encode
-from autograder.chapters.embeddings.rest import (
-    embedding,
-    find_the_slips,
-    one_hot,
-    patch_kernel,
-    skip_gram_loss,
-    tf_idf,
-    weight_tying,
-)
+from autograder.chapters.embeddings.sampling import skip_gram_loss
+from autograder.chapters.embeddings.slips import find_the_slips
+from autograder.chapters.embeddings.table import embedding
+from autograder.chapters.embeddings.tying import weight_tying
 from autograder.chapters.embeddings.vocabularies import vocabulary
+from autograder.chapters.embeddings.weighting import tf_idf
 from autograder.chapters.embeddings.windows import skip_gram_pairs
 
 progress = chapter.progress
