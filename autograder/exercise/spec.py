@@ -49,6 +49,7 @@ class Case:
         tolerance: absolute and relative.
         unless_finite: the name and reason of the mistake that a NaN gives away.
         what: what a message calls the value.
+        why: what a message says of a wrong value that has no name.
     """
 
     on: str
@@ -58,6 +59,7 @@ class Case:
     tolerance: float = expect.TOLERANCE
     unless_finite: tuple[str, str] | None = None
     what: str = "the result"
+    why: str = ""
 
     @property
     def passed(self) -> tuple:
@@ -122,7 +124,7 @@ class Specification:
         return add
 
     def accident(self, words: str, name: str, why: str) -> None:
-        """Name what lies behind an exception whose text has these words."""
+        """Name what lies behind an exception: words of its kind or of its text."""
         self.accidents.append((words, name, why))
 
     def known(self, *given: Data, **options: Data) -> Iterator[Mistake]:
@@ -152,6 +154,7 @@ class Specification:
             self.right(case),
             what=case.what,
             on=case.on,
+            why=case.why,
             mistakes=self.known(*case.inputs, *case.given),
             tolerance=case.tolerance,
         )
@@ -217,9 +220,33 @@ class Specification:
         value = self.oracle(*inputs, *given)
         value = value if output is None else value[output]
         wanted = torch.autograd.grad((value * cotangent).sum(), sources)
-        for (name, gradient), right in zip(got.items(), wanted, strict=True):
-            on, what = f"the gradient; {case.on}", f"the gradient of {name}"
-            expect.equal(gradient, right, on=on, what=what, tolerance=tolerance)
+        for place, (name, gradient) in enumerate(got.items()):
+            expect.equal(
+                gradient,
+                wanted[place],
+                on=f"the gradient; {case.on}",
+                what=f"the gradient of {name}",
+                mistakes=self._differentiated(
+                    (*inputs, *given), value, cotangent, sources[place], output
+                ),
+                tolerance=tolerance,
+            )
+
+    def _differentiated(
+        self,
+        told: tuple,
+        right: torch.Tensor,
+        cotangent: torch.Tensor,
+        source: torch.Tensor,
+        output: int | None,
+    ) -> Iterator[Mistake]:
+        """What those mistakes make of a gradient that leave the value right."""
+        for each in self.known(*told):
+            with contextlib.suppress(*UNFIT):
+                value = each.value if output is None else each.value[output]
+                if expect.close(value.detach(), right.detach()):
+                    (found,) = torch.autograd.grad((value * cotangent).sum(), source)
+                    yield replace(each, value=found)
 
     def answers(self, reference: Any) -> Iterator[tuple[str, Any]]:
         """Make an answer of each mistake: its name, and what a student would hand in.
@@ -303,12 +330,15 @@ def _argument_names(student: StudentFunction, wrt: tuple[int, ...]) -> list[str]
 
 @contextlib.contextmanager
 def errors_named(*accidents: tuple[str, str, str]) -> Iterator[None]:
-    """Name what lies behind an exception: words of it, the mistake's name, why."""
+    """Name what lies behind an exception: words of it, the mistake's name, why.
+
+    The words are looked for in what Python prints: "IndexError: list index out of …".
+    """
     try:
         yield
     except StudentError as error:
         for words, name, why in accidents:
-            if words in error.text:
+            if words in f"{error.kind}: {error.text}":
                 got = f"{error.kind}: {describe_error(error)}"
                 refuse(name, why, on=error.call, got=got)
         raise

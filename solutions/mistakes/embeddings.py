@@ -95,12 +95,12 @@ def build_vocabulary(tokens, special_tokens=SPECIAL):
     return vocabulary
 
 
-@wrong("vocabulary", "id to token instead of token to id")
+@wrong("vocabulary", "id to token in place of token to id")
 def build_vocabulary(tokens, special_tokens=SPECIAL):
     return dict(enumerate(dict.fromkeys([*special_tokens, *tokens])))
 
 
-@wrong("vocabulary", "a list instead of a dict")
+@wrong("vocabulary", "a list in place of a dict")
 def build_vocabulary(tokens, special_tokens=SPECIAL):
     return list(dict.fromkeys([*special_tokens, *tokens]))
 
@@ -137,7 +137,7 @@ def encode(tokens, vocabulary):
     return [vocabulary[token] for token in tokens if token in vocabulary]
 
 
-@wrong("encode-decode", "unknown tokens become <pad>")
+@wrong("encode-decode", "the id of <unk> is assumed")
 def encode(tokens, vocabulary):
     return [vocabulary.get(token, 0) for token in tokens]
 
@@ -157,7 +157,7 @@ def encode(tokens, vocabulary):
     return [vocabulary.get(token, 1) for token in tokens]
 
 
-@wrong("encode-decode", "the position in the dict instead of the id")
+@wrong("encode-decode", "the position in the dict in place of the id")
 def encode(tokens, vocabulary):
     names = list(vocabulary)
     return [names.index(t if t in vocabulary else "<unk>") for t in tokens]
@@ -176,7 +176,7 @@ def decode(ids, vocabulary):
     return [back[number] for number in ids]
 
 
-@wrong("encode-decode", "the token <unk> instead of its id")
+@wrong("encode-decode", "the token <unk> in place of its id")
 def encode(tokens, vocabulary):
     return [vocabulary.get(token, "<unk>") for token in tokens]
 
@@ -191,13 +191,13 @@ def encode(tokens, vocabulary):
     return [vocabulary.setdefault(token, len(vocabulary)) for token in tokens]
 
 
-@wrong("encode-decode", "the position in the dict instead of the id")
+@wrong("encode-decode", "the position in the dict in place of the id")
 def decode(ids, vocabulary):
     names = list(vocabulary)
     return [names[i] for i in ids]
 
 
-@wrong("encode-decode", "a string instead of a list")
+@wrong("encode-decode", "a string in place of a list")
 def decode(ids, vocabulary):
     names = {i: token for token, i in vocabulary.items()}
     return " ".join(names[i] for i in ids)
@@ -338,7 +338,7 @@ def pair_counts(words):
     return counts
 
 
-@wrong("pair-counts", "a string instead of a pair")
+@wrong("pair-counts", "a string in place of a pair")
 def pair_counts(words):
     counts = Counter()
     for symbols, n in words.items():
@@ -347,7 +347,7 @@ def pair_counts(words):
     return counts
 
 
-@wrong("pair-counts", "symbols instead of pairs")
+@wrong("pair-counts", "symbols in place of pairs")
 def pair_counts(words):
     counts = Counter()
     for symbols, n in words.items():
@@ -456,12 +456,12 @@ def merge_pair(symbols, pair):
     return tuple(out)
 
 
-@wrong("merge-pair", "text compared instead of symbols")
+@wrong("merge-pair", "text compared in place of symbols")
 def merge_pair(symbols, pair):
     return tuple(" ".join(symbols).replace(" ".join(pair), "".join(pair)).split())
 
 
-@wrong("merge-pair", "text compared instead of symbols")
+@wrong("merge-pair", "text compared in place of symbols")
 def merge_pair(symbols, pair):
     out, i = [], 0
     while i < len(symbols):
@@ -503,7 +503,7 @@ def merge_pair(symbols, pair):
     return tuple(out)
 
 
-@wrong("merge-pair", "a list instead of a tuple")
+@wrong("merge-pair", "a list in place of a tuple")
 def merge_pair(symbols, pair):
     return list(merged(symbols, pair))
 
@@ -685,12 +685,12 @@ def train_bpe(text, merges, special_tokens=()):
     return learn(start(text, special_tokens), merges, least=2)
 
 
-@wrong("train-bpe", "strings instead of pairs")
+@wrong("train-bpe", "strings in place of pairs")
 def train_bpe(text, merges, special_tokens=()):
     return ["".join(pair) for pair in learn(start(text, special_tokens), merges)]
 
 
-@wrong("train-bpe", "lists instead of tuples")
+@wrong("train-bpe", "lists in place of tuples")
 def train_bpe(text, merges, special_tokens=()):
     return [list(pair) for pair in learn(start(text, special_tokens), merges)]
 
@@ -942,7 +942,7 @@ def one_hot(ids, vocab_size):
     return F.one_hot(ids, vocab_size + 1).float()
 
 
-@wrong("one-hot", "the id instead of 1")
+@wrong("one-hot", "the id in place of 1")
 def one_hot(ids, vocab_size):
     refuse(ids, vocab_size)
     return F.one_hot(ids, vocab_size).float() * ids[..., None]
@@ -1120,7 +1120,7 @@ class Embedding(Table):
         return torch.stack(rows) * math.sqrt(self.weight.shape[1])
 
 
-@wrong("embedding", "nn.Embedding inside")
+@wrong("embedding", "PyTorch's module in place of your own")
 class Embedding(nn.Module):
     def __init__(self, vocab_size, d_model):
         super().__init__()
@@ -1130,7 +1130,7 @@ class Embedding(nn.Module):
         return self.table(ids) * math.sqrt(self.width)
 
 
-@wrong("embedding", "the table is no parameter")
+@wrong("embedding", "parameters are missing")
 class Embedding(nn.Module):
     def __init__(self, vocab_size, d_model):
         super().__init__()
@@ -1140,7 +1140,7 @@ class Embedding(nn.Module):
         return self.weight[ids] * math.sqrt(self.weight.shape[1])
 
 
-@wrong("embedding", "the table is no parameter")
+@wrong("embedding", "a buffer in place of a parameter")
 class Embedding(nn.Module):
     def __init__(self, vocab_size, d_model):
         super().__init__()
@@ -1151,7 +1151,7 @@ class Embedding(nn.Module):
         return self.weight[ids] * math.sqrt(self.weight.shape[1])
 
 
-@wrong("embedding", "the parameter has another name")
+@wrong("embedding", "the parameters have other names")
 class Embedding(nn.Module):
     def __init__(self, vocab_size, d_model):
         super().__init__()
@@ -1171,7 +1171,7 @@ class Embedding(Table):
         return self.weight[ids] * self.scale
 
 
-@wrong("embedding", "the table is transposed")
+@wrong("embedding", "weights stored transposed")
 class Embedding(Table):
     def draw(self, vocab_size, d_model):
         return torch.randn(d_model, vocab_size) / math.sqrt(d_model)
@@ -1180,37 +1180,37 @@ class Embedding(Table):
         return self.weight.T[ids] * math.sqrt(self.weight.shape[0])
 
 
-@wrong("embedding", "the table starts too large")
+@wrong("embedding", "the weights start too large")
 class Embedding(Table):
     def draw(self, vocab_size, d_model):
         return torch.randn(vocab_size, d_model)
 
 
-@wrong("embedding", "the rows all start alike")
+@wrong("embedding", "the weights all start alike")
 class Embedding(Table):
     def draw(self, vocab_size, d_model):
         return torch.zeros(vocab_size, d_model)
 
 
-@wrong("embedding", "the mean of the start is not 0")
+@wrong("embedding", "the weights do not start around 0")
 class Embedding(Table):
     def draw(self, vocab_size, d_model):
         return torch.rand(vocab_size, d_model) / math.sqrt(d_model)
 
 
-@wrong("embedding", "divided by √vocab_size")
+@wrong("embedding", "the weights start too small")
 class Embedding(Table):
     def draw(self, vocab_size, d_model):
         return torch.randn(vocab_size, d_model) / math.sqrt(vocab_size)
 
 
-@wrong("embedding", "divided by d_model instead of its root")
+@wrong("embedding", "the weights start too small")
 class Embedding(Table):
     def draw(self, vocab_size, d_model):
         return torch.randn(vocab_size, d_model) / d_model
 
 
-@wrong("embedding", "another spread at the start")
+@wrong("embedding", "the weights start too small")
 class Embedding(Table):
     def draw(self, vocab_size, d_model):
         return 0.02 * torch.randn(vocab_size, d_model)
@@ -1269,17 +1269,17 @@ def tied_logits(hidden, table):
     return (hidden[..., None, :] * table).mean(-1)
 
 
-@wrong("weight-tying", "probabilities instead of logits")
+@wrong("weight-tying", "probabilities in place of logits")
 def tied_logits(hidden, table):
     return torch.softmax(hidden @ table.T, -1)
 
 
-@wrong("weight-tying", "probabilities instead of logits")
+@wrong("weight-tying", "probabilities in place of logits")
 def tied_logits(hidden, table):
     return F.log_softmax(hidden @ table.T, -1)
 
 
-@wrong("weight-tying", "cosines instead of dot products")
+@wrong("weight-tying", "cosines in place of dot products")
 def tied_logits(hidden, table):
     return F.cosine_similarity(hidden[..., None, :], table, dim=-1)
 
@@ -1337,19 +1337,19 @@ def tf_idf(documents):
     return counts, terms
 
 
-@wrong("tf-idf", "shares instead of counts")
+@wrong("tf-idf", "shares in place of counts")
 def tf_idf(documents):
     counts, n, holding, terms = parts(documents)
     return counts / counts.sum(1, keepdim=True) * torch.log(n / holding), terms
 
 
-@wrong("tf-idf", "0 or 1 instead of counts")
+@wrong("tf-idf", "0 or 1 in place of counts")
 def tf_idf(documents):
     counts, n, holding, terms = parts(documents)
     return (counts > 0).float() * torch.log(n / holding), terms
 
 
-@wrong("tf-idf", "occurrences instead of documents")
+@wrong("tf-idf", "occurrences in place of documents")
 def tf_idf(documents):
     counts, n, _, terms = parts(documents)
     return counts * torch.log(n / counts.sum(0)), terms
@@ -1397,7 +1397,7 @@ def tf_idf(documents):
     return counts * torch.log(1 + n / holding), terms
 
 
-@wrong("tf-idf", "terms counted instead of documents")
+@wrong("tf-idf", "terms counted in place of documents")
 def tf_idf(documents):
     counts, _, holding, terms = parts(documents)
     return counts * torch.log(len(terms) / holding), terms
@@ -1508,7 +1508,7 @@ def skip_gram_pairs(ids, window):
     return [(b, a) for a, b in near(ids, lambda i, j: 1 <= abs(i - j) <= window)]
 
 
-@wrong("skip-gram-pairs", "positions instead of ids")
+@wrong("skip-gram-pairs", "positions in place of ids")
 def skip_gram_pairs(ids, window):
     return near(range(len(ids)), lambda i, j: 1 <= abs(i - j) <= window)
 
@@ -1576,7 +1576,7 @@ def skip_gram_pairs(ids, window):
     return pairs
 
 
-@wrong("skip-gram-pairs", "a set instead of a list")
+@wrong("skip-gram-pairs", "a set in place of a list")
 def skip_gram_pairs(ids, window):
     pairs = []
     for i, center in enumerate(ids):
@@ -1677,7 +1677,7 @@ def skip_gram_loss(centers, contexts, negatives):
     return (false.sum(-1) - true).mean()
 
 
-@wrong("skip-gram-loss", "softmax instead of sigmoids")
+@wrong("skip-gram-loss", "softmax in place of sigmoids")
 def skip_gram_loss(centers, contexts, negatives):
     true, false = scores(centers, contexts, negatives)
     everything = torch.cat([true[:, None], false], 1)
@@ -1910,12 +1910,12 @@ def token_table_slips():
     return slips(rows_needed=7)
 
 
-@wrong("find-the-slips", "the tokens counted instead of the rows")
+@wrong("find-the-slips", "the tokens counted in place of the rows")
 def token_table_slips():
     return slips(rows_needed=6)
 
 
-@wrong("find-the-slips", "the index instead of the row")
+@wrong("find-the-slips", "the index in place of the row")
 def token_table_slips():
     return slips(row_of_zero=-1)
 
@@ -1935,7 +1935,7 @@ def token_table_slips():
     return slips(same_vector=[7, 0])
 
 
-@wrong("find-the-slips", "the sentence instead of the decoded text")
+@wrong("find-the-slips", "the sentence in place of the decoded text")
 def token_table_slips():
     return slips(decoded="Bobby mag Brombeeren.")
 
@@ -1950,7 +1950,7 @@ def token_table_slips():
     return slips(decoded="Bobby mag Brombeeren ")
 
 
-@wrong("find-the-slips", "a mark instead of text")
+@wrong("find-the-slips", "a mark in place of text")
 def token_table_slips():
     return slips(lost="<EOW>")
 

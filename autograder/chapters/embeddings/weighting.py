@@ -1,0 +1,217 @@
+"""tf-idf: how often a word occurs in a document, and in how few."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+
+from autograder import expect
+from autograder.chapters.embeddings.chapter import chapter
+from autograder.chapters.embeddings.texts import called, whole, write
+from autograder.chapters.embeddings.vocabularies import numbered
+from autograder.exercise.inputs import draw_sizes, seeded
+from autograder.exercise.spec import Case, Function, expect_several, judge_parts
+from autograder.expect import refuse_if
+from autograder.forms import several
+from autograder.interface import Data, StudentFunction
+
+Documents = list[list[str]]
+Weighed = tuple[torch.Tensor, list[str]]
+
+
+def terms_of(documents: Documents) -> list[str]:
+    """List the terms in order of first appearance."""
+    return list(numbered([token for each in documents for token in each], ()))
+
+
+def by_scikit_learn(documents: Documents) -> Weighed:
+    """Compute by scikit-learn, whose formula has 1 more in each logarithm."""
+    # slow to import, and needed by this check alone
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+
+    terms = terms_of(documents)
+    counter = CountVectorizer(analyzer=list, vocabulary=terms, token_pattern=None)
+    counts = counter.fit_transform(documents).astype("float64")
+    weigh = TfidfTransformer(norm=None, smooth_idf=False)
+    matrix = (weigh.fit_transform(counts) - counts).toarray()
+    return torch.from_numpy(matrix).float(), terms
+
+
+weighting = Function("tf-idf", "tf_idf", by_scikit_learn)
+
+
+# --- what goes wrong ------------------------------------------------------------------
+
+
+def _counts(documents: Documents, terms: list[str]) -> torch.Tensor:
+    rows = [[document.count(term) for term in terms] for document in documents]
+    return torch.tensor(rows, dtype=torch.float32)
+
+
+def with_matrix(name: str, why: str) -> Callable:
+    """Add a mistake in the matrix: of the counts, documents, and those with a term."""
+
+    def add(weigh: Callable[[torch.Tensor, int, torch.Tensor], torch.Tensor]) -> None:
+        def answer(documents: Documents) -> Weighed:
+            terms = terms_of(documents)
+            counts = _counts(documents, terms)
+            return weigh(counts, len(documents), (counts > 0).sum(0)), terms
+
+        weighting.mistake(name, why)(answer)
+
+    return add
+
+
+NATURAL = "The natural logarithm is wanted: torch.log, math.log."
+OCCURRENCES = "occurrences in place of documents"
+VARIANT = (
+    "another variant of the formula",
+    "Libraries add 1 in the fraction, after the logarithm, or both, and may scale rows "
+    "to length 1. Here it is count · ln(documents / those with the term).",
+)
+
+
+def _smooth(number: int, holding: torch.Tensor) -> torch.Tensor:
+    return torch.log((1 + number) / (1 + holding))
+
+
+for name, why, weigh in (
+    (
+        "only the counts",
+        "'the' would be the most important word. Multiply by the logarithm.",
+        lambda c, n, h: c,
+    ),
+    (
+        "only the logarithms",
+        "How often the term is in this document counts, too: multiply by the count.",
+        lambda c, n, h: torch.log(n / h).expand_as(c),
+    ),
+    (
+        "shares in place of counts",
+        "The counts were divided by the length of the document; here they are not.",
+        lambda c, n, h: c / c.sum(1, keepdim=True) * torch.log(n / h),
+    ),
+    (
+        "0 or 1 in place of counts",
+        "A term that occurs twice in a document counts twice.",
+        lambda c, n, h: (c > 0) * torch.log(n / h),
+    ),
+    (
+        OCCURRENCES,
+        "How many documents hold the term, not how often it occurs in all: "
+        "(counts > 0).sum(dim=0).",
+        lambda c, n, h: c * torch.log(n / c.sum(0)),
+    ),
+    (
+        OCCURRENCES,
+        "The logarithm is of documents over documents that hold the term.",
+        lambda c, n, h: c * torch.log(c.sum() / c.sum(0)),
+    ),
+    ("logarithm to base 10", NATURAL, lambda c, n, h: c * torch.log10(n / h)),
+    ("logarithm to base 2", NATURAL, lambda c, n, h: c * torch.log2(n / h)),
+    (
+        "no logarithm",
+        "Without the logarithm, a term that is everywhere has the factor 1, not 0.",
+        lambda c, n, h: c * n / h,
+    ),
+    (
+        "terms counted in place of documents",
+        "The logarithm is of all documents over those that hold the term; how many "
+        "terms there are has no part in it.",
+        lambda c, n, h: c * torch.log(c.shape[1] / h),
+    ),
+    (
+        "the fraction upside down",
+        "The logarithm of (documents with the term / documents) is negative. A rare "
+        "term has a large weight: documents over documents with the term.",
+        lambda c, n, h: c * torch.log(h / n),
+    ),
+    (*VARIANT, lambda c, n, h: c * _smooth(n, h)),
+    (*VARIANT, lambda c, n, h: c * (_smooth(n, h) + 1)),
+    (*VARIANT, lambda c, n, h: c * (torch.log(n / h) + 1)),
+    (*VARIANT, lambda c, n, h: c * torch.log(1 + n / h)),
+    (*VARIANT, lambda c, n, h: c * torch.log(n / (1 + h))),
+    (*VARIANT, lambda c, n, h: F.normalize(c * torch.log(n / h), dim=1)),
+    (*VARIANT, lambda c, n, h: F.normalize(c * (_smooth(n, h) + 1), dim=1)),
+    (*VARIANT, lambda c, n, h: torch.log(1 + c) * torch.log(n / h)),
+    (
+        "terms in rows",
+        "A document is a row, a term a column.",
+        lambda c, n, h: (c * torch.log(n / h)).T,
+    ),
+):
+    with_matrix(name, why)(weigh)
+
+
+def in_order(documents: Documents, terms: list[str]) -> Weighed:
+    """Weigh these terms, in this order."""
+    counts = _counts(documents, terms)
+    holding = (counts > 0).sum(0)
+    return counts * torch.log(len(documents) / holding), terms
+
+
+weighting.mistake(
+    "columns in another order than the terms",
+    "The columns are sorted, the list of terms is not: make both from one list.",
+)(
+    lambda documents: (
+        in_order(documents, sorted(terms_of(documents)))[0],
+        terms_of(documents),
+    )
+)
+SORTED = (
+    "terms in alphabetical order",
+    "Right terms, but sorted. In order of first appearance they match the vocabulary "
+    "of exercise 1.1: dict.fromkeys keeps that order.",
+)
+TWICE = "a term is listed twice", "A term that occurs again gets no second column."
+OTHER_ORDER = (
+    "terms in another order",
+    "Right terms; wanted in order of first appearance (a set has no order).",
+)
+for name, why, listed in (
+    (*SORTED, lambda documents: sorted(terms_of(documents))),
+    (*TWICE, lambda documents: [token for each in documents for token in each]),
+    (*OTHER_ORDER, lambda documents: terms_of(documents)[::-1]),
+):
+    weighting.mistake(name, why)(
+        lambda documents, listed=listed: in_order(documents, listed(documents))
+    )
+
+
+# --- the check ------------------------------------------------------------------------
+
+
+@chapter.check(section="embeddings-count-vectors")
+def tf_idf(student: StudentFunction, seed: int = 0) -> None:
+    """scikit-learn's counts and weights, by hand and on random documents."""
+    generator = seeded(seed)
+    count, *lengths = draw_sizes(generator, 5)
+    stock = ["zebra", "the", "a", "cat", "dog", "sees", "mice", "tea"]
+    drawn = [
+        [stock[i] for i in whole(generator, 0, 8, 4 + length)] for length in lengths
+    ]
+    drawn[0] += ["zebra"] * count
+    hand = ["the cat sees the dog", "the dog sleeps", "the cat sleeps"]
+    for documents in (
+        [each.split() for each in hand],
+        drawn,
+        [["tea", "tea"]],
+        [["tea", "milk", "tea"], []],
+    ):
+        names, on = ("the matrix", "the terms"), called("tf_idf", documents)
+        got = expect_several(student(documents), names, on)
+        case = Case(on, (documents,))
+        _expect_terms(got[1], terms_of(documents), on)
+        judge_parts(weighting, got, case, names, several)
+
+
+def _expect_terms(got: Data, terms: list[str], on: str) -> None:
+    say = {"on": on, "got": write(got), "expected": write(terms)}
+    listed = isinstance(got, list) and all(isinstance(each, str) for each in got)
+    why = "The second result is the list of the terms, each once."
+    expect.true(listed, "the terms are no list of strings", why=why, **say)
+    refuse_if(got != terms and got == sorted(terms), *SORTED, **say)
+    refuse_if(len(got) > len(set(got)), *TWICE, **say)
+    refuse_if(got != terms and set(got) == set(terms), *OTHER_ORDER, **say)
+    expect.true(got == terms, "the terms are wrong", why=why, **say)
