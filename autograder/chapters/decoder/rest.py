@@ -14,7 +14,17 @@ import torch.nn.functional as F
 from torch import nn
 
 from autograder import expect, forbidden
-from autograder.chapters.decoder_mistakes import (
+from autograder.chapters.decoder.chapter import chapter
+from autograder.chapters.decoder.oracles import (
+    decoder_layer_shapes,
+    decoder_shapes,
+    layer_to_torch,
+    torch_decoder,
+    torch_layer,
+    torch_transformer,
+    transformer_shapes,
+)
+from autograder.chapters.decoder.rest_mistakes import (
     DecoderParts,
     LanguageModel,
     Model,
@@ -32,26 +42,6 @@ from autograder.chapters.decoder_mistakes import (
     shift_candidates,
     transformer_candidates,
 )
-from autograder.chapters.decoder_oracles import (
-    decoder_layer_shapes,
-    decoder_shapes,
-    layer_to_torch,
-    torch_decoder,
-    torch_layer,
-    torch_transformer,
-    transformer_shapes,
-)
-from autograder.chapters.decoder_writing import (
-    attend_cached,
-    beam_search,
-    bleu,
-    filter_logits,
-    find_bugs,
-    greedy_decode,
-    perplexity,
-    repaired_epoch,
-    sample_next,
-)
 from autograder.chapters.encoder.layer import expect_no_pair, pair_named
 from autograder.chapters.encoder.oracles import (
     draw_masks,
@@ -68,7 +58,7 @@ from autograder.exercise.parameters import Shapes, expect_parameters
 from autograder.exercise.showing import first_few
 from autograder.exercise.spec import expect_finite, expect_gradients
 from autograder.exercise.state_dicts import expect_state_dict
-from autograder.expect import Chapter, describe_error, refuse, refuse_if, show
+from autograder.expect import describe_error, refuse, refuse_if, show
 from autograder.forms import several
 from autograder.interface import (
     Data,
@@ -77,32 +67,6 @@ from autograder.interface import (
     StudentInstance,
     StudentModule,
 )
-
-__all__ = [
-    "adam_settings",
-    "attend_cached",
-    "beam_search",
-    "bleu",
-    "decoder",
-    "decoder_layer",
-    "decoder_layer_from_torch",
-    "decoder_mask",
-    "decoder_only",
-    "filter_logits",
-    "find_bugs",
-    "greedy_decode",
-    "last_real",
-    "noam_rate",
-    "perplexity",
-    "repaired_epoch",
-    "sample_next",
-    "sequence_loss",
-    "shift_right",
-    "transformer",
-]
-
-chapter = Chapter(7, "07_decoder")
-progress = chapter.progress
 
 DEEP = 3e-5  # tolerance of what has gone through several matrices in float32
 DEEPER = 2e-4  # and through several layers
