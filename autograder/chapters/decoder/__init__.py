@@ -5,6 +5,8 @@ worked out by hand, and properties.
 """
 
 from autograder.chapters.decoder.chapter import chapter
+from autograder.chapters.decoder.last import last_real
+from autograder.chapters.decoder.mask import decoder_mask
 from autograder.chapters.decoder.rest import (
     _transformer_alone as _transformer_alone,  # bug-hunt asks for it by name
 )
@@ -13,9 +15,7 @@ from autograder.chapters.decoder.rest import (
     decoder,
     decoder_layer,
     decoder_layer_from_torch,
-    decoder_mask,
     decoder_only,
-    last_real,
     noam_rate,
     sequence_loss,
     shift_right,

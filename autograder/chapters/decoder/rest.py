@@ -34,8 +34,6 @@ from autograder.chapters.decoder.rest_mistakes import (
     decoder_only_candidates,
     dropped_layer_candidates,
     final_norm,
-    last_candidates,
-    mask_candidates,
     rate_candidates,
     run_stack,
     sequence_loss_candidates,
@@ -96,42 +94,6 @@ def _kinds(generator: torch.Generator, b: int, t: int, s: int) -> list[tuple]:
     causal, _, pairs = draw_masks(generator, b, t)
     _, memory_mask, _ = draw_masks(generator, b, s)
     return [(None, None), (causal, None), (None, memory_mask), (pairs, memory_mask)]
-
-
-# --- the mask -------------------------------------------------------------------------
-
-
-@chapter.check(section="decoder-mask")
-def decoder_mask(student: StudentFunction, seed: int = 0) -> None:
-    """The example by hand, both rules at several sizes, compared entry by entry."""
-    generator = seeded(seed)
-    b, t, *_ = _draw_sizes(generator)
-    drawn = torch.randint(1, t, (b,), generator=generator)
-    drawn[1] = t
-    # the widest first, where all mistakes differ
-    cases = (drawn, t + 2), (drawn, t), (torch.tensor([2, 3]), 3)
-    for lengths, width in (*cases, (torch.tensor([1]), 1)):
-        on = f"lengths {lengths.tolist()}, max_length {width}"
-        got = student(lengths, width)
-        expected = torch.zeros(len(lengths), width, width, dtype=torch.bool)
-        for sentence, length in enumerate(lengths.tolist()):
-            for query in range(width):
-                expected[sentence, query, : min(query + 1, length)] = True
-        floats = isinstance(got, torch.Tensor) and got.dtype != torch.bool
-        if floats and got.shape == expected.shape and width > 1:
-            say = {"on": on, "got": f"{got.dtype}", "expected": "torch.bool"}
-            hidden = (got < -1e3) == ~expected
-            why = (
-                "Masks are boolean in this course: True allows. Attention turns them "
-                "into -inf on the scores itself."
-            )
-            name = "a mask to be added in place of a boolean one"
-            refuse_if(bool(hidden.all()), name, why, **say)
-            name = "numbers in place of booleans"
-            why = "1 and 0 are no booleans, and ~1 is -2. Combine boolean masks with &."
-            refuse_if(expect.close(got, expected), name, why, **say)
-        found = known_mistakes(mask_candidates(lengths, width)) if width > 1 else ()
-        expect.equal(got, expected, on=on, what="the mask", mistakes=found)
 
 
 # --- the layer ------------------------------------------------------------------------
@@ -980,38 +942,3 @@ def _expect_dropout_of_writer(student, sizes, own, state, ids, on: str) -> None:
     say = {"on": f"{on}, dropout=1 in training", "what": "the logits"}
     got = model(ids)
     expect.equal(got, read(zero), mistakes=known, tolerance=DEEPER, **say)
-
-
-@chapter.check(section="decoder-only")
-def last_real(student: StudentFunction, seed: int = 0) -> None:
-    """By hand, states and logits, gradients to the right rows only."""
-    generator = seeded(seed)
-    hand = torch.tensor([[10.0, 11.0, 12.0], [20.0, 21.0, 22.0]])
-    b, t, d, _, other, *_ = _draw_sizes(generator)
-    lengths = torch.randint(2, t, (b,), generator=generator)
-    lengths[1], lengths[-1] = t, 1
-    shapes = (b, t, d), (b, t, d + 1, other), (b, t)
-    cases = [(normal(generator, *shape), lengths) for shape in shapes]
-    cases.append((hand, torch.tensor([2, 3])))
-    cases.append((torch.arange(20).view(4, 5), torch.tensor([5, 1, 3, 2])))
-    for hidden, sizes in cases:
-        on = f"hidden {tuple(hidden.shape)}, lengths {sizes.tolist()}"
-        rows = zip(hidden, sizes.tolist(), strict=True)
-        right = torch.stack([row[length - 1] for row, length in rows])
-        try:
-            got = student(hidden, sizes)
-        except StudentError as error:
-            if error.kind == "IndexError" and "out of bounds" in error.text:
-                why = "Positions are counted from 0: the last of five is 4."
-                said = describe_error(error)
-                refuse("off by one", why, on=on, got=said)
-            raise
-        found = known_mistakes(last_candidates(hidden, sizes))
-        expect.equal(got, right, on=on, mistakes=found)
-    hidden = cases[0][0]
-    found = student.gradients(hidden, lengths).inputs[0]
-    on = f"hidden {(b, t, d)}, lengths {lengths.tolist()}"
-    expect_gradients({"hidden": found}, on)
-    at = torch.arange(t) == (lengths - 1).unsqueeze(1)
-    wanted = at.unsqueeze(-1).expand(b, t, d).float()
-    expect.equal(found, wanted, on=on, what="the gradient")

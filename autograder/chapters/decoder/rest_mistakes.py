@@ -15,53 +15,6 @@ import torch.nn.functional as F
 from autograder.chapters.encoder.parts import Parts, State, network, stack, under
 from autograder.exercise.naming import Candidate
 
-# --- the mask -------------------------------------------------------------------------
-
-
-def mask_candidates(lengths: torch.Tensor, length: int) -> Iterator[Candidate]:
-    """Combine the two rules in a wrong way."""
-    causal = torch.ones(length, length).tril().bool()
-    real = (torch.arange(length) < lengths.unsqueeze(1)).unsqueeze(1)
-    right = causal & real
-    why = (
-        "A key has to pass both rules: combine the masks by &. With | a real sentence "
-        "may look at its own future, because none of it is padding."
-    )
-    yield "one mask is enough (or)", lambda: causal | real, why
-    why = "Padding is still visible. The mask is (B, T, T): one matrix a sentence."
-    yield "the padding is not hidden", lambda: causal, why
-    yield "the padding is not hidden", lambda: causal.expand_as(right), why
-    why = "Nothing forbids position 0 to look at position 1. Add the causal mask."
-    yield "the future is not hidden", lambda: real, why
-    yield "the future is not hidden", lambda: real.expand_as(right), why
-    why = (
-        "Row i is the query, column j the key: query i may see the keys j ≤ i, below "
-        "and on the diagonal. The upper triangle would show only the future."
-    )
-    yield "the triangle is turned", lambda: causal.T & real, why
-    why = (
-        "Each position may attend to itself. Without the diagonal the first position "
-        "has no key at all."
-    )
-    yield "the diagonal is hidden", lambda: causal.tril(-1) & real, why
-    why = (
-        "The lengths say which *keys* are padding: they act on columns, (B, 1, T). "
-        "Here rows are empty. Rows of padding are never read, but they need keys, too: "
-        "a row without any has no weights (NaN in many libraries)."
-    )
-    yield "the rows of padding are empty", lambda: right & real.mT, why
-    why = (
-        "In this course True means 'may attend'. PyTorch's nn.Transformer has it the "
-        "other way round."
-    )
-    yield "True hides", lambda: ~right, why
-    shifted = torch.arange(length) < (lengths - 1).unsqueeze(1)
-    longer = torch.arange(length) <= lengths.unsqueeze(1)
-    why = "Position p is real if p < length: positions are counted from 0."
-    yield "the lengths are off by one", lambda: causal & shifted.unsqueeze(1), why
-    yield "the lengths are off by one", lambda: causal & longer.unsqueeze(1), why
-
-
 # --- the layer and the stack ----------------------------------------------------------
 
 
@@ -1068,46 +1021,3 @@ def adam_candidates() -> Iterator[Candidate]:
     for other in (0.998, 0.99, 0.9, 0.95, 0.089, 0.98e-1):
         found = {"betas": (0.9, other), "eps": 1e-9}
         yield "another second beta", lambda found=found: found, why
-
-
-# --- the last real token --------------------------------------------------------------
-
-
-def last_candidates(hidden: torch.Tensor, lengths: torch.Tensor) -> Iterator[Candidate]:
-    """Take something else."""
-    rows = torch.arange(len(lengths))
-    why = (
-        "The last column of a batch padded on the right is padding, except in the "
-        "longest sentence. Take position lengths − 1 of each row."
-    )
-    yield "the last column, padding or not", lambda: hidden[:, -1], why
-    why = "Positions are counted from 0: the last real one is lengths − 1."
-    yield "off by one", lambda: hidden[rows, lengths], why
-    yield (
-        "off by one",
-        lambda: hidden[rows, lengths.clamp_max(hidden.shape[1] - 1)],
-        why,
-    )
-    yield "off by one", lambda: hidden[rows, lengths - 2], why
-    yield "off by one", lambda: hidden[rows, (lengths - 2).clamp_min(0)], why
-    why = (
-        "hidden[:, lengths − 1] takes, for every row, the positions of all rows. Give "
-        "the rows an index of their own: hidden[arange(B), lengths − 1]."
-    )
-    yield "every row for every length", lambda: hidden[:, lengths - 1], why
-    last = int(lengths.max()) - 1
-    why = "Each sentence has its own length."
-    yield "one length for all sentences", lambda: hidden[:, int(lengths[0]) - 1], why
-    yield "one length for all sentences", lambda: hidden[:, last], why
-    why = "The first position has read nothing but itself; the last has read all."
-    yield "the first token", lambda: hidden[:, 0], why
-    yield "the first token", lambda: hidden[rows, -lengths], why
-    kept = hidden[rows, lengths - 1].unsqueeze(1)
-    why = "One entry for each sentence: (B, ...), without the axis of the positions."
-    yield "an axis too many", lambda: kept, why
-    real = torch.arange(hidden.shape[1]) < lengths.unsqueeze(1)
-    real = real.view(*real.shape, *[1] * (hidden.dim() - 2))
-    why = "One position is picked; nothing is averaged."
-    size = lengths.view(-1, *[1] * (hidden.dim() - 2))
-    yield "the mean of the sentence", lambda: (hidden * real).sum(1) / size, why
-    yield "the mean of the sentence", lambda: hidden.mean(1), why
