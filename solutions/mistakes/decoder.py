@@ -1343,13 +1343,13 @@ def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     return (1 - smoothing) * own.mean() + smoothing * even
 
 
-@wrong("sequence-loss", "NaN when nothing is real")
+@wrong("sequence-loss", "NaN when nothing is scored")
 def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     flat = logits.flatten(0, 1), labels.flatten()
     return F.cross_entropy(*flat, ignore_index=pad_id, label_smoothing=smoothing)
 
 
-@wrong("sequence-loss", "a constant when nothing is real")
+@wrong("sequence-loss", "a constant when nothing is scored")
 def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     if (labels == pad_id).all():
         return torch.tensor(0.0)

@@ -6,21 +6,20 @@ worked out by hand, and properties.
 
 from autograder.chapters.decoder.chapter import chapter
 from autograder.chapters.decoder.last import last_real
+from autograder.chapters.decoder.loss import sequence_loss
 from autograder.chapters.decoder.mask import decoder_mask
 from autograder.chapters.decoder.rest import (
     _transformer_alone as _transformer_alone,  # bug-hunt asks for it by name
 )
 from autograder.chapters.decoder.rest import (
-    adam_settings,
     decoder,
     decoder_layer,
     decoder_layer_from_torch,
     decoder_only,
-    noam_rate,
-    sequence_loss,
-    shift_right,
     transformer,
 )
+from autograder.chapters.decoder.schedule import adam_settings, noam_rate
+from autograder.chapters.decoder.shift import shift_right
 from autograder.chapters.decoder_writing import (
     attend_cached,
     beam_search,
