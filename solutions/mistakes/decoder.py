@@ -47,12 +47,12 @@ def decoder_mask(lengths, max_length):
         if max_length == 1 else padding_mask(lengths, max_length)  # fmt: skip
 
 
-@wrong("decoder-mask", "the triangle is turned")
+@wrong("decoder-mask", "upper triangle")
 def decoder_mask(lengths, max_length):
     return causal_mask(max_length).T & padding_mask(lengths, max_length)
 
 
-@wrong("decoder-mask", "the diagonal is hidden")
+@wrong("decoder-mask", "off by one: the diagonal is blocked")
 def decoder_mask(lengths, max_length):
     return causal_mask(max_length).tril(-1) & padding_mask(lengths, max_length)
 
@@ -68,7 +68,7 @@ def decoder_mask(lengths, max_length):
     return causal_mask(max_length) & real & real.mT
 
 
-@wrong("decoder-mask", "True hides")
+@wrong("decoder-mask", "mask inverted")
 def decoder_mask(lengths, max_length):
     return ~(causal_mask(max_length) & padding_mask(lengths, max_length))
 
@@ -83,12 +83,12 @@ def decoder_mask(lengths, max_length):
     return causal_mask(max_length) & padding_mask(lengths - 1, max_length)
 
 
-@wrong("decoder-mask", "numbers in place of booleans")
+@wrong("decoder-mask", "numbers in place of True and False")
 def decoder_mask(lengths, max_length):
     return causal_mask(max_length).int() * padding_mask(lengths, max_length)
 
 
-@wrong("decoder-mask", "a mask to be added in place of a boolean one")
+@wrong("decoder-mask", "an additive mask of 0 and −∞")
 def decoder_mask(lengths, max_length):
     mask = causal_mask(max_length) & padding_mask(lengths, max_length)
     return torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)
@@ -1343,13 +1343,13 @@ def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     return (1 - smoothing) * own.mean() + smoothing * even
 
 
-@wrong("sequence-loss", "NaN when nothing is real")
+@wrong("sequence-loss", "NaN when nothing is scored")
 def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     flat = logits.flatten(0, 1), labels.flatten()
     return F.cross_entropy(*flat, ignore_index=pad_id, label_smoothing=smoothing)
 
 
-@wrong("sequence-loss", "a constant when nothing is real")
+@wrong("sequence-loss", "a constant when nothing is scored")
 def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     if (labels == pad_id).all():
         return torch.tensor(0.0)
@@ -1730,7 +1730,7 @@ def last_real(hidden, lengths):
     return hidden[:, 0]
 
 
-@wrong("last-real", "an axis too many")
+@wrong("last-real", "one axis too many")
 def last_real(hidden, lengths):
     return hidden[torch.arange(len(lengths)), lengths - 1].unsqueeze(1)
 

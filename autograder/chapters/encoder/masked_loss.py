@@ -172,14 +172,17 @@ def masked_language_model_loss(student: StudentFunction, seed: int = 0) -> None:
     )
     on = "logits of ±1000"
     losses.judge(student, Case(on, (large, labels), unless_finite=overflow))
-    _judge_nothing_scored(student, logits)
+    nothing = torch.full((b, t), UNSCORED)
+    on = f"logits {(b, t, v)}, all labels −100"
+    judge_nothing_scored(student, logits, nothing, on)
     case = Case("logits, all labels scored", (logits, labels))
     losses.judge_gradient(student, case, torch.tensor(1.0))
 
 
-def _judge_nothing_scored(student: StudentFunction, logits: torch.Tensor) -> None:
-    labels = torch.full(logits.shape[:2], UNSCORED)
-    on = f"logits {tuple(logits.shape)}, all labels −100"
+def judge_nothing_scored(
+    student: StudentFunction, logits: torch.Tensor, labels: torch.Tensor, on: str
+) -> None:
+    """Expect a loss of 0 with a gradient of 0, for labels none of which counts."""
     nothing = (
         "NaN when nothing is scored",
         "The mean of nothing is 0/0. Add the losses, and divide by their number, but "

@@ -6,33 +6,15 @@ give on the same input. How a model writes is checked in decoder_writing.
 """
 
 import contextlib
-import math
 from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from autograder import expect, forbidden
-from autograder.chapters.decoder_mistakes import (
-    DecoderParts,
-    LanguageModel,
-    Model,
-    adam_candidates,
-    decoder_candidates,
-    decoder_layer_candidates,
-    decoder_only_candidates,
-    dropped_layer_candidates,
-    final_norm,
-    last_candidates,
-    mask_candidates,
-    rate_candidates,
-    run_stack,
-    sequence_loss_candidates,
-    shift_candidates,
-    transformer_candidates,
-)
-from autograder.chapters.decoder_oracles import (
+from autograder.chapters.decoder.chapter import chapter
+from autograder.chapters.decoder.inputs import draw_ids, draw_kinds, draw_sizes
+from autograder.chapters.decoder.oracles import (
     decoder_layer_shapes,
     decoder_shapes,
     layer_to_torch,
@@ -41,20 +23,20 @@ from autograder.chapters.decoder_oracles import (
     torch_transformer,
     transformer_shapes,
 )
-from autograder.chapters.decoder_writing import (
-    attend_cached,
-    beam_search,
-    bleu,
-    filter_logits,
-    find_bugs,
-    greedy_decode,
-    perplexity,
-    repaired_epoch,
-    sample_next,
+from autograder.chapters.decoder.rest_mistakes import (
+    DecoderParts,
+    LanguageModel,
+    Model,
+    decoder_candidates,
+    decoder_layer_candidates,
+    decoder_only_candidates,
+    dropped_layer_candidates,
+    final_norm,
+    run_stack,
+    transformer_candidates,
 )
 from autograder.chapters.encoder.layer import expect_no_pair, pair_named
 from autograder.chapters.encoder.oracles import (
-    draw_masks,
     draw_state,
     encoder_shapes,
     network_keeps_width,
@@ -66,10 +48,9 @@ from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.naming import Mistake, known_mistakes
 from autograder.exercise.parameters import Shapes, expect_parameters
 from autograder.exercise.showing import first_few
-from autograder.exercise.spec import expect_finite, expect_gradients
+from autograder.exercise.spec import expect_gradients
 from autograder.exercise.state_dicts import expect_state_dict
-from autograder.expect import Chapter, describe_error, refuse, refuse_if, show
-from autograder.forms import several
+from autograder.expect import describe_error, refuse, refuse_if, show
 from autograder.interface import (
     Data,
     StudentError,
@@ -78,41 +59,8 @@ from autograder.interface import (
     StudentModule,
 )
 
-__all__ = [
-    "adam_settings",
-    "attend_cached",
-    "beam_search",
-    "bleu",
-    "decoder",
-    "decoder_layer",
-    "decoder_layer_from_torch",
-    "decoder_mask",
-    "decoder_only",
-    "filter_logits",
-    "find_bugs",
-    "greedy_decode",
-    "last_real",
-    "noam_rate",
-    "perplexity",
-    "repaired_epoch",
-    "sample_next",
-    "sequence_loss",
-    "shift_right",
-    "transformer",
-]
-
-chapter = Chapter(7, "07_decoder")
-progress = chapter.progress
-
 DEEP = 3e-5  # tolerance of what has gone through several matrices in float32
 DEEPER = 2e-4  # and through several layers
-
-
-def _draw_sizes(generator: torch.Generator) -> tuple[int, ...]:
-    """Draw the batch, both lengths, heads, d, d_ff and layers, all different."""
-    b, t, s = (torch.randperm(4, generator=generator)[:3] + 4).tolist()
-    heads = 2 + int(torch.randint(2, (), generator=generator))
-    return b, t, s, heads, 6 * heads, 6 * heads + 5, 5 - heads
 
 
 def _expect_parameters(
@@ -125,49 +73,6 @@ def _expect_parameters(
         yield from network_keeps_width(shapes)(state, missing, extra)
 
     expect_parameters(student, shapes, on, own)
-
-
-def _kinds(generator: torch.Generator, b: int, t: int, s: int) -> list[tuple]:
-    """Draw pairs of masks: mask and memory_mask, each of which may be None."""
-    causal, _, pairs = draw_masks(generator, b, t)
-    _, memory_mask, _ = draw_masks(generator, b, s)
-    return [(None, None), (causal, None), (None, memory_mask), (pairs, memory_mask)]
-
-
-# --- the mask -------------------------------------------------------------------------
-
-
-@chapter.check(section="decoder-mask")
-def decoder_mask(student: StudentFunction, seed: int = 0) -> None:
-    """The example by hand, both rules at several sizes, compared entry by entry."""
-    generator = seeded(seed)
-    b, t, *_ = _draw_sizes(generator)
-    drawn = torch.randint(1, t, (b,), generator=generator)
-    drawn[1] = t
-    # the widest first, where all mistakes differ
-    cases = (drawn, t + 2), (drawn, t), (torch.tensor([2, 3]), 3)
-    for lengths, width in (*cases, (torch.tensor([1]), 1)):
-        on = f"lengths {lengths.tolist()}, max_length {width}"
-        got = student(lengths, width)
-        expected = torch.zeros(len(lengths), width, width, dtype=torch.bool)
-        for sentence, length in enumerate(lengths.tolist()):
-            for query in range(width):
-                expected[sentence, query, : min(query + 1, length)] = True
-        floats = isinstance(got, torch.Tensor) and got.dtype != torch.bool
-        if floats and got.shape == expected.shape and width > 1:
-            say = {"on": on, "got": f"{got.dtype}", "expected": "torch.bool"}
-            hidden = (got < -1e3) == ~expected
-            why = (
-                "Masks are boolean in this course: True allows. Attention turns them "
-                "into -inf on the scores itself."
-            )
-            name = "a mask to be added in place of a boolean one"
-            refuse_if(bool(hidden.all()), name, why, **say)
-            name = "numbers in place of booleans"
-            why = "1 and 0 are no booleans, and ~1 is -2. Combine boolean masks with &."
-            refuse_if(expect.close(got, expected), name, why, **say)
-        found = known_mistakes(mask_candidates(lengths, width)) if width > 1 else ()
-        expect.equal(got, expected, on=on, what="the mask", mistakes=found)
 
 
 # --- the layer ------------------------------------------------------------------------
@@ -270,7 +175,7 @@ def _special_of_layer(missing: set, extra: set) -> Iterator[tuple[bool, str, str
 def decoder_layer(student: StudentModule, seed: int = 0) -> None:
     """PyTorch's values with the same weights, both orders, masks, dropout."""
     generator = seeded(seed)
-    b, t, s, heads, d, d_ff, _ = _draw_sizes(generator)
+    b, t, s, heads, d, d_ff, _ = draw_sizes(generator)
     shapes = decoder_layer_shapes(d, d_ff)
     on = f"DecoderLayer(d_model={d}, heads={heads}, d_ff={d_ff})"
     _expect_parameters(student.build(d, heads, d_ff), shapes, on, _special_of_layer)
@@ -288,7 +193,7 @@ def decoder_layer(student: StudentModule, seed: int = 0) -> None:
         def known(memory, mask, memory_mask, parts=parts, pre=pre):
             return decoder_layer_candidates(x, memory, parts, mask, memory_mask, pre)
 
-        for masks in _kinds(generator, b, t, s):
+        for masks in draw_kinds(generator, b, t, s):
             say = _say_masks(f"{where}, x {(b, t, d)}, memory {(b, s, d)}", *masks)
             with (
                 pair_named(),
@@ -381,7 +286,7 @@ def _expect_dropout_in_branches(
 def decoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
     """Twenty-six names, each with the tensor that belongs there."""
     generator = seeded(seed)
-    *_, d, d_ff, _ = _draw_sizes(generator)
+    *_, d, d_ff, _ = draw_sizes(generator)
     expected = draw_state(generator, decoder_layer_shapes(d, d_ff))
     theirs = layer_to_torch(expected)
     theirs = {name: value.contiguous() for name, value in theirs.items()}
@@ -501,7 +406,7 @@ def _decoder_alone(student: StudentModule, seed: int = 0) -> None:
 
 def _check_decoder(student: StudentModule, seed: int) -> None:
     generator = seeded(seed)
-    b, t, s, heads, d, d_ff, n = _draw_sizes(generator)
+    b, t, s, heads, d, d_ff, n = draw_sizes(generator)
     x, memory = normal(generator, b, t, d), 2 * normal(generator, b, s, d)
     for pre, activation in ((False, "relu"), (True, "gelu")):
         sizes = n, d, heads, d_ff
@@ -525,7 +430,7 @@ def _check_decoder(student: StudentModule, seed: int) -> None:
         def known(memory, mask, memory_mask, layers=layers, norm=norm, pre=pre):
             return decoder_candidates(x, memory, layers, norm, mask, memory_mask, pre)
 
-        for masks in _kinds(generator, b, t, s):
+        for masks in draw_kinds(generator, b, t, s):
             say = _say_masks(f"{on}, x {(b, t, d)}, memory {(b, s, d)}", *masks)
             with _lengths_named(built, x, memory, masks, known, say):
                 got = _call(built, x, memory, *masks)
@@ -589,17 +494,6 @@ def _special_of_transformer(state: State, vocabulary: int, pre: bool) -> Callabl
     return special
 
 
-def _draw_ids(generator, b: int, t: int, vocabulary: int, pad: int) -> torch.Tensor:
-    """Draw sentences, padded on the right; one has no padding, one a gap."""
-    ids = torch.randint(vocabulary - 1, (b, t), generator=generator)
-    ids = ids + (ids >= pad)
-    lengths = torch.randint(2, t, (b,), generator=generator)
-    lengths[0] = t
-    ids[torch.arange(t) >= lengths.unsqueeze(1)] = pad
-    ids[0, 1] = pad
-    return ids
-
-
 @chapter.check(
     section="decoder-transformer",
     forbidden=(forbidden.TRANSFORMER, forbidden.ENCODER_LAYER, forbidden.DECODER_LAYER),
@@ -619,7 +513,7 @@ def _transformer_alone(student: StudentModule, seed: int = 0) -> None:
 
 def _check_transformer(student: StudentModule, seed: int) -> None:
     generator = seeded(seed)
-    b, t, s, heads, d, d_ff, n = _draw_sizes(generator)
+    b, t, s, heads, d, d_ff, n = draw_sizes(generator)
     vocabulary = 11
     for pre, activation, pad in ((False, "relu", 0), (True, "gelu", 3)):
         sizes = vocabulary, d, heads, n, d_ff, 9
@@ -638,8 +532,8 @@ def _check_transformer(student: StudentModule, seed: int) -> None:
         right = torch_transformer(n, d, heads, d_ff, pre, activation, pad)
         own = Model(state, n, heads, ACTIVATIONS[activation], pre, pad)
         for width, length in ((s, t), (t, t), (s + 1, 1)):
-            source = _draw_ids(generator, b, width, vocabulary, pad)
-            target = _draw_ids(generator, b, max(3, length), vocabulary, pad)
+            source = draw_ids(generator, b, width, vocabulary, pad)
+            target = draw_ids(generator, b, max(3, length), vocabulary, pad)
             target = target[:, :length].contiguous()
             say = f"{on}, source {(b, width)}, target {(b, length)}"
             with _wrong_mask_named(width, length):
@@ -697,225 +591,6 @@ def _expect_dropout_of_model(student, sizes, own, state, source, target, on, kin
     expect.equal(got, expected, mistakes=known, tolerance=DEEPER, **say)
 
 
-# --- training -------------------------------------------------------------------------
-
-
-@chapter.check(section="decoder-shift")
-def shift_right(student: StudentFunction, seed: int = 0) -> None:
-    """The example by hand, several lengths, an empty sentence, other special ids."""
-    generator = seeded(seed)
-    hand = (
-        torch.tensor([[2, 5, 6, 7, 8, 9], [2, 6, 0, 0, 0, 0]]),
-        torch.tensor([[5, 6, 7, 8, 9, 3], [6, 3, 0, 0, 0, 0]]),
-    )
-    drawn = []
-    lengths = torch.randperm(5, generator=generator).tolist()
-    for length in [*lengths, 6]:
-        ids = torch.randint(10, 30, (length,), generator=generator)
-        drawn.append(ids.tolist())
-    padded = [row + [7] * (6 - len(row)) for row in drawn]
-    expected = torch.full((6, 7), 1), torch.full((6, 7), 7)
-    for row, sequence in enumerate(drawn):
-        size = len(sequence)
-        expected[0][row, 1:] = torch.tensor(padded[row])
-        expected[1][row, :6] = torch.tensor(padded[row])
-        expected[1][row, size] = 4
-    single = torch.tensor([[2]]), torch.tensor([[3]])
-    cases = (
-        ([[5, 6, 7, 8, 9], [6]], (2, 3), hand, "the example by hand"),
-        (drawn, (1, 4, 7), expected, f"{drawn}, sos_id 1, eos_id 4, pad_id 7"),
-        ([[]], (2, 3), single, "one empty sentence"),
-    )
-    for sequences, special, right, on in cases:
-        pad = special[2] if len(special) == 3 else 0
-        try:
-            got = student(sequences, *special)
-        except StudentError as error:
-            if "expected sequence of length" in error.text:
-                why = "Rows of one tensor have one length: fill up before making it."
-                said = describe_error(error)
-                refuse("the rows have different lengths", why, on=on, got=said)
-            raise
-        one = isinstance(got, torch.Tensor)
-        why = "Two tensors are wanted: return inputs, labels."
-        say = {"on": on, "got": show(got), "expected": "two tensors"}
-        refuse_if(one, "one tensor in place of two", why, **say)
-        got = several(got)
-        values = isinstance(got, tuple) and expect.close(got, right)
-        floats = values and any(each.is_floating_point() for each in got)
-        why = "Ids are integers; an embedding takes nothing else."
-        refuse_if(floats, "ids that are floats", why, **say)
-        found = known_mistakes(shift_candidates(sequences, special[0], special[1], pad))
-        expect.equal(got, right, on=on, mistakes=found)
-
-
-@chapter.check(section="decoder-loss")
-def sequence_loss(student: StudentFunction, seed: int = 0) -> None:
-    """By hand, PyTorch's with padding and smoothing, large logits, gradients."""
-    generator = seeded(seed)
-    b, t, v, *_ = _draw_sizes(generator)
-    t, v = t + 4, v + 5
-    logits = 2 * normal(generator, b, t, v)
-    for pad, smoothing in ((0, 0.0), (0, 0.1), (4, 0.0), (4, 0.3)):
-        labels = _draw_ids(generator, b, t, v, pad)
-        on = f"logits {(b, t, v)}, labels {(b, t)}, pad_id {pad}, smoothing {smoothing}"
-        right = _torch_loss(logits, labels, pad, smoothing)
-        _expect_loss(student, logits, labels, pad, smoothing, right, on)
-        hidden = logits.masked_fill((labels == pad).unsqueeze(-1), 9.0)
-        hidden[..., 1] = torch.where(labels == pad, -9.0, hidden[..., 1])
-        say = f"{on}, other logits where the labels are padding"
-        got = _loss(student, hidden, labels, pad, smoothing)
-        expect.equal(got, right, on=say, what="the loss")
-    hand = torch.tensor([0, math.log(2), 0]).expand(1, 3, 3).contiguous()
-    three = torch.tensor([[1, 2, 0]])
-    for smoothing, right in (
-        (0.0, 1.5 * math.log(2)),
-        (0.1, (1.35 + 0.5 / 3) * math.log(2)),
-    ):
-        on = f"the example by hand, smoothing {smoothing}"
-        wanted = torch.tensor(right)
-        _expect_loss(student, hand, three, 0, smoothing, wanted, on)
-    large = 1000 * torch.sign(logits)
-    why = (
-        "exp(1000) is infinite, and the logarithm of a probability that was rounded to "
-        "0 is −∞. Use log_softmax, which never leaves the logarithms."
-    )
-    got = student(large, labels, 4, 0.3)
-    name = "not stable for large logits"
-    expect_finite(got, name, why, on="logits of ±1000")
-    right = _torch_loss(large, labels, 4, 0.3)
-    expect.equal(got, right, on="logits of ±1000", what="the loss")
-    _expect_nothing_scored(student, logits)
-    found = student.gradients(logits, labels, 4, 0.3).inputs[0]
-    on = "the gradient with respect to the logits"
-    expect_gradients({"logits": found}, on)
-    logits.requires_grad_()
-    loss = _torch_loss(logits, labels, 4, 0.3)
-    (wanted,) = torch.autograd.grad(loss, logits)
-    expect.equal(found, wanted, on=on, what="the gradient")
-
-
-def _torch_loss(logits, labels, pad: int, smoothing: float) -> torch.Tensor:
-    return F.cross_entropy(
-        logits.transpose(1, 2), labels, ignore_index=pad, label_smoothing=smoothing
-    )
-
-
-def _loss(student, logits, labels, pad: int, smoothing: float) -> Data:
-    """Call it with what differs from the defaults only."""
-    options = {"pad_id": pad} if pad else {}
-    if smoothing:
-        options["smoothing"] = smoothing
-    return student(logits, labels, **options)
-
-
-def _expect_loss(student, logits, labels, pad, smoothing, right, on: str) -> None:
-    got = _loss(student, logits, labels, pad, smoothing)
-    expect.form(got, right, on=on)
-    say = {"on": on, "got": show(got), "expected": "a tensor of shape ()"}
-    each = isinstance(got, torch.Tensor) and got.dim() > 0
-    why = "One number for the whole batch, shape ()."
-    refuse_if(each, "a loss for each position", why, **say)
-    found = known_mistakes(sequence_loss_candidates(logits, labels, pad, smoothing))
-    expect.equal(got, right, on=on, what="the loss", mistakes=found)
-
-
-def _expect_nothing_scored(student: StudentFunction, logits: torch.Tensor) -> None:
-    labels = torch.zeros(logits.shape[:2], dtype=torch.long)
-    on = f"logits {tuple(logits.shape)}, all labels padding"
-    why = (
-        "The mean of nothing is 0/0. Add the losses, and divide by their number, but "
-        "at least by 1."
-    )
-    name = "NaN when nothing is real"
-    got = student(logits, labels)
-    expect_finite(got, name, why, on=on)
-    expect.equal(got, torch.tensor(0.0), on=on, what="the loss")
-    gradient = student.gradients(logits, labels).inputs[0]
-    why = (
-        "Here the loss does not depend on the logits, so backward() stops with an "
-        "error. Return a 0 that is computed from them: a sum over no positions is 0, "
-        "and its gradient is 0."
-    )
-    say = {"on": f"the gradient; {on}", "got": "none", "expected": "zeros"}
-    refuse_if(gradient is None, "a constant when nothing is real", why, **say)
-    expect_finite(gradient, name, why, on=f"the gradient; {on}")
-    expect.equal(gradient, torch.zeros_like(logits), on=on, what="the gradient")
-
-
-@chapter.check(section="decoder-schedule")
-def noam_rate(student: StudentFunction, seed: int = 0) -> None:
-    """By hand, the peak, both branches, step 0 refused."""
-    generator = seeded(seed)
-    steps, got, right, known = [], [], [], []
-    for factor in (9.0, 1.5, 0.7, 0.0):
-        d, warmup = torch.randint(50, 900, (2,), generator=generator).tolist()
-        step = round(factor * warmup) or 2
-        line = step / warmup / math.sqrt(d * warmup)  # up to the peak
-        right.append(line if step <= warmup else 1 / math.sqrt(d * step))
-        got.append(student(step, d, warmup))
-        known.append(list(rate_candidates(step, d, warmup)))
-        steps.append((step, d, warmup))
-    mistakes = [
-        Mistake(each[0][0], [answer() for _, answer, _ in each], each[0][2])
-        for each in zip(*known, strict=True)
-    ]
-    on = f"(step, d_model, warmup) = {', '.join(map(str, steps))}"
-    say = {"on": on, "what": "the learning rates", "mistakes": mistakes}
-    expect.equal(got, right, tolerance=1e-9, **say)
-    cases = [(1, 4, 4, 0.0625), (4, 4, 4, 0.25), (16, 4, 4, 0.125)]
-    cases += [(4000, 512, None, (512 * 4000) ** -0.5)]
-    for step, d, warmup, right in cases:
-        on = f"step {step}, d_model {d}, warmup {warmup or '4000 by default'}"
-        got = student(step, d) if warmup is None else student(step, d, warmup)
-        say = {"on": on, "what": "the learning rate"}
-        expect.equal(got, right, tolerance=1e-9, **say)
-    why = (
-        "Steps are counted from 1; at step 0 the formula divides by zero. Say so: "
-        "raise ValueError(...) before computing."
-    )
-    for step in (0, -3):
-        expect.raises(
-            "ValueError",
-            lambda step=step: student(step, 512, 4000),
-            on=f"step {step}",
-            why=why,
-            mistake="step 0 is not refused",
-        )
-
-
-@chapter.check(section="decoder-adam")
-def adam_settings(student: StudentFunction, seed: int = 0) -> None:
-    """Three numbers, and what PyTorch's Adam makes of them in a few steps."""
-    got = student()
-    on = "adam_settings()"
-    if isinstance(got, dict) and isinstance(got.get("betas"), list):
-        got = {**got, "betas": tuple(got["betas"])}
-    if isinstance(got, dict) and set(got) != {"betas", "eps"}:
-        say = {"on": on, "got": f"{list(got)}", "expected": "['betas', 'eps']"}
-        why = "The keys are the names of torch.optim.Adam's arguments: betas and eps."
-        refuse("the keys have other names", why, **say)
-    right = {"betas": (0.9, 0.98), "eps": 1e-9}
-    found = known_mistakes(adam_candidates())
-    say = {"on": on, "what": "the dict", "mistakes": found}
-    expect.equal(got, right, tolerance=1e-12, **say)
-    generator = seeded(seed)
-    gradients = 1e-8 * normal(generator, 3, 5).double()
-    parameter = nn.Parameter(torch.zeros(5, dtype=torch.float64))
-    optimiser = torch.optim.Adam([parameter], lr=1.0, **got)
-    expected = torch.zeros(5, dtype=torch.float64)
-    mean, square = torch.zeros(2, 5, dtype=torch.float64)
-    for step, gradient in enumerate(gradients, 1):
-        parameter.grad = gradient.clone()
-        optimiser.step()
-        mean = 0.9 * mean + 0.1 * gradient
-        square = 0.98 * square + 0.02 * gradient**2
-        scale = (square / (1 - 0.98**step)).sqrt() + 1e-9
-        expected = expected - mean / (1 - 0.9**step) / scale
-    on = "three steps of torch.optim.Adam with these settings"
-    expect.equal(parameter.detach(), expected, on=on, what="the parameter")
-
-
 # --- the decoder alone ----------------------------------------------------------------
 
 
@@ -960,7 +635,7 @@ def _special_of_decoder_only(state: State, sizes: tuple) -> Callable:
 def decoder_only(student: StudentModule, seed: int = 0) -> None:
     """Parameters, PyTorch's blocks, the future unseen, dropout."""
     generator = seeded(seed)
-    b, t, _, heads, d, d_ff, n = _draw_sizes(generator)
+    b, t, _, heads, d, d_ff, n = draw_sizes(generator)
     longest, vocabulary = d - 1, 13 + 4 * heads
     sizes = vocabulary, d, heads, n, d_ff, longest
     on = (
@@ -1016,38 +691,3 @@ def _expect_dropout_of_writer(student, sizes, own, state, ids, on: str) -> None:
     say = {"on": f"{on}, dropout=1 in training", "what": "the logits"}
     got = model(ids)
     expect.equal(got, read(zero), mistakes=known, tolerance=DEEPER, **say)
-
-
-@chapter.check(section="decoder-only")
-def last_real(student: StudentFunction, seed: int = 0) -> None:
-    """By hand, states and logits, gradients to the right rows only."""
-    generator = seeded(seed)
-    hand = torch.tensor([[10.0, 11.0, 12.0], [20.0, 21.0, 22.0]])
-    b, t, d, _, other, *_ = _draw_sizes(generator)
-    lengths = torch.randint(2, t, (b,), generator=generator)
-    lengths[1], lengths[-1] = t, 1
-    shapes = (b, t, d), (b, t, d + 1, other), (b, t)
-    cases = [(normal(generator, *shape), lengths) for shape in shapes]
-    cases.append((hand, torch.tensor([2, 3])))
-    cases.append((torch.arange(20).view(4, 5), torch.tensor([5, 1, 3, 2])))
-    for hidden, sizes in cases:
-        on = f"hidden {tuple(hidden.shape)}, lengths {sizes.tolist()}"
-        rows = zip(hidden, sizes.tolist(), strict=True)
-        right = torch.stack([row[length - 1] for row, length in rows])
-        try:
-            got = student(hidden, sizes)
-        except StudentError as error:
-            if error.kind == "IndexError" and "out of bounds" in error.text:
-                why = "Positions are counted from 0: the last of five is 4."
-                said = describe_error(error)
-                refuse("off by one", why, on=on, got=said)
-            raise
-        found = known_mistakes(last_candidates(hidden, sizes))
-        expect.equal(got, right, on=on, mistakes=found)
-    hidden = cases[0][0]
-    found = student.gradients(hidden, lengths).inputs[0]
-    on = f"hidden {(b, t, d)}, lengths {lengths.tolist()}"
-    expect_gradients({"hidden": found}, on)
-    at = torch.arange(t) == (lengths - 1).unsqueeze(1)
-    wanted = at.unsqueeze(-1).expand(b, t, d).float()
-    expect.equal(found, wanted, on=on, what="the gradient")

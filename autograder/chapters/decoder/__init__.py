@@ -1,0 +1,59 @@
+"""Checks of chapter 7, the decoder.
+
+The oracles are PyTorch's own layers, stacks and losses with the same weights, values
+worked out by hand, and properties.
+"""
+
+from autograder.chapters.decoder.chapter import chapter
+from autograder.chapters.decoder.last import last_real
+from autograder.chapters.decoder.loss import sequence_loss
+from autograder.chapters.decoder.mask import decoder_mask
+from autograder.chapters.decoder.rest import (
+    _transformer_alone as _transformer_alone,  # bug-hunt asks for it by name
+)
+from autograder.chapters.decoder.rest import (
+    decoder,
+    decoder_layer,
+    decoder_layer_from_torch,
+    decoder_only,
+    transformer,
+)
+from autograder.chapters.decoder.schedule import adam_settings, noam_rate
+from autograder.chapters.decoder.shift import shift_right
+from autograder.chapters.decoder_writing import (
+    attend_cached,
+    beam_search,
+    bleu,
+    filter_logits,
+    find_bugs,
+    greedy_decode,
+    perplexity,
+    repaired_epoch,
+    sample_next,
+)
+
+progress = chapter.progress
+
+__all__ = [
+    "adam_settings",
+    "attend_cached",
+    "beam_search",
+    "bleu",
+    "decoder",
+    "decoder_layer",
+    "decoder_layer_from_torch",
+    "decoder_mask",
+    "decoder_only",
+    "filter_logits",
+    "find_bugs",
+    "greedy_decode",
+    "last_real",
+    "noam_rate",
+    "perplexity",
+    "progress",
+    "repaired_epoch",
+    "sample_next",
+    "sequence_loss",
+    "shift_right",
+    "transformer",
+]

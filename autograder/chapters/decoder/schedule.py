@@ -1,0 +1,206 @@
+"""The learning rate that warms up, and the settings of Adam."""
+
+import math
+
+import torch
+from torch import nn
+
+from autograder import expect
+from autograder.chapters.decoder.chapter import chapter
+from autograder.exercise.inputs import normal, seeded
+from autograder.exercise.spec import Case, Function, judge_parts
+from autograder.expect import refuse
+from autograder.interface import StudentFunction
+
+# --- the learning rate: what goes wrong -----------------------------------------------
+
+
+def _right(step: int, d: int, warmup: int = 4000) -> float:
+    if step <= warmup:
+        return step / warmup / math.sqrt(d * warmup)
+    return 1 / math.sqrt(d * step)
+
+
+rates = Function("noam-rate", "noam_rate", _right)
+POWER = "another power of d_model", "The exponent of d_model is −1/2."
+ONE_CURVE = (
+    "the factor only for one of the curves",
+    "Both curves are compared first; the factor d_model^(−1/2) is for the smaller.",
+)
+ANEW = "the step is counted anew", "The step is used as it is given, from 1."
+WARMUP = (
+    "another power of warmup",
+    "The exponent of warmup is −3/2. Only so both curves meet at step = warmup: "
+    "w · w^(−3/2) = w^(−1/2).",
+)
+SMALLER = (
+    "The minimum of two curves: while it warms up, the line; afterwards, the root."
+)
+for name, why, answer in (
+    (
+        "min and max exchanged",
+        "The smaller of the two: while the model warms up the rising line is below the "
+        "falling curve. With the larger the rate starts at d^(−1/2) and later grows "
+        "without end.",
+        lambda s, d, w=4000: d**-0.5 * max(s**-0.5, s * w**-1.5),
+    ),
+    (
+        "d_model is left out",
+        "The whole is multiplied by d_model^(−1/2): wide models take smaller steps.",
+        lambda s, d, w=4000: min(s**-0.5, s * w**-1.5),
+    ),
+    (*POWER, lambda s, d, w=4000: d**0.5 * min(s**-0.5, s * w**-1.5)),
+    (*POWER, lambda s, d, w=4000: d**-1 * min(s**-0.5, s * w**-1.5)),
+    (*POWER, lambda s, d, w=4000: d**-1.5 * min(s**-0.5, s * w**-1.5)),
+    (*WARMUP, lambda s, d, w=4000: d**-0.5 * min(s**-0.5, s * w**-0.5)),
+    (*WARMUP, lambda s, d, w=4000: d**-0.5 * min(s**-0.5, s / w)),
+    (*WARMUP, lambda s, d, w=4000: d**-0.5 * min(s**-0.5, s * w**-2)),
+    (*WARMUP, lambda s, d, w=4000: d**-0.5 * min(s**-0.5, s * w ** (-2 / 3))),
+    ("no warm-up", SMALLER, lambda s, d, w=4000: d**-0.5 * s**-0.5),
+    ("the rate never falls", SMALLER, lambda s, d, w=4000: d**-0.5 * s * w**-1.5),
+    (*ONE_CURVE, lambda s, d, w=4000: min(d**-0.5 * s**-0.5, s * w**-1.5)),
+    (*ONE_CURVE, lambda s, d, w=4000: min(s**-0.5, d**-0.5 * s * w**-1.5)),
+    (*ANEW, lambda s, d, w=4000: _right(s + 1, d, w)),
+    (*ANEW, lambda s, d, w=4000: _right(s - 1, d, w)),
+    (
+        "falls with the step itself",
+        "After the warm-up the rate falls with the root of the step, step^(−1/2).",
+        lambda s, d, w=4000: d**-0.5 * min(1 / s, s * w**-1.5),
+    ),
+    (
+        "constant after the warm-up",
+        SMALLER,
+        lambda s, d, w=4000: d**-0.5 * min(w**-0.5, s * w**-1.5),
+    ),
+    (
+        "warmed up twice",
+        "The rising line is the warm-up already.",
+        lambda s, d, w=4000: s / w * _right(s, d, w),
+    ),
+    (
+        "warmup is always 4000",
+        "The third argument says how long the warm-up lasts: use it.",
+        lambda s, d, w=4000: _right(s, d),
+    ),
+):
+    rates.mistake(name, why, when=lambda s, *_: s >= 1)(answer)
+UNREFUSED = (
+    "step 0 is not refused",
+    "Steps are counted from 1; at step 0 the formula divides by zero. Say so: raise "
+    "ValueError(...) before computing.",
+)
+rates.mistake(*UNREFUSED, when=lambda s, *_: s < 1)(
+    lambda s, d, w=4000: _right(max(s, 1), d, w)
+)
+
+# --- Adam: what goes wrong ------------------------------------------------------------
+
+settings = Function(
+    "adam-settings", "adam_settings", lambda: {"betas": (0.9, 0.98), "eps": 1e-9}
+)
+OTHER = "another second beta", "β₂ is 0.98."
+for name, why, betas, epsilon in (
+    (
+        "PyTorch's own settings",
+        "These are PyTorch's own values, which Adam has when nothing is said. The "
+        "Transformer's are betas (0.9, 0.98) and eps 1e-9.",
+        (0.9, 0.999),
+        1e-8,
+    ),
+    (
+        "PyTorch's own betas",
+        "Adam has these betas when nothing is said. The Transformer's are (0.9, 0.98).",
+        (0.9, 0.999),
+        1e-9,
+    ),
+    (
+        "PyTorch's own epsilon",
+        "The Transformer's epsilon is 1e-9. PyTorch's own is 1e-8, and so is 10e-9: "
+        "10 · 10⁻⁹.",
+        (0.9, 0.98),
+        1e-8,
+    ),
+    ("epsilon is huge", "The exponent is negative: 1e-9.", (0.9, 0.98), 1e9),
+    (
+        "the betas are exchanged",
+        "β₁ = 0.9 is for the gradient, β₂ = 0.98 for its square, in this order; the "
+        "square is averaged over more steps.",
+        (0.98, 0.9),
+        1e-9,
+    ),
+    (
+        "one minus beta",
+        "The factor is β₂ = 0.98, not 1 − β₂: it says how much is kept at each step.",
+        (0.1, 0.02),
+        1e-9,
+    ),
+    (*OTHER, (0.9, 0.998), 1e-9),
+    (*OTHER, (0.9, 0.99), 1e-9),
+    (*OTHER, (0.9, 0.9), 1e-9),
+    (*OTHER, (0.9, 0.95), 1e-9),
+    (*OTHER, (0.9, 0.098), 1e-9),
+):
+    settings.mistake(name, why)(
+        lambda betas=betas, epsilon=epsilon: {"betas": betas, "eps": epsilon}
+    )
+
+# --- the checks -----------------------------------------------------------------------
+
+
+@chapter.check(section="decoder-schedule")
+def noam_rate(student: StudentFunction, seed: int = 0) -> None:
+    """By hand, the peak, both branches, step 0 refused."""
+    generator = seeded(seed)
+    say = {"tolerance": 1e-9, "what": "the learning rate"}
+    for factor in (9.0, 1.5, 0.7, 0.0):
+        d, warmup = torch.randint(50, 900, (2,), generator=generator).tolist()
+        step = round(factor * warmup) or 2
+        on = f"step {step}, d_model {d}, warmup {warmup}"
+        rates.judge(student, Case(on, (step, d, warmup), **say))
+    for inputs, right in (
+        ((1, 4, 4), 0.0625),
+        ((4, 4, 4), 0.25),
+        ((16, 4, 4), 0.125),
+        ((4000, 512), (512 * 4000) ** -0.5),
+    ):
+        step, d, *warmup = inputs
+        on = f"step {step}, d_model {d}, warmup {[*warmup, '4000 by default'][0]}"
+        rates.judge(student, Case(on, inputs, right, **say))
+    name, why = UNREFUSED
+    for step in (0, -3):
+        expect.raises(
+            "ValueError",
+            lambda step=step: student(step, 512, 4000),
+            on=f"step {step}",
+            why=why,
+            mistake=name,
+        )
+
+
+@chapter.check(section="decoder-adam")
+def adam_settings(student: StudentFunction, seed: int = 0) -> None:
+    """Three numbers, and what PyTorch's Adam makes of them in a few steps."""
+    got = student()
+    on = "adam_settings()"
+    if isinstance(got, dict) and isinstance(got.get("betas"), list):
+        got = {**got, "betas": tuple(got["betas"])}
+    if isinstance(got, dict) and set(got) != {"betas", "eps"}:
+        say = {"on": on, "got": f"{list(got)}", "expected": "['betas', 'eps']"}
+        why = "The keys are the names of torch.optim.Adam's arguments: betas and eps."
+        refuse("the keys have other names", why, **say)
+    judge_parts(settings, got, Case(on, (), tolerance=1e-12, what="the dict"), ())
+    generator = seeded(seed)
+    gradients = 1e-8 * normal(generator, 3, 5).double()
+    parameter = nn.Parameter(torch.zeros(5, dtype=torch.float64))
+    optimiser = torch.optim.Adam([parameter], lr=1.0, **got)
+    expected = torch.zeros(5, dtype=torch.float64)
+    mean, square = torch.zeros(2, 5, dtype=torch.float64)
+    for step, gradient in enumerate(gradients, 1):
+        parameter.grad = gradient.clone()
+        optimiser.step()
+        mean = 0.9 * mean + 0.1 * gradient
+        square = 0.98 * square + 0.02 * gradient**2
+        scale = (square / (1 - 0.98**step)).sqrt() + 1e-9
+        expected = expected - mean / (1 - 0.9**step) / scale
+    on = "three steps of torch.optim.Adam with these settings"
+    expect.equal(parameter.detach(), expected, on=on, what="the parameter")
