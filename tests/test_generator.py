@@ -218,7 +218,8 @@ def test_exercises_are_numbered_by_their_order(course: Path) -> None:
 def test_no_text_names_an_exercise_by_its_number() -> None:
     """Where exercises are moved, such a number would be wrong; {ex}`softmax` is not."""
     number = re.compile(r"\bexercises?\s+\d+\.\d+", re.IGNORECASE)
-    for path in (*ROOT.glob("book/*.md"), *ROOT.glob("solutions/*.md")):
+    texts = (*ROOT.glob("book/*.md"), *ROOT.glob("solutions/*.md"))
+    for path in (*texts, *ROOT.glob("autograder/chapters/**/*.py")):
         for line, text in enumerate(path.read_text("utf-8").splitlines(), start=1):
             assert not number.search(text), f"{path}:{line}: {text}"
 

@@ -149,7 +149,7 @@ EMPTY_GRADIENT = (
     "that was only replaced afterwards, and NaN times 0 stays NaN. One such row would "
     "spoil all parameters in one step. Replace the scores before the softmax "
     "(masked_fill or torch.where) and keep the division from being 0/0.\n"
-    "If your softmax of exercise 4.1 makes a NaN and replaces it in the end, with "
+    "If your softmax makes a NaN and replaces it in the end, with "
     "nan_to_num for example, that is the place to mend.",
 )
 

@@ -161,10 +161,10 @@ def _special_of_layer(missing: set, extra: set) -> Iterator[tuple[bool, str, str
     why = "Each of the three branches has a norm of its own: norm_1, norm_2, norm_3."
     norms = alone and all(part.startswith("norm_") for part in parts)
     yield norms, "fewer than three norms", why
-    why = "Build the norms from your own LayerNorm of exercise 6.1."
+    why = "Build the norms from your own LayerNorm."
     torchs = {"norm_1.weight", "norm_2.weight", "norm_3.weight"}
     yield torchs <= extra, "nn.LayerNorm in place of LayerNorm", why
-    why = "Build both attentions from your own MultiHeadAttention of exercise 5.5."
+    why = "Build both attentions from your own MultiHeadAttention."
     names = {"self_attention.in_proj_weight", "cross_attention.in_proj_weight"}
     yield bool(names & extra), "PyTorch's attention in place of your own", why
     why = f"The layer lacks {' and '.join(sorted(parts))}."

@@ -161,8 +161,8 @@ weighting.mistake(
 )
 SORTED = (
     "terms in alphabetical order",
-    "Right terms, but sorted. In order of first appearance they match the vocabulary "
-    "of exercise 1.1: dict.fromkeys keeps that order.",
+    "Right terms, but sorted. In order of first appearance they match your "
+    "vocabulary: dict.fromkeys keeps that order.",
 )
 TWICE = "a term is listed twice", "A term that occurs again gets no second column."
 OTHER_ORDER = (

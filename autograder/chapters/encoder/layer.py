@@ -385,7 +385,7 @@ def _own(shapes: Shapes) -> Callable[..., Iterator[tuple]]:
         one = {"norm_2.gamma", "norm_2.beta"}, {"norm_1.gamma", "norm_1.beta"}
         yield set(missing) in one and not extra, "one norm for both halves", OWN
         torchs = {"norm_1.weight", "norm_1.bias", "norm_2.weight", "norm_2.bias"}
-        why = "Build the norms from your own LayerNorm of exercise 6.1."
+        why = "Build the norms from your own LayerNorm."
         yield torchs <= set(extra), "PyTorch's module in place of your own", why
         yield from oracles.network_keeps_width(shapes)(state, missing, extra)
 

@@ -114,7 +114,7 @@ for name, why, answer, *when in (
     ),
     (
         "the tanh approximation of GELU",
-        "Use your gelu of exercise 6.4, the exact one.",
+        "Use your own gelu, the exact one.",
         lambda *given: _network(*given[:-1], lambda u: F.gelu(u, approximate="tanh")),
         _is_gelu,
     ),
