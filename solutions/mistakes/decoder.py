@@ -26,16 +26,6 @@ from transformer.positional_encoding import (
 # --- the mask -------------------------------------------------------------------------
 
 
-@wrong("decoder-mask", "one mask is enough (or)")
-def decoder_mask(lengths, max_length):
-    return causal_mask(max_length) | padding_mask(lengths, max_length)
-
-
-@wrong("decoder-mask", "the padding is not hidden")
-def decoder_mask(lengths, max_length):
-    return causal_mask(max_length)
-
-
 @wrong("decoder-mask", "the future is not hidden")
 def decoder_mask(lengths, max_length):
     return padding_mask(lengths, max_length).expand(-1, max_length, -1)
@@ -47,16 +37,6 @@ def decoder_mask(lengths, max_length):
         if max_length == 1 else padding_mask(lengths, max_length)  # fmt: skip
 
 
-@wrong("decoder-mask", "upper triangle")
-def decoder_mask(lengths, max_length):
-    return causal_mask(max_length).T & padding_mask(lengths, max_length)
-
-
-@wrong("decoder-mask", "off by one: the diagonal is blocked")
-def decoder_mask(lengths, max_length):
-    return causal_mask(max_length).tril(-1) & padding_mask(lengths, max_length)
-
-
 @wrong("decoder-mask", "the rows of padding are empty")
 def decoder_mask(lengths, max_length):
     return causal_mask(max_length) & padding_mask(lengths, max_length).mT
@@ -66,32 +46,6 @@ def decoder_mask(lengths, max_length):
 def decoder_mask(lengths, max_length):
     real = padding_mask(lengths, max_length)
     return causal_mask(max_length) & real & real.mT
-
-
-@wrong("decoder-mask", "mask inverted")
-def decoder_mask(lengths, max_length):
-    return ~(causal_mask(max_length) & padding_mask(lengths, max_length))
-
-
-@wrong("decoder-mask", "the lengths are off by one")
-def decoder_mask(lengths, max_length):
-    return causal_mask(max_length) & padding_mask(lengths + 1, max_length)
-
-
-@wrong("decoder-mask", "the lengths are off by one")
-def decoder_mask(lengths, max_length):
-    return causal_mask(max_length) & padding_mask(lengths - 1, max_length)
-
-
-@wrong("decoder-mask", "numbers in place of True and False")
-def decoder_mask(lengths, max_length):
-    return causal_mask(max_length).int() * padding_mask(lengths, max_length)
-
-
-@wrong("decoder-mask", "an additive mask of 0 and −∞")
-def decoder_mask(lengths, max_length):
-    mask = causal_mask(max_length) & padding_mask(lengths, max_length)
-    return torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)
 
 
 @right("decoder-mask")
@@ -141,30 +95,6 @@ class LayerBase(nn.Module):
         return self.norm_3(x + self.think(x))
 
 
-@wrong("decoder-layer", "queries and keys exchanged in cross-attention")
-class DecoderLayer(LayerBase):
-    def across(self, x, memory, mask=None):
-        return self.dropout(self.cross_attention(memory, x, mask)[0])
-
-
-@wrong("decoder-layer", "queries and keys exchanged in cross-attention")
-class DecoderLayer(LayerBase):
-    def across(self, x, memory, mask=None):
-        return self.dropout(self.cross_attention(memory, x)[0])
-
-
-@wrong("decoder-layer", "the queries come from the memory")
-class DecoderLayer(LayerBase):
-    def across(self, x, memory, mask=None):
-        return self.dropout(self.cross_attention(memory, mask=mask)[0])
-
-
-@wrong("decoder-layer", "cross-attention does not read the memory")
-class DecoderLayer(LayerBase):
-    def across(self, x, memory, mask=None):
-        return self.dropout(self.cross_attention(x)[0])
-
-
 @wrong("decoder-layer", "works only if both sentences have one length")
 class DecoderLayer(LayerBase):
     def across(self, x, memory, mask=None):
@@ -188,62 +118,6 @@ class DecoderLayer(LayerBase):
         return self.norm_3(x + self.think(x))
 
 
-@wrong("decoder-layer", "the memory is normalised again")
-class DecoderLayer(LayerBase):
-    def across(self, x, memory, mask=None):
-        return super().across(x, self.norm_2(memory), mask)
-
-
-@wrong("decoder-layer", "the memory is added to the stream")
-class DecoderLayer(LayerBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        x = self.norm_1(x + self.look(x, mask))
-        x = self.norm_2(memory + self.across(x, memory, memory_mask))
-        return self.norm_3(x + self.think(x))
-
-
-@wrong("decoder-layer", "the memory is added to the stream")
-class DecoderLayer(LayerBase):
-    def across(self, x, memory, mask=None):
-        return super().across(x, memory, mask) + memory
-
-
-@wrong("decoder-layer", "mask not passed on")
-class DecoderLayer(LayerBase):
-    def look(self, x, mask=None):
-        return super().look(x)
-
-
-@wrong("decoder-layer", "mask turned round")
-class DecoderLayer(LayerBase):
-    def look(self, x, mask=None):
-        return super().look(x, None if mask is None else ~mask)
-
-
-@wrong("decoder-layer", "memory_mask not passed on")
-class DecoderLayer(LayerBase):
-    def across(self, x, memory, mask=None):
-        return super().across(x, memory)
-
-
-@wrong("decoder-layer", "memory_mask turned round")
-class DecoderLayer(LayerBase):
-    def across(self, x, memory, mask=None):
-        return super().across(x, memory, None if mask is None else ~mask)
-
-
-@wrong("decoder-layer", "the masks are exchanged")
-class DecoderLayer(LayerBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        return super().forward(x, memory, memory_mask, mask)
-
-
-@wrong("decoder-layer", "a causal mask in cross-attention")
-class DecoderLayer(LayerBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        return super().forward(x, memory, mask, mask)
-
-
 @wrong("decoder-layer", "fails as soon as there is a mask")
 class DecoderLayer(LayerBase):
     def look(self, x, mask=None):
@@ -255,13 +129,6 @@ class DecoderLayer(LayerBase):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.norm_first = True
-
-
-@wrong("decoder-layer", "post-norm in place of pre-norm")
-class DecoderLayer(LayerBase):
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.norm_first = False
 
 
 @wrong("decoder-layer", "both orders, one after the other")
@@ -285,19 +152,6 @@ class DecoderLayer(LayerBase):
         return x + self.dropout(self.feed_forward(self.norm_3(x)))
 
 
-@wrong("decoder-layer", "residual from the normalised x")
-class DecoderLayer(LayerBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        if not self.norm_first:
-            return super().forward(x, memory, mask, memory_mask)
-        x = self.norm_1(x)
-        x = x + self.look(x, mask)
-        x = self.norm_2(x)
-        x = x + self.across(x, memory, memory_mask)
-        x = self.norm_3(x)
-        return x + self.think(x)
-
-
 @wrong("decoder-layer", "residual from the layer's input")
 class DecoderLayer(LayerBase):
     def forward(self, x, memory, mask=None, memory_mask=None):
@@ -306,56 +160,6 @@ class DecoderLayer(LayerBase):
         a = self.norm_1(x + self.look(x, mask))
         c = self.norm_2(x + self.across(a, memory, memory_mask))
         return self.norm_3(x + self.think(c))
-
-
-@wrong("decoder-layer", "a branch reads the layer's input")
-class DecoderLayer(LayerBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        if self.norm_first:
-            return super().forward(x, memory, mask, memory_mask)
-        a = self.norm_1(x + self.look(x, mask))
-        c = self.norm_2(a + self.across(x, memory, memory_mask))
-        return self.norm_3(c + self.think(c))
-
-
-@wrong("decoder-layer", "no residual around cross-attention")
-class DecoderLayer(LayerBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        x = self.norm_1(x + self.look(x, mask))
-        x = self.norm_2(self.across(x, memory, memory_mask))
-        return self.norm_3(x + self.think(x))
-
-
-@wrong("decoder-layer", "no residual connections")
-class DecoderLayer(LayerBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        x = self.norm_1(self.look(x, mask))
-        x = self.norm_2(self.across(x, memory, memory_mask))
-        return self.norm_3(self.think(x))
-
-
-@wrong("decoder-layer", "the branches in another order")
-class DecoderLayer(LayerBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        x = self.norm_1(x + self.across(x, memory, memory_mask))
-        x = self.norm_2(x + self.look(x, mask))
-        return self.norm_3(x + self.think(x))
-
-
-@wrong("decoder-layer", "one norm for two branches")
-class DecoderLayer(LayerBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        x = self.norm_1(x + self.look(x, mask))
-        x = self.norm_2(x + self.across(x, memory, memory_mask))
-        return self.norm_2(x + self.think(x))
-
-
-@wrong("decoder-layer", "norm on the branch's output only")
-class DecoderLayer(LayerBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        x = x + self.norm_1(self.look(x, mask))
-        x = x + self.norm_2(self.across(x, memory, memory_mask))
-        return x + self.norm_3(self.think(x))
 
 
 @wrong("decoder-layer", "fewer than three norms")
@@ -416,19 +220,6 @@ class DecoderLayer(LayerBase):
         return x if pre else norm_3(x)
 
 
-@wrong("decoder-layer", "dropout not on all branches")
-class DecoderLayer(LayerBase):
-    def across(self, x, memory, mask=None):
-        return self.cross_attention(x, memory, mask)[0]
-
-
-@wrong("decoder-layer", "no dropout")
-class DecoderLayer(LayerBase):
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.dropout = nn.Identity()
-
-
 @wrong("decoder-layer", "dropout active in evaluation")
 class DecoderLayer(LayerBase):
     def look(self, x, mask=None):
@@ -461,7 +252,7 @@ class DecoderLayer(LayerBase):
         super().__init__(d_model, heads, d_model, *args, **kwargs)
 
 
-@wrong("decoder-layer", "nn.LayerNorm in place of LayerNorm")
+@wrong("decoder-layer", "PyTorch's module in place of your own")
 class DecoderLayer(LayerBase):
     def __init__(self, d_model, *args, **kwargs):
         super().__init__(d_model, *args, **kwargs)
@@ -694,21 +485,6 @@ class Decoder(StackBase):
         return x
 
 
-@wrong("decoder", "final norm in post-norm")
-class Decoder(StackBase):
-    def __init__(self, layers, d_model, *args, **kwargs):
-        super().__init__(layers, d_model, *args, **kwargs)
-        self.norm = Norm(d_model)
-
-
-@wrong("decoder", "the final norm after every layer")
-class Decoder(StackBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        for layer in self.layers:
-            x = self.norm(layer(x, memory, mask, memory_mask))
-        return x
-
-
 @wrong("decoder", "the memory is overwritten")
 class Decoder(StackBase):
     def forward(self, x, memory, mask=None, memory_mask=None):
@@ -725,54 +501,12 @@ class Decoder(StackBase):
         return self.norm(memory)
 
 
-@wrong("decoder", "mask not passed on")
-class Decoder(StackBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        return super().forward(x, memory, None, memory_mask)
-
-
-@wrong("decoder", "memory_mask not passed on")
-class Decoder(StackBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        return super().forward(x, memory, mask)
-
-
 @wrong("decoder", "mask only for the first layer")
 class Decoder(StackBase):
     def forward(self, x, memory, mask=None, memory_mask=None):
         for layer in self.layers:
             x = layer(x, memory, mask, memory_mask)
             mask = None
-        return self.norm(x)
-
-
-@wrong("decoder", "the masks are exchanged")
-class Decoder(StackBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        return super().forward(x, memory, memory_mask, mask)
-
-
-@wrong("decoder", "every layer reads the first input")
-class Decoder(StackBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        for layer in self.layers:
-            y = layer(x, memory, mask, memory_mask)
-        return self.norm(y)
-
-
-@wrong("decoder", "the first layer again and again")
-class Decoder(StackBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        for _ in self.layers:
-            x = self.layers[0](x, memory, mask, memory_mask)
-        return self.norm(x)
-
-
-@wrong("decoder", "a layer is left out")
-class Decoder(StackBase):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        for layer in self.layers[1:]:
-            x = layer(x, memory, mask, memory_mask)
         return self.norm(x)
 
 
@@ -873,53 +607,11 @@ class Transformer(TransformerBase):
         return None
 
 
-@wrong("transformer", "padding of the target is not hidden")
-class Transformer(TransformerBase):
-    def target_mask(self, target):
-        return causal_mask(target.shape[1])
-
-
-@wrong("transformer", "the encoder sees padding")
-class Transformer(TransformerBase):
-    def encode(self, source):
-        return self.encoder(self.embed(source))
-
-
-@wrong("transformer", "cross-attention sees padding")
-class Transformer(TransformerBase):
-    def memory_mask(self, source):
-        return None
-
-
-@wrong("transformer", "padding is not hidden")
-class Transformer(TransformerBase):
-    def real(self, ids):
-        return torch.ones_like(ids).bool().unsqueeze(1)
-
-
-@wrong("transformer", "the padding masks are turned round")
-class Transformer(TransformerBase):
-    def real(self, ids):
-        return (ids == self.pad_id).unsqueeze(1)
-
-
 @wrong("transformer", "the padding masks are exchanged")
 class Transformer(TransformerBase):
     def decode(self, target, memory, source):
         x, causal = self.embed(target), causal_mask(target.shape[1])
         return self.decoder(x, memory, causal, self.real(target))
-
-
-@wrong("transformer", "pad_id is ignored")
-class Transformer(TransformerBase):
-    def real(self, ids):
-        return (ids != 0).unsqueeze(1)
-
-
-@wrong("transformer", "embeddings scaled twice")
-class Transformer(TransformerBase):
-    def embed(self, ids):
-        return self.position(self.embedding(ids) * math.sqrt(self.d_model))
 
 
 @wrong("transformer", "embeddings not scaled")
@@ -934,47 +626,10 @@ class Transformer(TransformerBase):
         return self.embedding(ids)
 
 
-@wrong("transformer", "no positions in the decoder")
-class Transformer(TransformerBase):
-    def decode(self, target, memory, source):
-        x, mask = self.embedding(target), self.target_mask(target)
-        return self.decoder(x, memory, mask, self.memory_mask(source))
-
-
 @wrong("transformer", "the encoder is left out")
 class Transformer(TransformerBase):
     def encode(self, source):
         return self.embed(source)
-
-
-@wrong("transformer", "source and target exchanged")
-class Transformer(TransformerBase):
-    def forward(self, source, target):
-        return super().forward(target, source)
-
-
-@wrong("transformer", "a softmax in the model")
-class Transformer(TransformerBase):
-    def logits(self, hidden):
-        return super().logits(hidden).softmax(dim=-1)
-
-
-@wrong("transformer", "the logits are scaled by √d")
-class Transformer(TransformerBase):
-    def logits(self, hidden):
-        return super().logits(hidden) * math.sqrt(self.d_model)
-
-
-@wrong("transformer", "hidden states in place of logits")
-class Transformer(TransformerBase):
-    def logits(self, hidden):
-        return hidden
-
-
-@wrong("transformer", "logits of the last position only")
-class Transformer(TransformerBase):
-    def logits(self, hidden):
-        return super().logits(hidden[:, -1])
 
 
 @wrong("transformer", "more than one table")
@@ -1033,7 +688,7 @@ class Transformer(TransformerBase):
         super().__init__(*sizes, 0.0, *rest)
 
 
-@wrong("transformer", "a submodule is missing")
+@wrong("transformer", "parameters are missing")
 class Transformer(TransformerBase):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -1068,32 +723,12 @@ def shifted(sequences, sos_id, eos_id, pad_id=0):
     return reference.shift_right(sequences, sos_id, eos_id, pad_id)
 
 
-@wrong("shift-right", "the labels are the inputs")
-def shift_right(sequences, sos_id, eos_id, pad_id=0):
-    inputs, _ = shifted(sequences, sos_id, eos_id, pad_id)
-    return inputs, inputs.clone()
-
-
-@wrong("shift-right", "inputs and labels exchanged")
-def shift_right(sequences, sos_id, eos_id, pad_id=0):
-    inputs, labels = shifted(sequences, sos_id, eos_id, pad_id)
-    return labels, inputs
-
-
 @wrong("shift-right", "<sos> is missing")
 def shift_right(sequences, sos_id, eos_id, pad_id=0):
     width = max(map(len, sequences)) + 1
     _, labels = shifted(sequences, sos_id, eos_id, pad_id)
     rows = [row + [pad_id] * (width - len(row)) for row in sequences]
     return torch.tensor(rows), labels
-
-
-@wrong("shift-right", "<eos> is missing")
-def shift_right(sequences, sos_id, eos_id, pad_id=0):
-    width = max(map(len, sequences)) + 1
-    inputs, _ = shifted(sequences, sos_id, eos_id, pad_id)
-    rows = [row + [pad_id] * (width - len(row)) for row in sequences]
-    return inputs, torch.tensor(rows)
 
 
 @wrong("shift-right", "<eos> among the inputs")
@@ -1104,45 +739,10 @@ def shift_right(sequences, sos_id, eos_id, pad_id=0):
     return whole[:, :-1], whole[:, 1:]
 
 
-@wrong("shift-right", "<sos> among the labels")
-def shift_right(sequences, sos_id, eos_id, pad_id=0):
-    width = max(map(len, sequences)) + 2
-    rows = [[sos_id, *row, eos_id] for row in sequences]
-    whole = torch.tensor([row + [pad_id] * (width - len(row)) for row in rows])
-    return shifted(sequences, sos_id, eos_id, pad_id)[0], whole
-
-
-@wrong("shift-right", "the labels are shifted twice")
-def shift_right(sequences, sos_id, eos_id, pad_id=0):
-    inputs, _ = shifted(sequences, sos_id, eos_id, pad_id)
-    rows = [[*row[1:], eos_id] for row in sequences]
-    labels = [[*row, *[pad_id] * (inputs.shape[1] - len(row))] for row in rows]
-    return inputs, torch.tensor(labels)
-
-
 @wrong("shift-right", "an empty sentence is left out")
 def shift_right(sequences, sos_id, eos_id, pad_id=0):
     some = [row for row in sequences if row]
     return shifted(some or sequences, sos_id, eos_id, pad_id)
-
-
-@wrong("shift-right", "the axes are exchanged")
-def shift_right(sequences, sos_id, eos_id, pad_id=0):
-    """pad_sequence without batch_first"""
-    return tuple(each.T for each in shifted(sequences, sos_id, eos_id, pad_id))
-
-
-@wrong("shift-right", "too wide by one")
-def shift_right(sequences, sos_id, eos_id, pad_id=0):
-    return tuple(
-        F.pad(each, (0, 1), value=pad_id)
-        for each in shifted(sequences, sos_id, eos_id, pad_id)
-    )
-
-
-@wrong("shift-right", "too narrow: the longest sentence is cut")
-def shift_right(sequences, sos_id, eos_id, pad_id=0):
-    return tuple(each[:, :-1] for each in shifted(sequences, sos_id, eos_id, pad_id))
 
 
 @wrong("shift-right", "padding on the left")
@@ -1161,16 +761,6 @@ def shift_right(sequences, sos_id, eos_id, pad_id=0):
     longest = max(map(len, sequences))
     rows = [[*row, *[pad_id] * (longest - len(row)), eos_id] for row in sequences]
     return shifted(sequences, sos_id, eos_id, pad_id)[0], torch.tensor(rows)
-
-
-@wrong("shift-right", "padded with another id")
-def shift_right(sequences, sos_id, eos_id, pad_id=0):
-    return shifted(sequences, sos_id, eos_id, 0)
-
-
-@wrong("shift-right", "<sos> and <eos> exchanged")
-def shift_right(sequences, sos_id, eos_id, pad_id=0):
-    return shifted(sequences, eos_id, sos_id, pad_id)
 
 
 @wrong("shift-right", "the rows have different lengths")
@@ -1196,12 +786,6 @@ def shift_right(sequences, sos_id, eos_id, pad_id=0):
 def shift_right(sequences, sos_id, eos_id, pad_id=0):
     inputs, labels = shifted(sequences, sos_id, eos_id, pad_id)
     return inputs.tolist(), labels.tolist()
-
-
-@wrong("shift-right", "ids that are floats")
-def shift_right(sequences, sos_id, eos_id, pad_id=0):
-    inputs, labels = shifted(sequences, sos_id, eos_id, pad_id)
-    return inputs.float(), labels.float()
 
 
 @right("shift-right")
@@ -1246,31 +830,10 @@ def parts_of_loss(logits, labels, pad_id):
     return logarithms, own
 
 
-@wrong("sequence-loss", "the mean over all positions")
-def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
-    return (each_loss(logits, labels, smoothing) * (labels != pad_id)).mean()
-
-
-@wrong("sequence-loss", "padding is scored")
-def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
-    return each_loss(logits, labels, smoothing).mean()
-
-
-@wrong("sequence-loss", "padding is scored")
-def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
-    real = labels != pad_id
-    return each_loss(logits, labels, smoothing).sum() / real.sum().clamp(min=1)
-
-
 @wrong("sequence-loss", "logits multiplied by the mask")
 def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     real = (labels != pad_id).unsqueeze(-1)
     return each_loss(logits * real, labels, smoothing).mean()
-
-
-@wrong("sequence-loss", "the sum in place of the mean")
-def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
-    return (each_loss(logits, labels, smoothing) * (labels != pad_id)).sum()
 
 
 @wrong("sequence-loss", "the mean of the sentences' means")
@@ -1280,41 +843,10 @@ def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     return (losses / real.sum(1)).mean()
 
 
-@wrong("sequence-loss", "pad_id is ignored")
-def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
-    return reference.sequence_loss(logits, labels, 0, smoothing)
-
-
-@wrong("sequence-loss", "softmax taken twice")
-def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
-    return reference.sequence_loss(logits.softmax(-1), labels, pad_id, smoothing)
-
-
-@wrong("sequence-loss", "positions taken for classes")
-def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
-    one_hot = F.one_hot(labels, logits.shape[-1]).float()
-    return F.cross_entropy(logits, one_hot, label_smoothing=smoothing)
-
-
-@wrong("sequence-loss", "the sign is missing")
-def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
-    return -reference.sequence_loss(logits, labels, pad_id, smoothing)
-
-
 @wrong("sequence-loss", "no softmax")
 def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     own = logits.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
     return -own[labels != pad_id].mean()
-
-
-@wrong("sequence-loss", "in bits")
-def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
-    return reference.sequence_loss(logits, labels, pad_id, smoothing) / math.log(2)
-
-
-@wrong("sequence-loss", "smoothing is ignored")
-def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
-    return reference.sequence_loss(logits, labels, pad_id)
 
 
 @wrong("sequence-loss", "spread over the other classes only")
@@ -1322,25 +854,6 @@ def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     logarithms, own = parts_of_loss(logits, labels, pad_id)
     others = (-logarithms.sum(-1) - own) / (logits.shape[-1] - 1)
     return ((1 - smoothing) * own + smoothing * others).mean()
-
-
-@wrong("sequence-loss", "the label keeps its full share")
-def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
-    logarithms, own = parts_of_loss(logits, labels, pad_id)
-    return (own - smoothing * logarithms.mean(-1)).mean()
-
-
-@wrong("sequence-loss", "the sum over the classes in place of their mean")
-def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
-    logarithms, own = parts_of_loss(logits, labels, pad_id)
-    return ((1 - smoothing) * own - smoothing * logarithms.sum(-1)).mean()
-
-
-@wrong("sequence-loss", "padding counted in the even part")
-def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
-    _, own = parts_of_loss(logits, labels, pad_id)
-    even = -logits.log_softmax(-1).mean()
-    return (1 - smoothing) * own.mean() + smoothing * even
 
 
 @wrong("sequence-loss", "NaN when nothing is scored")
@@ -1369,11 +882,6 @@ def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
 @wrong("sequence-loss", "a number in place of a tensor")
 def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     return reference.sequence_loss(logits, labels, pad_id, smoothing).item()
-
-
-@wrong("sequence-loss", "a loss for each position")
-def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
-    return each_loss(logits, labels, smoothing) * (labels != pad_id)
 
 
 @wrong("sequence-loss", "no gradient comes back")
@@ -1421,61 +929,6 @@ def refuse(step):
         raise ValueError(f"steps are counted from 1, got {step}")
 
 
-@wrong("noam-rate", "min and max exchanged")
-def noam_rate(step, d_model, warmup=4000):
-    refuse(step)
-    return d_model**-0.5 * max(step**-0.5, step * warmup**-1.5)
-
-
-@wrong("noam-rate", "d_model is left out")
-def noam_rate(step, d_model, warmup=4000):
-    refuse(step)
-    return min(step**-0.5, step * warmup**-1.5)
-
-
-@wrong("noam-rate", "another power of d_model")
-def noam_rate(step, d_model, warmup=4000):
-    refuse(step)
-    return d_model**0.5 * min(step**-0.5, step * warmup**-1.5)
-
-
-@wrong("noam-rate", "another power of warmup")
-def noam_rate(step, d_model, warmup=4000):
-    refuse(step)
-    return d_model**-0.5 * min(step**-0.5, step * warmup**-0.5)
-
-
-@wrong("noam-rate", "no warm-up")
-def noam_rate(step, d_model, warmup=4000):
-    refuse(step)
-    return d_model**-0.5 * step**-0.5
-
-
-@wrong("noam-rate", "the rate never falls")
-def noam_rate(step, d_model, warmup=4000):
-    refuse(step)
-    return d_model**-0.5 * step * warmup**-1.5
-
-
-@wrong("noam-rate", "the factor only for one of the curves")
-def noam_rate(step, d_model, warmup=4000):
-    refuse(step)
-    return min(d_model**-0.5 * step**-0.5, step * warmup**-1.5)
-
-
-@wrong("noam-rate", "the step is counted anew")
-def noam_rate(step, d_model, warmup=4000):
-    refuse(step)
-    step += 1
-    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
-
-
-@wrong("noam-rate", "falls with the step itself")
-def noam_rate(step, d_model, warmup=4000):
-    refuse(step)
-    return d_model**-0.5 * min(1 / step, step * warmup**-1.5)
-
-
 @wrong("noam-rate", "constant after the warm-up")
 def noam_rate(step, d_model, warmup=4000):
     refuse(step)
@@ -1504,39 +957,14 @@ def noam_rate(step, d_model, warmup=4000):
     return scale / math.sqrt(step)
 
 
-@wrong("adam-settings", "PyTorch's own settings")
-def adam_settings():
-    return {"betas": (0.9, 0.999), "eps": 1e-8}
-
-
-@wrong("adam-settings", "PyTorch's own betas")
-def adam_settings():
-    return {"betas": (0.9, 0.999), "eps": 1e-9}
-
-
 @wrong("adam-settings", "PyTorch's own epsilon")
 def adam_settings():
     return {"betas": (0.9, 0.98), "eps": 10e-9}
 
 
-@wrong("adam-settings", "epsilon is huge")
-def adam_settings():
-    return {"betas": (0.9, 0.98), "eps": 1e9}
-
-
-@wrong("adam-settings", "the betas are exchanged")
-def adam_settings():
-    return {"betas": (0.98, 0.9), "eps": 1e-9}
-
-
 @wrong("adam-settings", "one minus beta")
 def adam_settings():
     return {"betas": (1 - 0.9, 1 - 0.98), "eps": 1e-9}
-
-
-@wrong("adam-settings", "another second beta")
-def adam_settings():
-    return {"betas": (0.9, 0.998), "eps": 1e-9}
 
 
 @wrong("adam-settings", "the keys have other names")
@@ -1580,18 +1008,6 @@ class WriterBase(nn.Module):
 class DecoderOnly(WriterBase):
     def mask(self, ids):
         return None
-
-
-@wrong("decoder-only", "the mask is turned")
-class DecoderOnly(WriterBase):
-    def mask(self, ids):
-        return causal_mask(ids.shape[-1]).T
-
-
-@wrong("decoder-only", "id 0 is hidden")
-class DecoderOnly(WriterBase):
-    def mask(self, ids):
-        return causal_mask(ids.shape[-1]) & (ids != 0).unsqueeze(1)
 
 
 @wrong("decoder-only", "a second attention")
@@ -1641,12 +1057,6 @@ class DecoderOnly(WriterBase):
         self.position = LearnedPositionalEncoding(d_model, max_length)
 
 
-@wrong("decoder-only", "embeddings scaled twice")
-class DecoderOnly(WriterBase):
-    def embed(self, ids):
-        return self.position(self.embedding(ids) * math.sqrt(self.d_model))
-
-
 @wrong("decoder-only", "embeddings not scaled")
 class DecoderOnly(WriterBase):
     def embed(self, ids):
@@ -1657,18 +1067,6 @@ class DecoderOnly(WriterBase):
 class DecoderOnly(WriterBase):
     def embed(self, ids):
         return self.embedding(ids)
-
-
-@wrong("decoder-only", "logits of the last position only")
-class DecoderOnly(WriterBase):
-    def forward(self, ids):
-        return super().forward(ids)[:, -1]
-
-
-@wrong("decoder-only", "a softmax in the model")
-class DecoderOnly(WriterBase):
-    def forward(self, ids):
-        return super().forward(ids).softmax(dim=-1)
 
 
 @wrong("decoder-only", "dropout not passed to the positions")
@@ -1700,11 +1098,6 @@ class DecoderOnly(WriterBase):
 # --- the last real token --------------------------------------------------------------
 
 
-@wrong("last-real", "the last column, padding or not")
-def last_real(hidden, lengths):
-    return hidden[:, -1]
-
-
 @wrong("last-real", "off by one")
 def last_real(hidden, lengths):
     return hidden[torch.arange(len(lengths)), lengths]
@@ -1713,26 +1106,6 @@ def last_real(hidden, lengths):
 @wrong("last-real", "off by one")
 def last_real(hidden, lengths):
     return hidden[torch.arange(len(lengths)), lengths - 2]
-
-
-@wrong("last-real", "every row for every length")
-def last_real(hidden, lengths):
-    return hidden[:, lengths - 1]
-
-
-@wrong("last-real", "one length for all sentences")
-def last_real(hidden, lengths):
-    return hidden[:, int(lengths[0]) - 1]
-
-
-@wrong("last-real", "the first token")
-def last_real(hidden, lengths):
-    return hidden[:, 0]
-
-
-@wrong("last-real", "one axis too many")
-def last_real(hidden, lengths):
-    return hidden[torch.arange(len(lengths)), lengths - 1].unsqueeze(1)
 
 
 @wrong("last-real", "the mean of the sentence")

@@ -4,22 +4,17 @@ The oracles are PyTorch's own layers, stacks and losses with the same weights, v
 worked out by hand, and properties.
 """
 
+from autograder.chapters.decoder.alone import decoder_only
 from autograder.chapters.decoder.chapter import chapter
 from autograder.chapters.decoder.last import last_real
+from autograder.chapters.decoder.layer import decoder_layer
 from autograder.chapters.decoder.loss import sequence_loss
 from autograder.chapters.decoder.mask import decoder_mask
-from autograder.chapters.decoder.rest import (
-    _transformer_alone as _transformer_alone,  # bug-hunt asks for it by name
-)
-from autograder.chapters.decoder.rest import (
-    decoder,
-    decoder_layer,
-    decoder_layer_from_torch,
-    decoder_only,
-    transformer,
-)
 from autograder.chapters.decoder.schedule import adam_settings, noam_rate
 from autograder.chapters.decoder.shift import shift_right
+from autograder.chapters.decoder.stack import decoder
+from autograder.chapters.decoder.transformer import transformer, transformer_alone
+from autograder.chapters.decoder.weights import decoder_layer_from_torch
 from autograder.chapters.decoder_writing import (
     attend_cached,
     beam_search,
@@ -33,6 +28,7 @@ from autograder.chapters.decoder_writing import (
 )
 
 progress = chapter.progress
+_transformer_alone = transformer_alone  # repaired-epoch asks for it by this name
 
 __all__ = [
     "adam_settings",

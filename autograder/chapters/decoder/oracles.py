@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder.chapters.decoder.rest_mistakes import positions
+from autograder.chapters.encoder.classifier import sinusoids
 from autograder.chapters.encoder.oracles import (
     encoder_shapes,
     layer_shapes,
@@ -109,7 +109,7 @@ def torch_transformer(n, d, heads, d_ff, pre, activation, pad) -> Callable:
     def run(state: State, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         table, length = state["embedding.weight"], target.shape[1]
         x, y = (
-            math.sqrt(d) * F.embedding(ids, table) + positions(ids.shape[1], d)
+            math.sqrt(d) * F.embedding(ids, table) + sinusoids(ids.shape[1], d)
             for ids in (source, target)
         )
         masks = {

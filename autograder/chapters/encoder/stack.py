@@ -200,7 +200,7 @@ def check_encoder(student: StudentModule, seed: int) -> None:
         sizes = LAYERS, d, heads, d_ff
         built = student.build(*sizes, 0.0, pre, activation)
         shapes = oracles.encoder_shapes(LAYERS, d, d_ff, pre)
-        _expect_layers(built, shapes, pre, on)
+        expect_layers(built, shapes, pre, on)
         state = oracles.draw_state(generator, shapes)
         built.load_state_dict(state)
         right = oracles.torch_encoder(state, LAYERS, d, heads, d_ff, pre, activation)
@@ -229,19 +229,36 @@ def parts_of(state: State, n: int, heads: int, activation: Map) -> list[Parts]:
     return [Parts(each, heads, activation) for each in states]
 
 
-def _expect_layers(encoder: StudentInstance, shapes, pre: bool, on: str) -> None:
-    expect_parameters(encoder, shapes, on, _own(shapes, pre))
-    state = encoder.state_dict()
-    first, second = (state[f"layers.{i}.attention.w_q"] for i in (0, 1))
+def expect_layers(
+    built: StudentInstance,
+    shapes: Shapes,
+    pre: bool,
+    on: str,
+    layer: str = "EncoderLayer",
+) -> None:
+    """Expect the parameters of a stack, and layers that do not start alike.
+
+    Args:
+        built: the stack.
+        shapes: the shape of each parameter; those of a layer start as the first does.
+        pre: whether it is in pre-norm.
+        on: how it was built.
+        layer: what its layers are.
+    """
+    expect_parameters(built, shapes, on, _own(shapes, pre, layer))
+    state = built.state_dict()
+    query = next(name for name in shapes if name.endswith(".w_q"))
+    first, second = state[query], state[query.replace(".0.", ".1.")]
     why = (
         "The layers are copies of one, with equal numbers. Draw each for itself: call "
-        "EncoderLayer(...) once for each layer instead of copying one."
+        f"{layer}(...) once for each layer instead of copying one."
     )
-    say = {"on": f"{on}, freshly built", "got": "equal attention.w_q in two layers"}
+    inside = query.removeprefix("layers.0.")
+    say = {"on": f"{on}, freshly built", "got": f"equal {inside} in two layers"}
     refuse_if(torch.equal(first, second), "the layers start as copies", why, **say)
 
 
-def _own(shapes: Shapes, pre: bool) -> Callable[..., Iterator[tuple]]:
+def _own(shapes: Shapes, pre: bool, layer: str) -> Callable[..., Iterator[tuple]]:
     """Make what ``expect_parameters`` is told of this exercise's own mistakes."""
 
     def own(state: State, missing: list, extra: list) -> Iterator[tuple]:
@@ -257,7 +274,7 @@ def _own(shapes: Shapes, pre: bool) -> Callable[..., Iterator[tuple]]:
         }
         why = (
             "All layers are one and the same object, with one set of parameters. Build "
-            "a new EncoderLayer for each: [EncoderLayer(...) for _ in range(layers)]."
+            f"a new {layer} for each: [{layer}(...) for _ in range(layers)]."
         )
         shared = repeated <= set(missing) and repeated <= set(state)
         yield shared, "one layer, repeated", why
@@ -269,8 +286,9 @@ def _own(shapes: Shapes, pre: bool) -> Callable[..., Iterator[tuple]]:
         why = "In post-norm each layer ends with a norm already: nn.Identity()."
         yield not pre and final <= set(extra), "final norm in post-norm", why
         numbers = {name.split(".")[1] for name in state if name.startswith("layers.")}
-        why = f"{LAYERS} layers were asked for, and {len(numbers)} are there."
-        yield len(numbers) != LAYERS, "another number of layers", why
+        asked = {name.split(".")[1] for name in shapes if name.startswith("layers.")}
+        why = f"{len(asked)} layers were asked for, and {len(numbers)} are there."
+        yield len(numbers) != len(asked), "another number of layers", why
         yield from oracles.network_keeps_width(shapes)(state, missing, extra)
 
     return own
