@@ -49,6 +49,7 @@ class Case:
         tolerance: absolute and relative.
         unless_finite: the name and reason of the mistake that a NaN gives away.
         what: what a message calls the value.
+        why: what a message says of a wrong value that has no name.
     """
 
     on: str
@@ -58,6 +59,7 @@ class Case:
     tolerance: float = expect.TOLERANCE
     unless_finite: tuple[str, str] | None = None
     what: str = "the result"
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,7 @@ class Specification:
             self.right(case),
             what=case.what,
             on=case.on,
+            why=case.why,
             mistakes=self.known(*case.inputs, *case.given),
             tolerance=case.tolerance,
         )

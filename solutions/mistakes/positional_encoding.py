@@ -117,7 +117,7 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     return {"equivariant": equivariant, "invariant": same(outputs)}
 
 
-@wrong("order-behaviour", "tensors instead of Python bools")
+@wrong("order-behaviour", "tensors in place of Python bools")
 def order_behaviour(outputs, outputs_of_permuted, permutation):
     same = ((outputs_of_permuted - outputs).abs() < 1e-5).all()
     if outputs.ndim == 1:
@@ -199,7 +199,7 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     return torch.cat((angle.sin(), angle.cos()), dim=-1)
 
 
-@wrong("sinusoidal-positional-encoding", "exponent i/d instead of 2i/d")
+@wrong("sinusoidal-positional-encoding", "exponent i/d in place of 2i/d")
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     positions, _ = _pairs(length, d_model, base)
     angle = positions / base ** (torch.arange(d_model // 2) / d_model)
@@ -213,7 +213,7 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     return _interleave(angle.sin(), angle.cos())
 
 
-@wrong("sinusoidal-positional-encoding", "i counts columns instead of pairs")
+@wrong("sinusoidal-positional-encoding", "i counts columns in place of pairs")
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     table = torch.zeros(length, d_model)
     for p in range(length):
@@ -223,7 +223,7 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     return table
 
 
-@wrong("sinusoidal-positional-encoding", "log10 instead of the natural logarithm")
+@wrong("sinusoidal-positional-encoding", "log10 in place of the natural logarithm")
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log10(base) / d_model))
     angle = torch.arange(length)[:, None] * rate
@@ -266,7 +266,7 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     return _interleave(angle.sin(), angle.sin())
 
 
-@wrong("sinusoidal-positional-encoding", "multiplied instead of divided")
+@wrong("sinusoidal-positional-encoding", "multiplied in place of divided")
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     positions, exponent = _pairs(length, d_model, base)
     angle = positions * base**exponent
@@ -280,7 +280,7 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     return _interleave(angle.sin(), angle.cos())
 
 
-@wrong("sinusoidal-positional-encoding", "degrees instead of radians")
+@wrong("sinusoidal-positional-encoding", "degrees in place of radians")
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     positions, exponent = _pairs(length, d_model, base)
     angle = torch.deg2rad(positions / base**exponent)
@@ -389,12 +389,12 @@ def _exponents(d_model):
     return torch.arange(0, d_model, 2) / d_model
 
 
-@wrong("wavelengths", "a rate instead of a wavelength")
+@wrong("wavelengths", "a rate in place of a wavelength")
 def wavelengths(d_model, base=10_000.0):
     return 1 / base ** _exponents(d_model)
 
 
-@wrong("wavelengths", "turns per position instead of positions per turn")
+@wrong("wavelengths", "turns per position in place of positions per turn")
 def wavelengths(d_model, base=10_000.0):
     return 1 / (2 * math.pi * base ** _exponents(d_model))
 
@@ -404,7 +404,7 @@ def wavelengths(d_model, base=10_000.0):
     return base ** _exponents(d_model)
 
 
-@wrong("wavelengths", "degrees instead of radians")
+@wrong("wavelengths", "degrees in place of radians")
 def wavelengths(d_model, base=10_000.0):
     return 360 * base ** _exponents(d_model)
 
@@ -419,7 +419,7 @@ def wavelengths(d_model, base=10_000.0):
     return 2 * math.pi / base ** _exponents(d_model)
 
 
-@wrong("wavelengths", "exponent i/d instead of 2i/d")
+@wrong("wavelengths", "exponent i/d in place of 2i/d")
 def wavelengths(d_model, base=10_000.0):
     return 2 * math.pi * base ** (_exponents(d_model) / 2)
 
@@ -537,7 +537,7 @@ def shift_matrix(offset, d_model, base=10_000.0):
     return _block_matrix(angle.cos(), -angle.sin(), angle.sin(), angle.cos())
 
 
-@wrong("shift-matrix", "exponent i/d instead of 2i/d")
+@wrong("shift-matrix", "exponent i/d in place of 2i/d")
 def shift_matrix(offset, d_model, base=10_000.0):
     angle = offset / base ** (_exponents(d_model) / 2)
     return _block_matrix(angle.cos(), -angle.sin(), angle.sin(), angle.cos())
