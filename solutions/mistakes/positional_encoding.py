@@ -887,7 +887,7 @@ class IndexForSlice(_Sinusoidal):
         return self.dropout(x + self.table[x.shape[-2]])
 
 
-@wrong("sinusoidal-module", "the last rows instead of the first")
+@wrong("sinusoidal-module", "the last rows in place of the first")
 @sinusoidal
 class LastRows(_Sinusoidal):
     def forward(self, x):
@@ -1001,7 +1001,7 @@ class DropoutFixed(_Sinusoidal):
         super().__init__(d_model, max_length, 0.5)
 
 
-@wrong("sinusoidal-module", "the gradient does not reach x")
+@wrong("sinusoidal-module", "no gradient comes back")
 @sinusoidal
 class GraphCut(_Sinusoidal):
     def forward(self, x):
@@ -1080,7 +1080,7 @@ class _Learned(nn.Module):
         return self.dropout(x + self.rows(x))
 
 
-@wrong("learned-module", "the table is not trained")
+@wrong("learned-module", "a buffer in place of a parameter")
 @learned
 class TableAsBuffer(_Learned):
     def __init__(self, max_length, d_model, dropout=0.0):
@@ -1089,7 +1089,7 @@ class TableAsBuffer(_Learned):
         self.dropout = nn.Dropout(dropout)
 
 
-@wrong("learned-module", "other parameters than table")
+@wrong("learned-module", "PyTorch's module in place of your own")
 @learned
 class EmbeddingInside(_Learned):
     def __init__(self, max_length, d_model, dropout=0.0):
@@ -1101,7 +1101,7 @@ class EmbeddingInside(_Learned):
         return self.table(torch.arange(x.shape[-2]))
 
 
-@wrong("learned-module", "other parameters than table")
+@wrong("learned-module", "parameters are missing")
 @learned
 class PlainTensor(_Learned):
     def __init__(self, max_length, d_model, dropout=0.0):
@@ -1117,7 +1117,7 @@ class TableTransposed(_Learned):
         super().__init__(d_model, max_length, dropout)
 
 
-@wrong("learned-module", "the table starts constant")
+@wrong("learned-module", "the weights all start alike")
 @learned
 class StartsAtZero(_Learned):
     def __init__(self, max_length, d_model, dropout=0.0):
@@ -1125,7 +1125,7 @@ class StartsAtZero(_Learned):
         nn.init.zeros_(self.table)
 
 
-@wrong("learned-module", "the table starts at standard deviation 1")
+@wrong("learned-module", "the weights start too large")
 @learned
 class StartsLarge(_Learned):
     def __init__(self, max_length, d_model, dropout=0.0):
@@ -1133,12 +1133,45 @@ class StartsLarge(_Learned):
         nn.init.normal_(self.table)
 
 
-@wrong("learned-module", "the table starts from another distribution")
+@wrong("learned-module", "the weights do not start around 0")
 @learned
 class StartsUniform(_Learned):
     def __init__(self, max_length, d_model, dropout=0.0):
         super().__init__(max_length, d_model, dropout)
         nn.init.uniform_(self.table, 0, 0.1)
+
+
+@wrong("learned-module", "the weights start too small")
+@learned
+class StartsSmall(_Learned):
+    def __init__(self, max_length, d_model, dropout=0.0):
+        super().__init__(max_length, d_model, dropout)
+        nn.init.trunc_normal_(self.table, std=0.02**2)
+
+
+@wrong("learned-module", "one axis too many")
+@learned
+class ATableForTheBatch(_Learned):
+    def __init__(self, max_length, d_model, dropout=0.0):
+        super().__init__(max_length, d_model, dropout)
+        self.table = nn.Parameter(0.02 * torch.randn(1, max_length, d_model))
+
+    def forward(self, x):
+        return self.dropout(x + self.table[:, : x.shape[-2]])
+
+
+@wrong("learned-module", "the share of dropped entries does not fit p")
+@learned
+class KeepsWithP(_Learned):
+    def __init__(self, max_length, d_model, dropout=0.0):
+        super().__init__(max_length, d_model, dropout)
+        self.p = dropout
+
+    def forward(self, x):
+        total = x + self.rows(x)
+        if not self.training or self.p == 0:
+            return total
+        return total * (torch.rand_like(total) < self.p) / (1 - self.p)
 
 
 @wrong("learned-module", "added along the batch axis")
@@ -1219,7 +1252,7 @@ class LearnedDropoutOnEncoding(_Learned):
         return x + self.dropout(self.rows(x).expand_as(x))
 
 
-@wrong("learned-module", "the gradient does not reach the table")
+@wrong("learned-module", "no gradient comes back")
 @learned
 class TableDetached(_Learned):
     def rows(self, x):
@@ -1280,7 +1313,7 @@ def _rotate(x, angle):
     return _interleave(even * c - odd * s, even * s + odd * c).to(x.dtype)
 
 
-@wrong("rotary-encoding", "pairs (i, i + d/2) instead of (2i, 2i + 1)")
+@wrong("rotary-encoding", "pairs (i, i + d/2) in place of (2i, 2i + 1)")
 def apply_rotary(x, base=10_000.0):
     angle = _angles(x, base)
     a, b = x.chunk(2, dim=-1)
@@ -1343,7 +1376,7 @@ def apply_rotary(x, base=10_000.0):
     return result
 
 
-@wrong("rotary-encoding", "the encoding added instead of rotated")
+@wrong("rotary-encoding", "the encoding added in place of rotated")
 def apply_rotary(x, base=10_000.0):
     angle = _angles(x, base)
     return x + _interleave(angle.sin(), angle.cos())
@@ -1354,7 +1387,7 @@ def apply_rotary(x, base=10_000.0):
     return _rotate(x, _angles(x, base, exponent=torch.zeros(x.shape[-1] // 2)))
 
 
-@wrong("rotary-encoding", "exponent i/d instead of 2i/d")
+@wrong("rotary-encoding", "exponent i/d in place of 2i/d")
 def apply_rotary(x, base=10_000.0):
     return _rotate(x, _angles(x, base, exponent=_exponents(x.shape[-1]) / 2))
 
@@ -1398,6 +1431,11 @@ def apply_rotary(x, base=10_000.0):
     return _interleave(a * c - b * s, a * s + b * c)
 
 
+@wrong("rotary-encoding", "float64 expected")
+def apply_rotary(x, base=10_000.0):
+    return _rotate(x.float(), _angles(x, base))
+
+
 @wrong("rotary-encoding", "odd width accepted")
 def apply_rotary(x, base=10_000.0):
     # rotates the pairs it finds and leaves a last, single entry as it is
@@ -1413,7 +1451,7 @@ def apply_rotary(x, base=10_000.0):
     return x
 
 
-@wrong("rotary-encoding", "the gradient does not reach x")
+@wrong("rotary-encoding", "no gradient comes back")
 def apply_rotary(x, base=10_000.0):
     return _rotate(x.detach(), _angles(x, base))
 

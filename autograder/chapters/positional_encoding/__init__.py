@@ -5,14 +5,12 @@ from autograder.chapters.positional_encoding.diagnosis import diagnose_encoding
 from autograder.chapters.positional_encoding.encoding import (
     sinusoidal_positional_encoding,
 )
+from autograder.chapters.positional_encoding.learned import learned_module
 from autograder.chapters.positional_encoding.order import order_behaviour
 from autograder.chapters.positional_encoding.periods import wavelengths
-from autograder.chapters.positional_encoding.rest import (
-    apply_rotary,
-    learned_module,
-    sinusoidal_module,
-)
+from autograder.chapters.positional_encoding.rotary import apply_rotary
 from autograder.chapters.positional_encoding.shifts import shift_matrix
+from autograder.chapters.positional_encoding.sinusoidal import sinusoidal_module
 
 progress = chapter.progress
 

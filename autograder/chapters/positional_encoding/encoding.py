@@ -12,7 +12,7 @@ from autograder.chapters.positional_encoding.forms import (
     FAR,
     NEAR,
     explaining,
-    judge_float32,
+    judge_typed,
     refuses_odd_width,
 )
 from autograder.exercise.naming import Mistake
@@ -134,14 +134,14 @@ def _asked(length, d_model, base=formula.BASE, *, why, tolerance=NEAR) -> Case:
 def sinusoidal_positional_encoding(student: StudentFunction, seed: int = 0) -> None:
     """Compare with values by hand, in other sizes and bases, and far out."""
     with explaining(RuntimeError=COLUMN):
-        judge_float32(encoding, student, _asked(3, 4, why=FIRST))
+        judge_typed(encoding, student, _asked(3, 4, why=FIRST))
     draw = random.Random(seed)
     base = draw.choice([50.0, 100.0, 300.0])
     sizes = draw.sample([(7, 6), (1, 10), (23, 8), (60, 26), (5, 2)], 4)
     for length, d_model in sizes:
         asked = _asked(length, d_model, base, why=CONSTANT)
-        judge_float32(encoding, student, asked)
+        judge_typed(encoding, student, asked)
     length, d_model = draw.choice([(1500, 6), (2000, 4)])
     far = _asked(length, d_model, why=STEPS, tolerance=FAR)
-    judge_float32(encoding, student, far)
+    judge_typed(encoding, student, far)
     refuses_odd_width(student, 4, draw.choice([5, 7]))

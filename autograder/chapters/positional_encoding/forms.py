@@ -7,11 +7,12 @@ tolerances are set so that any order of the same arithmetic passes.
 
 import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 import torch
 
 from autograder import expect
-from autograder.exercise.spec import Case, Function
+from autograder.exercise.spec import Case, Function, errors_named
 from autograder.expect import failure_of, refuse_if
 from autograder.interface import Data, StudentError, StudentFunction
 
@@ -30,28 +31,36 @@ def explaining(**causes: str) -> Iterator[None]:
         raise failure from None
 
 
-def judge_float32(spec: Function, student: StudentFunction, case: Case) -> None:
-    """Expect the right values, whatever they are computed in, and float32 of them."""
+def judge_typed(
+    spec: Function,
+    student: StudentFunction,
+    case: Case,
+    dtype: torch.dtype = torch.float32,
+) -> None:
+    """Expect the right values, whatever they are computed in, and then their type."""
     with spec.accidents_named():
         got = student(*case.inputs)
     real = isinstance(got, torch.Tensor) and got.is_floating_point()
-    spec.compare(got.float() if real else got, case)
-    expect_float32(got, case.on)
+    spec.compare(got.to(dtype) if real else got, case)
+    expect_type(got, case.on, dtype)
 
 
-def expect_float32(got: Data, on: str) -> None:
-    """Expect the type of embeddings; anything but a tensor is another message's."""
+def expect_type(got: Data, on: str, dtype: torch.dtype = torch.float32) -> None:
+    """Expect the type of the input; anything but a tensor is another message's."""
     if not isinstance(got, torch.Tensor):
         return
     why = (
-        "Embeddings are float32, and adding float64 to them makes the whole model "
+        "The result keeps the type of x, here float64: finish with .to(x.dtype)."
+        if dtype == torch.float64
+        else "Embeddings are float32, and adding float64 to them makes the whole model "
         "float64. Finish with .float() if you compute in another type."
         if got.is_floating_point()
         else "The result must hold real numbers: whole ones lose what stands behind "
         "the point. Let it be float32 from the start."
     )
-    say = {"on": on, "got": f"{got.dtype}", "expected": "torch.float32"}
-    refuse_if(got.dtype != torch.float32, "float32 expected", why, **say)
+    name = f"{dtype} expected".removeprefix("torch.")
+    say = {"on": on, "got": f"{got.dtype}", "expected": f"{dtype}"}
+    refuse_if(got.dtype != dtype, name, why, **say)
 
 
 def refuses_odd_width(student: StudentFunction, *args: Data) -> None:
@@ -64,3 +73,11 @@ def refuses_odd_width(student: StudentFunction, *args: Data) -> None:
         "cosine. Say so: raise ValueError(...).",
         mistake="odd width accepted",
     )
+
+
+def wrong_axis_named(name: str, why: str, *, axes: int) -> AbstractContextManager:
+    """Name what stops where x has another number of axes than the three of a batch."""
+    words = ["unpack"]
+    if axes != 3:
+        words += ["must match", "out of range", "out of bounds", "too many indices"]
+    return errors_named(*((each, name, why) for each in words))

@@ -10,7 +10,7 @@ from autograder.chapters.positional_encoding import formula
 from autograder.chapters.positional_encoding.chapter import chapter
 from autograder.chapters.positional_encoding.forms import (
     NEAR,
-    judge_float32,
+    judge_typed,
     refuses_odd_width,
 )
 from autograder.exercise.spec import Case, Function
@@ -148,5 +148,5 @@ def wavelengths(student: StudentFunction, seed: int = 0) -> None:
         inputs, given = ((d_model,), (base,)) if usual else ((d_model, base), ())
         what = "the vector of wavelengths"
         asked = Case(on, inputs, given=given, tolerance=NEAR, what=what, why=WHY)
-        judge_float32(waves, student, asked)
+        judge_typed(waves, student, asked)
     refuses_odd_width(student, draw.choice([5, 9]))

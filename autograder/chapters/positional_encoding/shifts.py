@@ -11,7 +11,7 @@ from autograder.chapters.positional_encoding import formula
 from autograder.chapters.positional_encoding.chapter import chapter
 from autograder.chapters.positional_encoding.forms import (
     NEAR,
-    expect_float32,
+    expect_type,
     refuses_odd_width,
 )
 from autograder.exercise.naming import Mistake
@@ -205,5 +205,5 @@ def shift_matrix(student: StudentFunction, seed: int = 0) -> None:
             mistakes=_known(value, *asked),
             tolerance=NEAR,
         )
-        expect_float32(got, on)
+        expect_type(got, on)
     refuses_odd_width(student, 1, draw.choice([5, 7]))
