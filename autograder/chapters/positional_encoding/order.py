@@ -1,5 +1,6 @@
 """Equivariant or invariant: what a permutation of the tokens does to a model."""
 
+import functools
 import random
 from collections.abc import Callable, Iterator
 
@@ -23,12 +24,12 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     return torch.allclose(a, b, atol=1e-5)
 
 
-def _invariant(outputs, permuted, permutation) -> bool:
-    return _same(permuted, outputs)
+def _invariant(outputs, permuted, permutation, same=_same) -> bool:
+    return same(permuted, outputs)
 
 
-def _equivariant(outputs, permuted, permutation) -> bool:
-    return outputs.ndim == 2 and _same(permuted, outputs[permutation])
+def _equivariant(outputs, permuted, permutation, same=_same) -> bool:
+    return outputs.ndim == 2 and same(permuted, outputs[permutation])
 
 
 behaviour = Function("order-behaviour", "order_behaviour")
@@ -62,12 +63,8 @@ for equal in (torch.equal, torch.allclose):  # allclose's own atol is 1e-8
         "no tolerance for rounding",
         "The two outputs differ by 3e-7 only, also where they are 0. Compare with "
         "torch.allclose(..., atol=1e-5).",
-        equivariant=lambda outputs, permuted, permutation, equal=equal: (
-            outputs.ndim == 2 and equal(permuted, outputs[permutation])
-        ),
-        invariant=lambda outputs, permuted, permutation, equal=equal: equal(
-            permuted, outputs
-        ),
+        equivariant=functools.partial(_equivariant, same=equal),
+        invariant=functools.partial(_invariant, same=equal),
     )
 _misread(
     "permuted by the inverse",
@@ -124,30 +121,13 @@ IGNORED = (
     "The outputs hold the same rows in another order. Compare row by row, not sums or "
     "sorted rows: invariance with outputs, equivariance with outputs[permutation].",
 )
-UNORDERED = (lambda rows: rows.sum(0), lambda rows: rows.sort(0).values)
-for part in UNORDERED:
-    _misread(
-        *IGNORED,
-        invariant=lambda outputs, permuted, permutation, part=part: _same(
-            *(
-                (part(permuted), part(outputs))
-                if outputs.ndim == 2
-                else (permuted, outputs)
-            )
-        ),
-    )
-    _misread(
-        *IGNORED,
-        equivariant=lambda outputs, permuted, permutation, part=part: (
-            outputs.ndim == 2 and _same(part(permuted), part(outputs))
-        ),
-    )
-_misread(
-    *IGNORED,
-    invariant=lambda outputs, permuted, permutation: _same(
-        permuted.sum(0), outputs.sum(0)
-    ),
-)
+for part in (lambda rows: rows.sum(0), lambda rows: rows.sort(0).values):
+
+    def _unordered(a, b, part=part):
+        return _same(part(a), part(b))
+
+    _misread(*IGNORED, invariant=functools.partial(_invariant, same=_unordered))
+    _misread(*IGNORED, equivariant=functools.partial(_equivariant, same=_unordered))
 
 OPPOSITES = (
     "the two treated as opposites",
