@@ -6,71 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from autograder.exercise.parameters import structural
 from mistakes import right, wrong
 
 # --- order-behaviour ------------------------------------------------------------------
-
-
-@wrong("order-behaviour", "invariance and equivariance exchanged")
-def order_behaviour(outputs, outputs_of_permuted, permutation):
-    same = torch.allclose(outputs_of_permuted, outputs, atol=1e-5)
-    follows = outputs.ndim == 2 and torch.allclose(
-        outputs_of_permuted, outputs[permutation], atol=1e-5
-    )
-    return {"equivariant": same, "invariant": follows}
-
-
-@wrong("order-behaviour", "no tolerance for rounding")
-def order_behaviour(outputs, outputs_of_permuted, permutation):
-    same = torch.equal(outputs_of_permuted, outputs)
-    follows = outputs.ndim == 2 and torch.equal(
-        outputs_of_permuted, outputs[permutation]
-    )
-    return {"equivariant": follows, "invariant": same}
-
-
-@wrong("order-behaviour", "no tolerance for rounding")
-def order_behaviour(outputs, outputs_of_permuted, permutation):
-    # allclose's own atol is 1e-8: too strict where an output is 0
-    same = torch.allclose(outputs_of_permuted, outputs)
-    follows = outputs.ndim == 2 and torch.allclose(
-        outputs_of_permuted, outputs[permutation]
-    )
-    return {"equivariant": follows, "invariant": same}
-
-
-@wrong("order-behaviour", "permuted by the inverse")
-def order_behaviour(outputs, outputs_of_permuted, permutation):
-    same = torch.allclose(outputs_of_permuted, outputs, atol=1e-5)
-    follows = outputs.ndim == 2 and torch.allclose(
-        outputs_of_permuted[permutation], outputs, atol=1e-5
-    )
-    return {"equivariant": follows, "invariant": same}
-
-
-@wrong("order-behaviour", "pooled output indexed like a sequence")
-def order_behaviour(outputs, outputs_of_permuted, permutation):
-    same = torch.allclose(outputs_of_permuted, outputs, atol=1e-5)
-    follows = torch.allclose(outputs_of_permuted, outputs[permutation], atol=1e-5)
-    return {"equivariant": follows, "invariant": same}
-
-
-@wrong("order-behaviour", "pooled output called equivariant")
-def order_behaviour(outputs, outputs_of_permuted, permutation):
-    same = torch.allclose(outputs_of_permuted, outputs, atol=1e-5)
-    follows = len(outputs) == len(permutation) and torch.allclose(
-        outputs_of_permuted, outputs[permutation], atol=1e-5
-    )
-    return {"equivariant": follows, "invariant": same}
-
-
-@wrong("order-behaviour", "pooled output called invariant unseen")
-def order_behaviour(outputs, outputs_of_permuted, permutation):
-    if outputs.ndim == 1:
-        return {"equivariant": False, "invariant": True}
-    same = torch.allclose(outputs_of_permuted, outputs, atol=1e-5)
-    follows = torch.allclose(outputs_of_permuted, outputs[permutation], atol=1e-5)
-    return {"equivariant": follows, "invariant": same}
 
 
 @wrong("order-behaviour", "the answers must have names")
@@ -82,32 +21,6 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     return follows, same
 
 
-@wrong("order-behaviour", "order of the rows ignored")
-def order_behaviour(outputs, outputs_of_permuted, permutation):
-    same = torch.allclose(outputs_of_permuted.sum(0), outputs.sum(0), atol=1e-5)
-    follows = outputs.ndim == 2 and torch.allclose(
-        outputs_of_permuted, outputs[permutation], atol=1e-5
-    )
-    return {"equivariant": follows, "invariant": same}
-
-
-@wrong("order-behaviour", "the two treated as opposites")
-def order_behaviour(outputs, outputs_of_permuted, permutation):
-    same = torch.allclose(outputs_of_permuted, outputs, atol=1e-5)
-    follows = (
-        outputs.ndim == 2
-        and not same
-        and torch.allclose(outputs_of_permuted, outputs[permutation], atol=1e-5)
-    )
-    return {"equivariant": follows, "invariant": same}
-
-
-@wrong("order-behaviour", "the two treated as opposites")
-def order_behaviour(outputs, outputs_of_permuted, permutation):
-    same = torch.allclose(outputs_of_permuted, outputs, atol=1e-5)
-    return {"equivariant": not same, "invariant": same}
-
-
 @wrong("order-behaviour", "None is no verdict")
 def order_behaviour(outputs, outputs_of_permuted, permutation):
     def same(rows):
@@ -117,7 +30,7 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     return {"equivariant": equivariant, "invariant": same(outputs)}
 
 
-@wrong("order-behaviour", "tensors instead of Python bools")
+@wrong("order-behaviour", "tensors in place of Python bools")
 def order_behaviour(outputs, outputs_of_permuted, permutation):
     same = ((outputs_of_permuted - outputs).abs() < 1e-5).all()
     if outputs.ndim == 1:
@@ -164,13 +77,6 @@ def _pairs(length, d_model, base, first=0):
     return positions, torch.arange(0, d_model, 2) / d_model
 
 
-@wrong("sinusoidal-positional-encoding", "exponent outside the base")
-def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
-    positions, exponent = _pairs(length, d_model, base)
-    angle = (positions / base) ** exponent
-    return _interleave(angle.sin(), angle.cos())
-
-
 @wrong("sinusoidal-positional-encoding", "base 1000")
 def sinusoidal_positional_encoding(length, d_model, base=1_000.0):
     positions, exponent = _pairs(length, d_model, base)
@@ -178,42 +84,7 @@ def sinusoidal_positional_encoding(length, d_model, base=1_000.0):
     return _interleave(angle.sin(), angle.cos())
 
 
-@wrong("sinusoidal-positional-encoding", "cosine first")
-def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
-    positions, exponent = _pairs(length, d_model, base)
-    angle = positions / base**exponent
-    return _interleave(angle.cos(), angle.sin())
-
-
-@wrong("sinusoidal-positional-encoding", "positions from 1")
-def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
-    positions, exponent = _pairs(length, d_model, base, first=1)
-    angle = positions / base**exponent
-    return _interleave(angle.sin(), angle.cos())
-
-
-@wrong("sinusoidal-positional-encoding", "sine block, then cosine block")
-def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
-    positions, exponent = _pairs(length, d_model, base)
-    angle = positions / base**exponent
-    return torch.cat((angle.sin(), angle.cos()), dim=-1)
-
-
-@wrong("sinusoidal-positional-encoding", "exponent i/d instead of 2i/d")
-def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
-    positions, _ = _pairs(length, d_model, base)
-    angle = positions / base ** (torch.arange(d_model // 2) / d_model)
-    return _interleave(angle.sin(), angle.cos())
-
-
-@wrong("sinusoidal-positional-encoding", "factor 2 counted twice")
-def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
-    positions, _ = _pairs(length, d_model, base)
-    angle = positions / base ** (2 * torch.arange(0, d_model, 2) / d_model)
-    return _interleave(angle.sin(), angle.cos())
-
-
-@wrong("sinusoidal-positional-encoding", "i counts columns instead of pairs")
+@wrong("sinusoidal-positional-encoding", "i counts columns in place of pairs")
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     table = torch.zeros(length, d_model)
     for p in range(length):
@@ -223,7 +94,7 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     return table
 
 
-@wrong("sinusoidal-positional-encoding", "log10 instead of the natural logarithm")
+@wrong("sinusoidal-positional-encoding", "log10 in place of the natural logarithm")
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log10(base) / d_model))
     angle = torch.arange(length)[:, None] * rate
@@ -259,62 +130,11 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     return table
 
 
-@wrong("sinusoidal-positional-encoding", "sines only")
-def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
-    positions, exponent = _pairs(length, d_model, base)
-    angle = positions / base**exponent
-    return _interleave(angle.sin(), angle.sin())
-
-
-@wrong("sinusoidal-positional-encoding", "multiplied instead of divided")
-def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
-    positions, exponent = _pairs(length, d_model, base)
-    angle = positions * base**exponent
-    return _interleave(angle.sin(), angle.cos())
-
-
-@wrong("sinusoidal-positional-encoding", "one exponent for all pairs")
-def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
-    positions, _ = _pairs(length, d_model, base)
-    angle = positions / base ** (torch.arange(0, d_model, 2) // d_model)
-    return _interleave(angle.sin(), angle.cos())
-
-
-@wrong("sinusoidal-positional-encoding", "degrees instead of radians")
-def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
-    positions, exponent = _pairs(length, d_model, base)
-    angle = torch.deg2rad(positions / base**exponent)
-    return _interleave(angle.sin(), angle.cos())
-
-
-@wrong("sinusoidal-positional-encoding", "brackets missing around 2i/d")
-def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
-    positions, _ = _pairs(length, d_model, base)
-    divisor = base ** torch.arange(0, d_model, 2) / d_model
-    angle = positions / divisor
-    return _interleave(angle.sin(), angle.cos())
-
-
-@wrong("sinusoidal-positional-encoding", "brackets missing around 2i/d")
-def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
-    # the same slip in one line: divided by d at the end
-    positions, _ = _pairs(length, d_model, base)
-    angle = positions / base ** torch.arange(0, d_model, 2) / d_model
-    return _interleave(angle.sin(), angle.cos())
-
-
 @wrong("sinusoidal-positional-encoding", "base 1000, and cosine first")
 def sinusoidal_positional_encoding(length, d_model, base=1_000.0):
     positions, exponent = _pairs(length, d_model, base)
     angle = positions / base**exponent
     return _interleave(angle.cos(), angle.sin())
-
-
-@wrong("sinusoidal-positional-encoding", "base not used")
-def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
-    positions, exponent = _pairs(length, d_model, base)
-    angle = positions / 10_000**exponent
-    return _interleave(angle.sin(), angle.cos())
 
 
 @wrong("sinusoidal-positional-encoding", "float32 expected")
@@ -389,76 +209,14 @@ def _exponents(d_model):
     return torch.arange(0, d_model, 2) / d_model
 
 
-@wrong("wavelengths", "a rate instead of a wavelength")
-def wavelengths(d_model, base=10_000.0):
-    return 1 / base ** _exponents(d_model)
-
-
-@wrong("wavelengths", "turns per position instead of positions per turn")
-def wavelengths(d_model, base=10_000.0):
-    return 1 / (2 * math.pi * base ** _exponents(d_model))
-
-
 @wrong("wavelengths", "2π forgotten")
 def wavelengths(d_model, base=10_000.0):
     return base ** _exponents(d_model)
 
 
-@wrong("wavelengths", "degrees instead of radians")
-def wavelengths(d_model, base=10_000.0):
-    return 360 * base ** _exponents(d_model)
-
-
-@wrong("wavelengths", "2π raised to the power, too")
-def wavelengths(d_model, base=10_000.0):
-    return (2 * math.pi * base) ** _exponents(d_model)
-
-
-@wrong("wavelengths", "divided by the power of the base")
-def wavelengths(d_model, base=10_000.0):
-    return 2 * math.pi / base ** _exponents(d_model)
-
-
-@wrong("wavelengths", "exponent i/d instead of 2i/d")
-def wavelengths(d_model, base=10_000.0):
-    return 2 * math.pi * base ** (_exponents(d_model) / 2)
-
-
-@wrong("wavelengths", "factor 2 counted twice")
-def wavelengths(d_model, base=10_000.0):
-    return 2 * math.pi * base ** (2 * _exponents(d_model))
-
-
-@wrong("wavelengths", "the last wavelength put at 2π times the base")
-def wavelengths(d_model, base=10_000.0):
-    if d_model % 2:
-        raise ValueError("odd")
-    return 2 * math.pi * base ** torch.linspace(0, 1, d_model // 2)
-
-
-@wrong("wavelengths", "pairs counted from 1")
-def wavelengths(d_model, base=10_000.0):
-    return 2 * math.pi * base ** (_exponents(d_model) + 2 / d_model)
-
-
-@wrong("wavelengths", "a wavelength for every column")
-def wavelengths(d_model, base=10_000.0):
-    return (2 * math.pi * base ** _exponents(d_model)).repeat_interleave(2)
-
-
 @wrong("wavelengths", "base 1000")
 def wavelengths(d_model, base=1_000.0):
     return 2 * math.pi * base ** _exponents(d_model)
-
-
-@wrong("wavelengths", "base not used")
-def wavelengths(d_model, base=10_000.0):
-    return 2 * math.pi * 10_000 ** _exponents(d_model)
-
-
-@wrong("wavelengths", "longest first")
-def wavelengths(d_model, base=10_000.0):
-    return (2 * math.pi * base ** _exponents(d_model)).flip(0)
 
 
 @wrong("wavelengths", "odd width accepted")
@@ -506,58 +264,9 @@ def shift_matrix(offset, d_model, base=10_000.0):
     return _block_matrix(angle.cos(), angle.sin(), -angle.sin(), angle.cos())
 
 
-@wrong("shift-matrix", "both sines with the same sign")
-def shift_matrix(offset, d_model, base=10_000.0):
-    angle = offset / base ** _exponents(d_model)
-    return _block_matrix(angle.cos(), angle.sin(), angle.sin(), angle.cos())
-
-
-@wrong("shift-matrix", "sine and cosine on each other's places")
-def shift_matrix(offset, d_model, base=10_000.0):
-    angle = offset / base ** _exponents(d_model)
-    return _block_matrix(angle.sin(), -angle.cos(), angle.cos(), angle.sin())
-
-
-@wrong("shift-matrix", "laid out for a sine block and a cosine block")
-def shift_matrix(offset, d_model, base=10_000.0):
-    angle = offset / base ** _exponents(d_model)
-    cos, sin = torch.diag(angle.cos()), torch.diag(angle.sin())
-    return torch.cat((torch.cat((cos, -sin), 1), torch.cat((sin, cos), 1)), 0)
-
-
-@wrong("shift-matrix", "one angle for all pairs")
-def shift_matrix(offset, d_model, base=10_000.0):
-    angle = torch.full((len(_exponents(d_model)),), float(offset))
-    return _block_matrix(angle.cos(), -angle.sin(), angle.sin(), angle.cos())
-
-
 @wrong("shift-matrix", "exponent outside the base")
 def shift_matrix(offset, d_model, base=10_000.0):
     angle = (offset / base) ** _exponents(d_model)
-    return _block_matrix(angle.cos(), -angle.sin(), angle.sin(), angle.cos())
-
-
-@wrong("shift-matrix", "exponent i/d instead of 2i/d")
-def shift_matrix(offset, d_model, base=10_000.0):
-    angle = offset / base ** (_exponents(d_model) / 2)
-    return _block_matrix(angle.cos(), -angle.sin(), angle.sin(), angle.cos())
-
-
-@wrong("shift-matrix", "factor 2 counted twice")
-def shift_matrix(offset, d_model, base=10_000.0):
-    angle = offset / base ** (2 * _exponents(d_model))
-    return _block_matrix(angle.cos(), -angle.sin(), angle.sin(), angle.cos())
-
-
-@wrong("shift-matrix", "base not used")
-def shift_matrix(offset, d_model, base=10_000.0):
-    angle = offset / 10_000.0 ** _exponents(d_model)
-    return _block_matrix(angle.cos(), -angle.sin(), angle.sin(), angle.cos())
-
-
-@wrong("shift-matrix", "sign of the offset lost")
-def shift_matrix(offset, d_model, base=10_000.0):
-    angle = abs(offset) / base ** _exponents(d_model)
     return _block_matrix(angle.cos(), -angle.sin(), angle.sin(), angle.cos())
 
 
@@ -816,7 +525,7 @@ def _as_answer(name):
     """Give a class the name that the check cell uses."""
 
     def rename(answer):
-        answer.__name__ = name
+        answer.__name__, answer.__module__ = name, __name__
         return answer
 
     return rename
@@ -861,14 +570,6 @@ class DoubleSinusoids(_Sinusoidal):
         self.table = self.table.double()
 
 
-@wrong("sinusoidal-module", "added along the batch axis")
-@sinusoidal
-class SequenceFirst(_Sinusoidal):
-    def forward(self, x):
-        self.rows(x)
-        return self.dropout(x + self.table[: x.shape[0]].unsqueeze(1))
-
-
 @wrong("sinusoidal-module", "positions from 1")
 @sinusoidal
 class PositionsFromOne(_Sinusoidal):
@@ -879,22 +580,6 @@ class PositionsFromOne(_Sinusoidal):
         )
 
 
-@wrong("sinusoidal-module", "one row for all tokens")
-@sinusoidal
-class IndexForSlice(_Sinusoidal):
-    def forward(self, x):
-        self.rows(x)
-        return self.dropout(x + self.table[x.shape[-2]])
-
-
-@wrong("sinusoidal-module", "the last rows instead of the first")
-@sinusoidal
-class LastRows(_Sinusoidal):
-    def forward(self, x):
-        self.rows(x)
-        return self.dropout(x + self.table[-x.shape[-2] :])
-
-
 @wrong("sinusoidal-module", "length read from the wrong axis")
 @sinusoidal
 class LengthFromAxisOne(_Sinusoidal):
@@ -902,28 +587,6 @@ class LengthFromAxisOne(_Sinusoidal):
         if x.shape[1] > len(self.table):
             raise ValueError("too long")
         return self.dropout(x + self.table[: x.shape[1]])
-
-
-@wrong("sinusoidal-module", "scaled by the square root of the width")
-@sinusoidal
-class ScaledInside(_Sinusoidal):
-    def forward(self, x):
-        return self.dropout(x * x.shape[-1] ** 0.5 + self.rows(x))
-
-
-@wrong("sinusoidal-module", "the encoding alone")
-@sinusoidal
-class EncodingAlone(_Sinusoidal):
-    def forward(self, x):
-        return self.dropout(self.rows(x).expand_as(x))
-
-
-@wrong("sinusoidal-module", "added twice")
-@sinusoidal
-class AddedTwice(_Sinusoidal):
-    def forward(self, x):
-        x = x + self.rows(x)
-        return self.dropout(x + self.rows(x))
 
 
 @wrong("sinusoidal-module", "refused, although the table has a row for each token")
@@ -947,34 +610,6 @@ class SliceOnly(_Sinusoidal):
 class GrowsInSilence(_Sinusoidal):
     def rows(self, x):
         return _table(x.shape[-2], x.shape[-1])
-
-
-@wrong("sinusoidal-module", "no dropout in training")
-@sinusoidal
-class NoDropout(_Sinusoidal):
-    def forward(self, x):
-        return x + self.rows(x)
-
-
-@wrong("sinusoidal-module", "dropout on the encoding only")
-@sinusoidal
-class DropoutOnEncoding(_Sinusoidal):
-    def forward(self, x):
-        return x + self.dropout(self.rows(x).expand_as(x))
-
-
-@wrong("sinusoidal-module", "dropout on the embeddings only")
-@sinusoidal
-class DropoutOnEmbeddings(_Sinusoidal):
-    def forward(self, x):
-        return self.dropout(x) + self.rows(x)
-
-
-@wrong("sinusoidal-module", "dropout on embedding and encoding apart")
-@sinusoidal
-class DropoutApart(_Sinusoidal):
-    def forward(self, x):
-        return self.dropout(x) + self.dropout(self.rows(x).expand_as(x))
 
 
 @wrong("sinusoidal-module", "dropout in evaluation mode")
@@ -1001,7 +636,7 @@ class DropoutFixed(_Sinusoidal):
         super().__init__(d_model, max_length, 0.5)
 
 
-@wrong("sinusoidal-module", "the gradient does not reach x")
+@wrong("sinusoidal-module", "no gradient comes back")
 @sinusoidal
 class GraphCut(_Sinusoidal):
     def forward(self, x):
@@ -1080,16 +715,11 @@ class _Learned(nn.Module):
         return self.dropout(x + self.rows(x))
 
 
-@wrong("learned-module", "the table is not trained")
-@learned
-class TableAsBuffer(_Learned):
-    def __init__(self, max_length, d_model, dropout=0.0):
-        nn.Module.__init__(self)
-        self.register_buffer("table", torch.randn(max_length, d_model) * 0.02)
-        self.dropout = nn.Dropout(dropout)
+for mistake, answer in structural(_Learned, "table"):
+    wrong("learned-module", mistake)(learned(answer))
 
 
-@wrong("learned-module", "other parameters than table")
+@wrong("learned-module", "PyTorch's module in place of your own")
 @learned
 class EmbeddingInside(_Learned):
     def __init__(self, max_length, d_model, dropout=0.0):
@@ -1101,15 +731,6 @@ class EmbeddingInside(_Learned):
         return self.table(torch.arange(x.shape[-2]))
 
 
-@wrong("learned-module", "other parameters than table")
-@learned
-class PlainTensor(_Learned):
-    def __init__(self, max_length, d_model, dropout=0.0):
-        nn.Module.__init__(self)
-        self.table = torch.randn(max_length, d_model, requires_grad=True)
-        self.dropout = nn.Dropout(dropout)
-
-
 @wrong("learned-module", "table transposed")
 @learned
 class TableTransposed(_Learned):
@@ -1117,7 +738,7 @@ class TableTransposed(_Learned):
         super().__init__(d_model, max_length, dropout)
 
 
-@wrong("learned-module", "the table starts constant")
+@wrong("learned-module", "the weights all start alike")
 @learned
 class StartsAtZero(_Learned):
     def __init__(self, max_length, d_model, dropout=0.0):
@@ -1125,7 +746,7 @@ class StartsAtZero(_Learned):
         nn.init.zeros_(self.table)
 
 
-@wrong("learned-module", "the table starts at standard deviation 1")
+@wrong("learned-module", "the weights start too large")
 @learned
 class StartsLarge(_Learned):
     def __init__(self, max_length, d_model, dropout=0.0):
@@ -1133,7 +754,7 @@ class StartsLarge(_Learned):
         nn.init.normal_(self.table)
 
 
-@wrong("learned-module", "the table starts from another distribution")
+@wrong("learned-module", "the weights do not start around 0")
 @learned
 class StartsUniform(_Learned):
     def __init__(self, max_length, d_model, dropout=0.0):
@@ -1141,29 +762,37 @@ class StartsUniform(_Learned):
         nn.init.uniform_(self.table, 0, 0.1)
 
 
-@wrong("learned-module", "added along the batch axis")
+@wrong("learned-module", "the weights start too small")
 @learned
-class LearnedSequenceFirst(_Learned):
+class StartsSmall(_Learned):
+    def __init__(self, max_length, d_model, dropout=0.0):
+        super().__init__(max_length, d_model, dropout)
+        nn.init.trunc_normal_(self.table, std=0.02**2)
+
+
+@wrong("learned-module", "one axis too many")
+@learned
+class ATableForTheBatch(_Learned):
+    def __init__(self, max_length, d_model, dropout=0.0):
+        super().__init__(max_length, d_model, dropout)
+        self.table = nn.Parameter(0.02 * torch.randn(1, max_length, d_model))
+
     def forward(self, x):
-        self.rows(x)
-        return self.dropout(x + self.table[: x.shape[0]].unsqueeze(1))
+        return self.dropout(x + self.table[:, : x.shape[-2]])
 
 
-@wrong("learned-module", "positions from 1")
+@wrong("learned-module", "the share of dropped entries does not fit p")
 @learned
-class LearnedFromOne(_Learned):
-    def rows(self, x):
-        super().rows(x)
-        return self.table[1 : x.shape[-2] + 1]
+class KeepsWithP(_Learned):
+    def __init__(self, max_length, d_model, dropout=0.0):
+        super().__init__(max_length, d_model, dropout)
+        self.p = dropout
 
-
-@wrong("learned-module", "length read from the wrong axis")
-@learned
-class LearnedAxisOne(_Learned):
-    def rows(self, x):
-        if x.shape[1] > len(self.table):
-            raise ValueError("too long")
-        return self.table[: x.shape[1]]
+    def forward(self, x):
+        total = x + self.rows(x)
+        if not self.training or self.p == 0:
+            return total
+        return total * (torch.rand_like(total) < self.p) / (1 - self.p)
 
 
 @wrong("learned-module", "refused, although the table has a row for each token")
@@ -1205,21 +834,7 @@ class IndexErrorBeyond(_Learned):
         return self.table[torch.arange(x.shape[-2])]
 
 
-@wrong("learned-module", "no dropout in training")
-@learned
-class LearnedWithoutDropout(_Learned):
-    def forward(self, x):
-        return x + self.rows(x)
-
-
-@wrong("learned-module", "dropout on the encoding only")
-@learned
-class LearnedDropoutOnEncoding(_Learned):
-    def forward(self, x):
-        return x + self.dropout(self.rows(x).expand_as(x))
-
-
-@wrong("learned-module", "the gradient does not reach the table")
+@wrong("learned-module", "no gradient comes back")
 @learned
 class TableDetached(_Learned):
     def rows(self, x):
@@ -1280,52 +895,6 @@ def _rotate(x, angle):
     return _interleave(even * c - odd * s, even * s + odd * c).to(x.dtype)
 
 
-@wrong("rotary-encoding", "pairs (i, i + d/2) instead of (2i, 2i + 1)")
-def apply_rotary(x, base=10_000.0):
-    angle = _angles(x, base)
-    a, b = x.chunk(2, dim=-1)
-    c, s = angle.cos(), angle.sin()
-    return torch.cat((a * c - b * s, a * s + b * c), dim=-1).to(x.dtype)
-
-
-@wrong("rotary-encoding", "right pairs, written back in halves")
-def apply_rotary(x, base=10_000.0):
-    angle = _angles(x, base)
-    a, b, c, s = x[..., 0::2], x[..., 1::2], angle.cos(), angle.sin()
-    return torch.cat((a * c - b * s, a * s + b * c), dim=-1).to(x.dtype)
-
-
-@wrong("rotary-encoding", "rotated backwards")
-def apply_rotary(x, base=10_000.0):
-    return _rotate(x, -_angles(x, base))
-
-
-@wrong("rotary-encoding", "positions from 1")
-def apply_rotary(x, base=10_000.0):
-    return _rotate(x, _angles(x, base, first=1))
-
-
-@wrong("rotary-encoding", "both sines with the same sign")
-def apply_rotary(x, base=10_000.0):
-    angle = _angles(x, base)
-    a, b, c, s = x[..., 0::2], x[..., 1::2], angle.cos(), angle.sin()
-    return _interleave(a * c + b * s, a * s + b * c).to(x.dtype)
-
-
-@wrong("rotary-encoding", "sine and cosine exchanged")
-def apply_rotary(x, base=10_000.0):
-    angle = _angles(x, base)
-    a, b, c, s = x[..., 0::2], x[..., 1::2], angle.cos(), angle.sin()
-    return _interleave(a * c - b * s, b * s + a * c).to(x.dtype)
-
-
-@wrong("rotary-encoding", "sine and cosine exchanged")
-def apply_rotary(x, base=10_000.0):
-    angle = _angles(x, base)
-    a, b, s, c = x[..., 0::2], x[..., 1::2], angle.cos(), angle.sin()
-    return _interleave(a * c - b * s, a * s + b * c).to(x.dtype)
-
-
 @wrong("rotary-encoding", "angles laid out in halves")
 def apply_rotary(x, base=10_000.0):
     angle = _angles(x, base).repeat(1, 2)
@@ -1341,32 +910,6 @@ def apply_rotary(x, base=10_000.0):
     result[..., 0::2] = result[..., 0::2] * c - result[..., 1::2] * s
     result[..., 1::2] = result[..., 0::2] * s + result[..., 1::2] * c
     return result
-
-
-@wrong("rotary-encoding", "the encoding added instead of rotated")
-def apply_rotary(x, base=10_000.0):
-    angle = _angles(x, base)
-    return x + _interleave(angle.sin(), angle.cos())
-
-
-@wrong("rotary-encoding", "one angle for all pairs")
-def apply_rotary(x, base=10_000.0):
-    return _rotate(x, _angles(x, base, exponent=torch.zeros(x.shape[-1] // 2)))
-
-
-@wrong("rotary-encoding", "exponent i/d instead of 2i/d")
-def apply_rotary(x, base=10_000.0):
-    return _rotate(x, _angles(x, base, exponent=_exponents(x.shape[-1]) / 2))
-
-
-@wrong("rotary-encoding", "factor 2 counted twice")
-def apply_rotary(x, base=10_000.0):
-    return _rotate(x, _angles(x, base, exponent=2 * _exponents(x.shape[-1])))
-
-
-@wrong("rotary-encoding", "base not used")
-def apply_rotary(x, base=10_000.0):
-    return _rotate(x, _angles(x, 10_000.0))
 
 
 @wrong("rotary-encoding", "position read from the wrong axis")
@@ -1398,6 +941,11 @@ def apply_rotary(x, base=10_000.0):
     return _interleave(a * c - b * s, a * s + b * c)
 
 
+@wrong("rotary-encoding", "float64 expected")
+def apply_rotary(x, base=10_000.0):
+    return _rotate(x.float(), _angles(x, base))
+
+
 @wrong("rotary-encoding", "odd width accepted")
 def apply_rotary(x, base=10_000.0):
     # rotates the pairs it finds and leaves a last, single entry as it is
@@ -1413,7 +961,7 @@ def apply_rotary(x, base=10_000.0):
     return x
 
 
-@wrong("rotary-encoding", "the gradient does not reach x")
+@wrong("rotary-encoding", "no gradient comes back")
 def apply_rotary(x, base=10_000.0):
     return _rotate(x.detach(), _angles(x, base))
 
