@@ -1,5 +1,7 @@
 """Wrong answers to chapter 2, written from its notebook alone."""
 
+# ruff: noqa: F811
+
 import math
 
 import torch
