@@ -1,0 +1,653 @@
+"""Wrong answers to chapter 2, written from its notebook alone."""
+
+# ruff: noqa: F811
+
+import math
+
+import torch
+from torch import nn
+
+from tests.tutor.bank import stranger
+
+
+@stranger(
+    "class-token",
+    "zeros in place of small random numbers",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="the weights all start alike",
+)
+class ClassToken(nn.Module):
+    def __init__(self, d_model, count=1):
+        super().__init__()
+        self.token = nn.Parameter(torch.zeros(count, d_model))
+
+    def forward(self, x):
+        tokens = self.token.expand(x.shape[0], -1, -1)
+        return torch.cat((tokens, x), dim=1)
+
+
+@stranger(
+    "class-token",
+    "only the first of several tokens is used",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="only one of several class tokens is prepended",
+)
+class ClassToken(nn.Module):
+    def __init__(self, d_model, count=1):
+        super().__init__()
+        self.token = nn.Parameter(torch.randn(count, d_model) * 0.02)
+
+    def forward(self, x):
+        first = self.token[0].expand(x.shape[0], 1, -1)
+        return torch.cat([first, x], dim=1)
+
+
+@stranger(
+    "class-token",
+    "the .data of the parameter is used, so no gradient",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="no gradient comes back",
+)
+class ClassToken(nn.Module):
+    def __init__(self, d_model, count=1):
+        super().__init__()
+        self.token = nn.Parameter(0.02 * torch.randn(count, d_model))
+
+    def forward(self, x):
+        batch = x.size(0)
+        tokens = torch.stack([self.token.data for _ in range(batch)])
+        return torch.cat((tokens, x), 1)
+
+
+@stranger(
+    "class-token",
+    "uniform numbers (rand) AND the tokens stand at the end",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="the class token is appended at the end",
+)
+class ClassToken(nn.Module):
+    def __init__(self, d_model, count=1):
+        super().__init__()
+        self.token = nn.Parameter(0.02 * torch.rand(count, d_model))
+
+    def forward(self, x):
+        tokens = self.token.unsqueeze(0).repeat(x.shape[0], 1, 1)
+        return torch.cat((x, tokens), dim=1)
+
+
+@stranger(
+    "class-token",
+    "repeat_interleave mixes up the order of the tokens",
+    kind="subtle",
+    first="told",
+    verdict="told",
+)
+class ClassToken(nn.Module):
+    def __init__(self, d_model, count=1):
+        super().__init__()
+        self.count = count
+        self.token = nn.Parameter(torch.randn(count, d_model) * 0.02)
+
+    def forward(self, x):
+        b, _, d = x.shape
+        tokens = self.token.repeat_interleave(b, dim=0).reshape(b, self.count, d)
+        return torch.cat((tokens, x), dim=1)
+
+
+@stranger(
+    "mask-with-class-token",
+    "count is ignored, always one",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="one entry whatever count is",
+)
+def mask_with_class_token(mask, count=1):
+    ones = torch.ones_like(mask[:, :, :1])
+    return torch.cat((ones, mask), dim=-1)
+
+
+@stranger(
+    "mask-with-class-token",
+    "the first entry of the mask is repeated, not True (empty sequence)",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the first entry is copied",
+)
+def mask_with_class_token(mask, count=1):
+    front = mask[..., :1].expand(-1, -1, count)
+    return torch.cat([front, mask], dim=-1)
+
+
+@stranger(
+    "mask-with-class-token",
+    "the first entries are overwritten, in place and without growing",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="the mask is not extended",
+)
+def mask_with_class_token(mask, count=1):
+    mask[:, :, :count] = True
+    return mask
+
+
+@stranger(
+    "class-head",
+    "the mean of all positions is read",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="the head reads the mean",
+)
+class ClassHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_model, classes) / d_model**0.5)
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, hidden):
+        return hidden.mean(dim=1) @ self.weight + self.bias
+
+
+@stranger(
+    "class-head",
+    "the weight is divided by the root of classes",
+    kind="subtle",
+    first="told",
+    verdict="told",
+)
+class ClassHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(classes))
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, hidden):
+        return hidden[:, 0] @ self.weight + self.bias
+
+
+@stranger(
+    "class-head",
+    "squeeze drops the batch axis of a single sequence",
+    kind="subtle",
+    first="told",
+    verdict="told",
+)
+class ClassHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_model, classes) / d_model**0.5)
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, hidden):
+        first = hidden[:, :1, :].squeeze()
+        return first @ self.weight + self.bias
+
+
+@stranger(
+    "class-head",
+    "a bias of random numbers AND a softmax on the logits",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="probabilities in place of logits",
+)
+class ClassHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_model, classes) / d_model**0.5)
+        self.bias = nn.Parameter(torch.randn(classes))
+
+    def forward(self, hidden):
+        logits = hidden[:, 0] @ self.weight + self.bias
+        return torch.softmax(logits, dim=-1)
+
+
+@stranger(
+    "masked-mean",
+    "1 is added to the count instead of at least 1",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="one token too many in the divisor",
+)
+def masked_mean(hidden, mask):
+    real = mask.mT
+    total = (hidden * real).sum(dim=1)
+    count = real.sum(dim=1)
+    return total / (count + 1)
+
+
+@stranger(
+    "masked-mean",
+    "0 times NaN padding is NaN AND divided by the number of the whole batch",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="one number of tokens for the whole batch",
+)
+def masked_mean(hidden, mask):
+    real = mask.transpose(1, 2).float()
+    summed = torch.sum(hidden * real, dim=1)
+    number = real.sum().clamp(min=1)
+    return summed / number
+
+
+@stranger(
+    "masked-mean",
+    "an empty sequence gets the mean of its padding",
+    kind="subtle",
+    first="shown",
+    verdict="shown",
+)
+def masked_mean(hidden, mask):
+    real = mask[:, 0, :, None]
+    total = hidden.masked_fill(~real, 0).sum(1)
+    count = real.sum(1)
+    count[count == 0] = hidden.shape[1]
+    mean = total / count
+    return torch.where(count == hidden.shape[1], hidden.mean(1), mean)
+
+
+@stranger(
+    "masked-mean",
+    "divided by the number of the longest sequence for all",
+    kind="subtle",
+    first="useless",
+    verdict="useless",
+)
+def masked_mean(hidden, mask):
+    longest = int(mask.sum(-1).max())
+    real = mask.mT
+    total = hidden.masked_fill(~real, 0.0).sum(dim=1)
+    return total / max(longest, 1)
+
+
+@stranger(
+    "mean-head", "the mask is turned round", kind="plain", first="told", verdict="told"
+)
+class MeanHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_model, classes) / d_model**0.5)
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, hidden, mask=None):
+        if mask is None:
+            return hidden.mean(1) @ self.weight + self.bias
+        return masked_mean(hidden, ~mask) @ self.weight + self.bias
+
+
+@stranger(
+    "mean-head",
+    "without a mask only the first position is read",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the head reads position 0",
+)
+class MeanHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, hidden, mask=None):
+        if mask is None:
+            mask = torch.zeros(hidden.shape[0], 1, hidden.shape[1], dtype=torch.bool)
+            mask[..., 0] = True
+        return masked_mean(hidden, mask) @ self.weight + self.bias
+
+
+@stranger(
+    "mean-head",
+    "an empty sequence gets no bias, for the bias is inside the mean",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the bias is masked, too",
+)
+class MeanHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, hidden, mask=None):
+        b, t, _ = hidden.shape
+        if mask is None:
+            mask = torch.ones(b, 1, t, dtype=torch.bool)
+        scores = hidden @ self.weight + self.bias
+        return masked_mean(scores, mask)
+
+
+@stranger(
+    "mean-head",
+    "uniform weights AND the mask is not used",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="the mask is not used",
+)
+class MeanHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(d_model, classes) / math.sqrt(d_model))
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, hidden, mask=None):
+        return hidden.mean(1) @ self.weight + self.bias
+
+
+@stranger(
+    "head-parameters",
+    "the mean head is multiplied by the length",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="the mean counted like flatten",
+)
+def head_parameters(kind, length, d_model, classes):
+    if kind == "class":
+        return d_model * classes
+    if kind in ("mean", "flatten"):
+        return length * d_model * classes
+    raise ValueError(f"unknown kind {kind}")
+
+
+@stranger(
+    "head-parameters",
+    "ValueError is returned and not raised",
+    kind="subtle",
+    first="told",
+    verdict="told",
+)
+def head_parameters(kind, length, d_model, classes):
+    widths = {"class": d_model, "mean": d_model, "flatten": length * d_model}
+    if kind not in widths:
+        return ValueError("kind must be class, mean or flatten")
+    return widths[kind] * classes
+
+
+@stranger(
+    "head-parameters",
+    "an unknown kind raises KeyError",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="another exception than ValueError",
+)
+def head_parameters(kind, length, d_model, classes):
+    widths = {"class": d_model, "mean": d_model, "flatten": length * d_model}
+    return widths[kind] * classes
+
+
+@stranger(
+    "readout-behaviour",
+    "the maximum is called equivariant",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="a single answer is called equivariant",
+)
+def readout_behaviour():
+    return {
+        "class_token": "invariant",
+        "mean": "invariant",
+        "maximum": "equivariant",
+        "last_token": "neither",
+        "flattened": "neither",
+        "token_head": "equivariant",
+        "class_token_with_positions": "neither",
+        "token_head_with_positions": "neither",
+    }
+
+
+@stranger(
+    "readout-behaviour",
+    "flattened taken for equivariant AND positions forgotten at the token head",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="a single answer is called equivariant",
+)
+def readout_behaviour():
+    return {
+        "class_token": "invariant",
+        "mean": "invariant",
+        "maximum": "invariant",
+        "last_token": "neither",
+        "flattened": "equivariant",
+        "token_head": "equivariant",
+        "class_token_with_positions": "neither",
+        "token_head_with_positions": "equivariant",
+    }
+
+
+@stranger(
+    "token-head",
+    "the bias is forgotten in forward",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="the bias is not added",
+)
+class TokenHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, hidden):
+        return hidden @ self.weight
+
+
+@stranger(
+    "token-head",
+    "a loop that leaves out the last position",
+    kind="subtle",
+    first="told",
+    verdict="told",
+)
+class TokenHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, hidden):
+        b, t, _ = hidden.shape
+        logits = torch.zeros(b, t, self.bias.shape[0])
+        for position in range(t - 1):
+            logits[:, position] = hidden[:, position] @ self.weight + self.bias
+        return logits
+
+
+@stranger(
+    "token-head",
+    "the weight divided by d and not by its root AND a log-softmax over positions",
+    kind="double",
+    first="useless",
+    verdict="useless",
+)
+class TokenHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_model, classes) / d_model)
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, hidden):
+        return torch.log_softmax(hidden @ self.weight + self.bias, dim=1)
+
+
+@stranger(
+    "task-heads",
+    "task i reads the position i from the end",
+    kind="subtle",
+    first="shown",
+    verdict="shown",
+)
+class TaskHeads(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.heads = nn.ModuleList([ClassHead(d_model, n) for n in classes])
+
+    def forward(self, hidden):
+        return [head(hidden[:, -i:]) for i, head in enumerate(self.heads)]
+
+
+@stranger(
+    "task-heads",
+    "positions are counted from 1",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="class tokens counted from 1",
+)
+class TaskHeads(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.heads = nn.ModuleList([ClassHead(d_model, n) for n in classes])
+
+    def forward(self, hidden):
+        answers = []
+        for i, head in enumerate(self.heads, start=1):
+            answers.append(head(hidden[:, i:]))
+        return answers
+
+
+@stranger(
+    "task-heads",
+    "a tuple is returned AND every task has the classes of the first",
+    kind="double",
+    first="told",
+    verdict="told",
+)
+class TaskHeads(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.heads = nn.ModuleList(ClassHead(d_model, classes[0]) for _ in classes)
+
+    def forward(self, hidden):
+        return tuple(head(hidden[:, i:]) for i, head in enumerate(self.heads))
+
+
+@stranger(
+    "attention-pooling",
+    "divided by d and not by its root",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="divided by d_model in place of its root",
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        scores = hidden @ self.query / hidden.shape[-1]
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, 0], -math.inf)
+        weights = scores.softmax(-1)
+        if mask is not None:
+            weights = weights.masked_fill(~mask[:, 0], 0)
+        return (weights[..., None] * hidden).sum(1), weights
+
+
+@stranger(
+    "attention-pooling",
+    "divided by the root of the length, not of the width",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="divided by the root of the number of tokens",
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        scores = hidden @ self.query / math.sqrt(hidden.size(1))
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, 0], float("-inf"))
+        weights = torch.softmax(scores, dim=1)
+        if mask is not None:
+            weights = weights.masked_fill(~mask[:, 0], 0.0)
+        pooled = (weights.unsqueeze(-1) * hidden).sum(dim=1)
+        return pooled, weights
+
+
+@stranger(
+    "attention-pooling",
+    "padding is set to 0 after the softmax without renormalising",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="masked after the softmax",
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        weights = torch.softmax(hidden @ self.query / hidden.shape[-1] ** 0.5, dim=-1)
+        if mask is not None:
+            weights = weights * mask.squeeze(1)
+        return (weights[..., None] * hidden).sum(1), weights
+
+
+@stranger(
+    "attention-pooling",
+    "the masked score is -1e9: an empty sequence gets equal weights",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="a large negative number in place of −∞",
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        scores = hidden @ self.query / hidden.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, 0], -1e9)
+        weights = scores.softmax(dim=-1)
+        pooled = torch.einsum("bt,btd->bd", weights, hidden)
+        return pooled, weights
+
+
+@stranger(
+    "attention-pooling",
+    "no division by the root of d AND nan_to_num only on what is pooled",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="the scores are not scaled",
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        scores = hidden @ self.query
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, 0], -math.inf)
+        weights = scores.softmax(dim=-1)
+        pooled = torch.einsum("bt,btd->bd", weights, hidden)
+        return torch.nan_to_num(pooled), weights

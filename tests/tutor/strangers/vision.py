@@ -1,0 +1,427 @@
+"""Wrong answers to chapter 10, written from its notebook alone."""
+
+# ruff: noqa: B905, F811, RUF059, SIM108
+
+import torch
+
+from tests.tutor.bank import stranger
+
+
+@stranger(
+    "standardise",
+    "one mean and spread for all channels",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="one mean for all channels",
+)
+def standardise(images, train):
+    mean = train.mean()
+    std = train.std(correction=0)
+    if std < 1e-6:
+        std = 1.0
+    return (images - mean) / std
+
+
+@stranger(
+    "standardise",
+    "1e-6 is added to the spread",
+    kind="subtle",
+    first="told",
+    verdict="told",
+)
+def standardise(images, train):
+    mean = train.mean(dim=(0, 2, 3), keepdim=True)
+    std = train.std(dim=(0, 2, 3), keepdim=True, correction=0)
+    return (images - mean) / (std + 1e-6)
+
+
+@stranger(
+    "standardise",
+    "the spread is clamped at 1e-6",
+    kind="subtle",
+    first="told",
+    verdict="told",
+)
+def standardise(images, train):
+    axes = (0, 2, 3)
+    mean = train.mean(dim=axes, keepdim=True)
+    std = train.std(dim=axes, keepdim=True, correction=0).clamp(min=1e-6)
+    return (images - mean) / std
+
+
+@stranger(
+    "standardise",
+    "the variance in place of the spread AND measured on the images",
+    kind="double",
+    first="told",
+    verdict="told",
+)
+def standardise(images, train):
+    mean = images.mean(dim=(0, 2, 3), keepdim=True)
+    var = images.var(dim=(0, 2, 3), keepdim=True, correction=0)
+    var = torch.where(var < 1e-6, 1.0, var)
+    return (images - mean) / var
+
+
+@stranger(
+    "standardise",
+    "mean of each place, not of each channel",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="each pixel by its own statistics",
+)
+def standardise(images, train):
+    mean = train.mean(dim=0, keepdim=True)
+    std = train.std(dim=0, keepdim=True, correction=0)
+    std = torch.where(std < 1e-6, torch.ones_like(std), std)
+    return (images - mean) / std
+
+
+@stranger(
+    "shift-images",
+    "what leaves below comes in at the other side",
+    kind="subtle",
+    first="shown",
+    verdict="shown",
+)
+def shift_images(images, down, right):
+    b, c, h, w = images.shape
+    rows = torch.arange(h) - down[:, None]
+    columns = torch.arange(w) - right[:, None]
+    inside = (rows < h)[:, :, None] & (columns < w)[:, None, :]
+    batch = torch.arange(b)[:, None, None]
+    found = images[
+        batch, :, rows.clamp(-h, h - 1)[:, :, None], columns.clamp(-w, w - 1)[:, None]
+    ]
+    return found.permute(0, 3, 1, 2) * inside[:, None]
+
+
+@stranger(
+    "shift-images",
+    "the border is repeated and not zero",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the edge is repeated",
+)
+def shift_images(images, down, right):
+    b, _, h, w = images.shape
+    rows = (torch.arange(h) - down[:, None]).clamp(0, h - 1)
+    columns = (torch.arange(w) - right[:, None]).clamp(0, w - 1)
+    batch = torch.arange(b)[:, None, None]
+    found = images[batch, :, rows[:, :, None], columns[:, None, :]]
+    return found.movedim(-1, 1)
+
+
+@stranger(
+    "shift-images",
+    "a loop that fails for shifts of zero or less: slices of -0",
+    kind="subtle",
+    first="shown",
+    verdict="shown",
+)
+def shift_images(images, down, right):
+    result = torch.zeros_like(images)
+    for i in range(len(images)):
+        d, r = int(down[i]), int(right[i])
+        if d > 0:
+            moved = torch.zeros_like(images[i])
+            moved[:, d:] = images[i][:, :-d]
+        else:
+            moved = torch.zeros_like(images[i])
+            moved[:, : images.shape[2] + d] = images[i][:, -d:]
+        if r > 0:
+            result[i][:, :, r:] = moved[:, :, :-r]
+        elif r < 0:
+            result[i][:, :, :r] = moved[:, :, -r:]
+    return result
+
+
+@stranger(
+    "shift-images",
+    "up and down exchanged AND the first image's shift to the right for all",
+    kind="double",
+    first="shown",
+    verdict="shown",
+)
+def shift_images(images, down, right):
+    b, _, h, w = images.shape
+    rows = torch.arange(h) + down[:, None]
+    columns = (torch.arange(w) - right[0]).expand(b, w)
+    inside = ((rows >= 0) & (rows < h))[:, :, None]
+    inside = inside & ((columns >= 0) & (columns < w))[:, None, :]
+    batch = torch.arange(b)[:, None, None]
+    found = images[
+        batch, :, rows.clamp(0, h - 1)[:, :, None], columns.clamp(0, w - 1)[:, None]
+    ]
+    return found.movedim(-1, 1) * inside[:, None]
+
+
+@stranger(
+    "confusion",
+    "rows are predictions",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="rows and columns exchanged",
+)
+def confusion(predictions, labels, classes):
+    places = predictions * classes + labels
+    matrix = torch.bincount(places, minlength=classes**2).view(classes, classes)
+    both = (matrix + matrix.T).triu(diagonal=1)
+    place = int(both.argmax())
+    return matrix, (place // classes, place % classes)
+
+
+@stranger(
+    "confusion",
+    "the largest entry in one direction only",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="one direction only",
+)
+def confusion(predictions, labels, classes):
+    places = labels * classes + predictions
+    matrix = torch.bincount(places, minlength=classes**2).view(classes, classes)
+    wrong = matrix.clone().fill_diagonal_(0)
+    place = int(wrong.argmax())
+    return matrix, tuple(sorted((place // classes, place % classes)))
+
+
+@stranger(
+    "confusion",
+    "of equal pairs the last is taken",
+    kind="subtle",
+    first="useless",
+    verdict="useless",
+)
+def confusion(predictions, labels, classes):
+    matrix = torch.zeros(classes, classes, dtype=torch.long)
+    for guess, label in zip(predictions.tolist(), labels.tolist()):
+        matrix[label, guess] += 1
+    best, pair = -1, (0, 1)
+    for a in range(classes):
+        for b in range(a + 1, classes):
+            both = int(matrix[a, b] + matrix[b, a])
+            if both >= best:
+                best, pair = both, (a, b)
+    return matrix, pair
+
+
+@stranger(
+    "confusion",
+    "the largest sum with the diagonal left in AND the matrix in shares",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="shares in place of counts",
+)
+def confusion(predictions, labels, classes):
+    places = labels * classes + predictions
+    matrix = torch.bincount(places, minlength=classes**2).view(classes, classes)
+    both = (matrix + matrix.T).triu()
+    place = int(both.argmax())
+    return matrix / matrix.sum(), (place // classes, place % classes)
+
+
+@stranger(
+    "confusion",
+    "only a taken for b with a < b is counted",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="one direction only",
+)
+def confusion(predictions, labels, classes):
+    places = labels * classes + predictions
+    matrix = torch.bincount(places, minlength=classes**2).view(classes, classes)
+    place = int(matrix.triu(1).argmax())
+    return matrix, (place // classes, place % classes)
+
+
+@stranger(
+    "calibration-error",
+    "an edge belongs to the bin below (ceil - 1)",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="an edge belongs to the bin below",
+)
+def calibration_error(probabilities, labels, bins):
+    confidence, prediction = probabilities.max(dim=-1)
+    index = ((confidence * bins).ceil().long() - 1).clamp(0, bins - 1)
+    gap = (prediction == labels).float() - confidence
+    sums = torch.zeros(bins).index_add(0, index, gap)
+    return sums.abs().sum() / len(labels)
+
+
+@stranger(
+    "calibration-error",
+    "every bin counts alike, not by its images",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="every bin counts alike",
+)
+def calibration_error(probabilities, labels, bins):
+    confidence, prediction = probabilities.max(dim=-1)
+    index = (confidence * bins).long().clamp(max=bins - 1)
+    right = (prediction == labels).float()
+    gaps = []
+    for m in range(bins):
+        here = index == m
+        if here.any():
+            gaps.append((right[here].mean() - confidence[here].mean()).abs())
+    return torch.stack(gaps).mean()
+
+
+@stranger(
+    "calibration-error",
+    "the sum is not divided by N AND bins between the smallest and largest confidence",
+    kind="double",
+    first="useless",
+    verdict="useless",
+)
+def calibration_error(probabilities, labels, bins):
+    confidence, prediction = probabilities.max(dim=-1)
+    low, high = confidence.min(), confidence.max()
+    index = ((confidence - low) / (high - low) * bins).long().clamp(0, bins - 1)
+    gap = (prediction == labels).float() - confidence
+    sums = torch.zeros(bins).index_add(0, index, gap)
+    return sums.abs().sum()
+
+
+@stranger(
+    "calibration-error",
+    "the confidence is the probability of the label",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the probability of the right class",
+)
+def calibration_error(probabilities, labels, bins):
+    prediction = probabilities.argmax(dim=-1)
+    confidence = probabilities[torch.arange(len(labels)), labels]
+    index = (confidence * bins).long().clamp(max=bins - 1)
+    gap = (prediction == labels).float() - confidence
+    sums = torch.zeros(bins).index_add(0, index, gap)
+    return sums.abs().sum() / len(labels)
+
+
+@stranger(
+    "position-similarity",
+    "the last row is dropped, not the first",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the last position left out in place of the first",
+)
+def position_similarity(table, rows, columns):
+    count = rows * columns
+    if len(table) not in (count, count + 1):
+        raise ValueError("wrong number of rows")
+    table = table[:count]
+    unit = table / table.norm(dim=-1, keepdim=True)
+    return (unit @ unit.T).reshape(rows, columns, rows, columns)
+
+
+@stranger(
+    "position-similarity",
+    "the axes split as (columns, rows)",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="rows and columns of the grid exchanged",
+)
+def position_similarity(table, rows, columns):
+    count = rows * columns
+    if table.shape[0] not in (count, count + 1):
+        raise ValueError("table has another number of rows")
+    table = table[-count:]
+    unit = table / table.norm(dim=1, keepdim=True)
+    similar = (unit @ unit.T).reshape(columns, rows, columns, rows)
+    return similar.permute(1, 0, 3, 2)
+
+
+@stranger(
+    "position-similarity",
+    "the table is centred first AND longer tables are not refused",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="the mean position subtracted first",
+)
+def position_similarity(table, rows, columns):
+    count = rows * columns
+    if len(table) < count:
+        raise ValueError("too few rows")
+    table = table[-count:]
+    table = table - table.mean(dim=0)
+    unit = torch.nn.functional.normalize(table, dim=-1)
+    return (unit @ unit.T).view(rows, columns, rows, columns)
+
+
+@stranger(
+    "read-by-the-head",
+    "not divided by what is left",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="the sum is not 1",
+)
+def read_by_the_head(rollouts, rows, columns, pooling):
+    if pooling == "class":
+        shares = rollouts[:, 0, 1:]
+    else:
+        shares = rollouts.mean(dim=1)
+    return shares.reshape(-1, rows, columns)
+
+
+@stranger(
+    "read-by-the-head",
+    "divided by the sum over the whole batch",
+    kind="subtle",
+    first="told",
+    verdict="told",
+)
+def read_by_the_head(rollouts, rows, columns, pooling):
+    if pooling == "class":
+        shares = rollouts[:, 0, 1:]
+        shares = shares / shares.sum() * len(rollouts)
+    else:
+        shares = rollouts.mean(dim=1)
+    return shares.reshape(-1, rows, columns)
+
+
+@stranger(
+    "read-by-the-head",
+    "with the mean only the diagonal is read",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="each token's share in itself",
+)
+def read_by_the_head(rollouts, rows, columns, pooling):
+    if pooling == "class":
+        shares = rollouts[:, 0, 1:]
+    else:
+        shares = rollouts.diagonal(dim1=1, dim2=2)
+    shares = shares / shares.sum(dim=-1, keepdim=True)
+    return shares.reshape(-1, rows, columns)
+
+
+@stranger(
+    "read-by-the-head",
+    "a softmax over the patches AND the mean over all rows for the class, too",
+    kind="double",
+    first="useless",
+    verdict="useless",
+)
+def read_by_the_head(rollouts, rows, columns, pooling):
+    shares = rollouts.mean(dim=1)
+    if pooling == "class":
+        shares = shares[:, 1:].softmax(dim=-1)
+    return shares.reshape(-1, rows, columns)

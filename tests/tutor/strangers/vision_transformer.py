@@ -1,0 +1,911 @@
+"""Wrong answers to chapter 8, written from its notebook alone."""
+
+# ruff: noqa: F811, F821, RUF059
+
+import math
+
+import torch
+from torch import nn
+
+from tests.tutor.bank import stranger
+
+
+@stranger(
+    "patchify",
+    "patches down each column first",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="patches in column order",
+)
+def patchify(images, patch_size):
+    b, c, h, w = images.shape
+    p = patch_size
+    count = patch_count(h, w, p)
+    x = images.reshape(b, c, h // p, p, w // p, p)
+    x = x.permute(0, 4, 2, 3, 5, 1)
+    return x.reshape(b, count, p * p * c)
+
+
+@stranger(
+    "patchify",
+    "the rest is cut off and not refused",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="no ValueError for a remainder",
+)
+def patchify(images, patch_size):
+    p = patch_size
+    b, c, h, w = images.shape
+    rows, columns = h // p, w // p
+    images = images[:, :, : rows * p, : columns * p]
+    x = images.reshape(b, c, rows, p, columns, p).permute(0, 2, 4, 3, 5, 1)
+    return x.reshape(b, rows * columns, -1)
+
+
+@stranger(
+    "patchify",
+    "split in the wrong order (p before h/p) AND channels first in a patch",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="strided slices in place of patches",
+)
+def patchify(images, patch_size):
+    b, c, h, w = images.shape
+    p = patch_size
+    n = patch_count(h, w, p)
+    x = images.reshape(b, c, p, h // p, p, w // p)
+    x = x.permute(0, 3, 5, 1, 2, 4)
+    return x.reshape(b, n, c * p * p)
+
+
+@stranger(
+    "patchify",
+    "pixels in a patch column by column",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="rows and columns of pixels exchanged",
+)
+def patchify(images, patch_size):
+    b, c, h, w = images.shape
+    p = patch_size
+    n = patch_count(h, w, p)
+    patches = []
+    for top in range(0, h, p):
+        for left in range(0, w, p):
+            patch = images[:, :, top : top + p, left : left + p]
+            patches.append(patch.permute(0, 3, 2, 1).reshape(b, -1))
+    return torch.stack(patches, dim=1).reshape(b, n, -1)
+
+
+@stranger(
+    "unpatchify",
+    "a wrong number of patches is not refused",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="no ValueError for another number of patches",
+)
+def unpatchify(patches, patch_size, height, width):
+    p = patch_size
+    b = patches.shape[0]
+    patch_count(height, width, p)
+    x = patches.reshape(b, height // p, width // p, p, p, -1)
+    x = x.permute(0, 5, 1, 3, 2, 4)
+    return x.reshape(b, -1, height, width)
+
+
+@stranger(
+    "unpatchify",
+    "rows and columns of the grid exchanged",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="patches in column order",
+)
+def unpatchify(patches, patch_size, height, width):
+    p = patch_size
+    b, n, length = patches.shape
+    if n != patch_count(height, width, p):
+        raise ValueError("wrong number of patches")
+    c = length // (p * p)
+    x = patches.reshape(b, width // p, height // p, p, p, c)
+    x = x.permute(0, 5, 2, 3, 1, 4)
+    return x.reshape(b, c, height, width)
+
+
+@stranger(
+    "unpatchify",
+    "channels read first in a patch AND an assert in place of ValueError",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="channels first inside a patch",
+)
+def unpatchify(patches, patch_size, height, width):
+    p = patch_size
+    b, n, length = patches.shape
+    assert n == (height // p) * (width // p), "wrong number of patches"
+    c = length // (p * p)
+    x = patches.reshape(b, height // p, width // p, c, p, p)
+    return x.permute(0, 3, 1, 4, 2, 5).reshape(b, c, height, width)
+
+
+@stranger(
+    "patch-embedding",
+    "divided by the root of P² without channels",
+    kind="subtle",
+    first="told",
+    verdict="told",
+)
+class PatchEmbedding(nn.Module):
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__()
+        self.patch_size = patch_size
+        size = patch_size * patch_size * channels
+        self.weight = nn.Parameter(torch.randn(size, d_model) / patch_size)
+        self.bias = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, images):
+        return patchify(images, self.patch_size) @ self.weight + self.bias
+
+
+@stranger(
+    "patch-embedding",
+    "divided by P²C and not by its root",
+    kind="subtle",
+    first="told",
+    verdict="told",
+)
+class PatchEmbedding(nn.Module):
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__()
+        self.patch_size = patch_size
+        size = patch_size * patch_size * channels
+        self.weight = nn.Parameter(torch.randn(size, d_model) / size)
+        self.bias = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, images):
+        x = patchify(images, self.patch_size)
+        return torch.matmul(x, self.weight) + self.bias
+
+
+@stranger(
+    "patch-embedding",
+    "a ReLU after the projection AND the bias starts at ones",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="an activation after the embedding",
+)
+class PatchEmbedding(nn.Module):
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__()
+        self.patch_size = patch_size
+        size = patch_size**2 * channels
+        self.weight = nn.Parameter(torch.randn(size, d_model) / math.sqrt(size))
+        self.bias = nn.Parameter(torch.ones(d_model))
+
+    def forward(self, images):
+        x = patchify(images, self.patch_size)
+        return torch.relu(x @ self.weight + self.bias)
+
+
+@stranger(
+    "patch-embedding",
+    "a convolution of its own that does not refuse sizes",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="no ValueError for a remainder",
+)
+class PatchEmbedding(nn.Module):
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__()
+        self.patch_size = patch_size
+        self.channels = channels
+        size = patch_size**2 * channels
+        self.weight = nn.Parameter(torch.randn(size, d_model) / size**0.5)
+        self.bias = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, images):
+        p = self.patch_size
+        kernel = self.weight.T.reshape(-1, p, p, self.channels).permute(0, 3, 1, 2)
+        x = nn.functional.conv2d(images, kernel, self.bias, stride=p)
+        return x.flatten(2).transpose(1, 2)
+
+
+@stranger(
+    "vision-transformer",
+    "class token joined after the positions",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="positions before the class token",
+)
+class VisionTransformer(nn.Module):
+    def __init__(
+        self,
+        image_size,
+        patch_size,
+        channels,
+        classes,
+        d_model,
+        heads,
+        layers,
+        d_ff,
+        dropout=0.0,
+        pooling="class",
+    ):
+        super().__init__()
+        if pooling not in ("class", "mean"):
+            raise ValueError(f"pooling must be 'class' or 'mean', not {pooling!r}")
+        square = isinstance(image_size, int)
+        height, width = (image_size, image_size) if square else image_size
+        self.image_size = height, width
+        count = patch_count(height, width, patch_size)
+        mean = pooling == "mean"
+        self.patches = PatchEmbedding(patch_size, channels, d_model)
+        self.class_token = nn.Identity() if mean else ClassToken(d_model)
+        self.position = LearnedPositionalEncoding(
+            count if mean else count + 1, d_model, dropout
+        )
+        self.encoder = Encoder(
+            layers, d_model, heads, d_ff, dropout, norm_first=True, activation="gelu"
+        )
+        head = MeanHead if mean else ClassHead
+        self.head = head(d_model, classes)
+
+    def forward(self, images):
+        if images.shape[-2:] != self.image_size:
+            raise ValueError(f"images {tuple(images.shape)} are not {self.image_size}")
+        x = self.patches(images)
+        x = self.position(x)
+        x = self.class_token(x)
+        x = self.encoder(x)
+        return self.head(x)
+
+
+@stranger(
+    "vision-transformer",
+    "with the mean the table still has N + 1 rows",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="a position too many",
+)
+class VisionTransformer(nn.Module):
+    def __init__(
+        self,
+        image_size,
+        patch_size,
+        channels,
+        classes,
+        d_model,
+        heads,
+        layers,
+        d_ff,
+        dropout=0.0,
+        pooling="class",
+    ):
+        super().__init__()
+        if pooling not in ("class", "mean"):
+            raise ValueError(f"pooling must be 'class' or 'mean', not {pooling!r}")
+        square = isinstance(image_size, int)
+        height, width = (image_size, image_size) if square else image_size
+        self.image_size = height, width
+        n = patch_count(height, width, patch_size)
+        self.patches = PatchEmbedding(patch_size, channels, d_model)
+        self.position = LearnedPositionalEncoding(n + 1, d_model, dropout)
+        self.encoder = Encoder(layers, d_model, heads, d_ff, dropout, True, "gelu")
+        if pooling == "class":
+            self.class_token = ClassToken(d_model)
+            self.head = ClassHead(d_model, classes)
+        else:
+            self.class_token = nn.Identity()
+            self.head = MeanHead(d_model, classes)
+
+    def forward(self, images):
+        if images.shape[-2:] != self.image_size:
+            raise ValueError(f"images {tuple(images.shape)} are not {self.image_size}")
+        x = self.class_token(self.patches(images))
+        return self.head(self.encoder(self.position(x)))
+
+
+@stranger(
+    "vision-transformer",
+    "dropout is not handed to the positions AND the mean includes a class token",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="dropout not passed to the positions",
+)
+class VisionTransformer(nn.Module):
+    def __init__(
+        self,
+        image_size,
+        patch_size,
+        channels,
+        classes,
+        d_model,
+        heads,
+        layers,
+        d_ff,
+        dropout=0.0,
+        pooling="class",
+    ):
+        super().__init__()
+        if pooling not in ("class", "mean"):
+            raise ValueError(f"pooling must be 'class' or 'mean', not {pooling!r}")
+        square = isinstance(image_size, int)
+        height, width = (image_size, image_size) if square else image_size
+        self.image_size = height, width
+        n = patch_count(height, width, patch_size) + 1
+        self.patches = PatchEmbedding(patch_size, channels, d_model)
+        self.class_token = ClassToken(d_model)
+        self.position = LearnedPositionalEncoding(n, d_model)
+        self.encoder = Encoder(layers, d_model, heads, d_ff, dropout, True, "gelu")
+        self.head = (
+            ClassHead(d_model, classes)
+            if pooling == "class"
+            else MeanHead(d_model, classes)
+        )
+
+    def forward(self, images):
+        if images.shape[-2:] != self.image_size:
+            raise ValueError(f"images {tuple(images.shape)} are not {self.image_size}")
+        x = self.class_token(self.patches(images))
+        return self.head(self.encoder(self.position(x)))
+
+
+@stranger(
+    "vision-transformer",
+    "the height is taken for the width",
+    kind="subtle",
+    first="told",
+    verdict="told",
+)
+class VisionTransformer(nn.Module):
+    def __init__(
+        self,
+        image_size,
+        patch_size,
+        channels,
+        classes,
+        d_model,
+        heads,
+        layers,
+        d_ff,
+        dropout=0.0,
+        pooling="class",
+    ):
+        super().__init__()
+        if pooling not in ("class", "mean"):
+            raise ValueError(f"pooling must be 'class' or 'mean', not {pooling!r}")
+        square = isinstance(image_size, int)
+        height, width = (image_size, image_size) if square else image_size
+        self.image_size = height, width
+        n = patch_count(height, height, patch_size) + (pooling == "class")
+        self.patches = PatchEmbedding(patch_size, channels, d_model)
+        self.class_token = ClassToken(d_model) if pooling == "class" else nn.Identity()
+        self.position = LearnedPositionalEncoding(n, d_model, dropout)
+        self.encoder = Encoder(layers, d_model, heads, d_ff, dropout, True, "gelu")
+        self.head = (ClassHead if pooling == "class" else MeanHead)(d_model, classes)
+
+    def forward(self, images):
+        if images.shape[-2:] != self.image_size:
+            raise ValueError(f"images {tuple(images.shape)} are not {self.image_size}")
+        x = self.class_token(self.patches(images))
+        return self.head(self.encoder(self.position(x)))
+
+
+@stranger(
+    "interpolate-positions",
+    "old grid read with rows and columns exchanged",
+    kind="subtle",
+    first="shown",
+    verdict="shown",
+)
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    special, rest = table[:class_tokens], table[class_tokens:]
+    h, w = old_grid
+    grid = rest.reshape(w, h, -1).permute(2, 1, 0)[None]
+    grid = nn.functional.interpolate(
+        grid, size=new_grid, mode="bilinear", align_corners=False
+    )
+    rows = grid[0].permute(1, 2, 0).reshape(new_grid[0] * new_grid[1], -1)
+    return torch.cat((special, rows))
+
+
+@stranger(
+    "interpolate-positions",
+    "antialias: other numbers when it shrinks",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="smoothed before it is made smaller",
+)
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    special, rest = table[:class_tokens], table[class_tokens:]
+    h, w = old_grid
+    grid = rest.reshape(1, h, w, -1).permute(0, 3, 1, 2)
+    grid = nn.functional.interpolate(
+        grid, size=new_grid, mode="bilinear", align_corners=False, antialias=True
+    )
+    rows = grid.permute(0, 2, 3, 1).flatten(1, 2)[0]
+    return torch.cat((special, rows))
+
+
+@stranger(
+    "interpolate-positions",
+    "always one class token",
+    kind="subtle",
+    first="told",
+    verdict="told",
+)
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    h, w = old_grid
+    special, rest = table[:1], table[-h * w :]
+    grid = rest.view(h, w, -1).permute(2, 0, 1).unsqueeze(0)
+    grid = nn.functional.interpolate(
+        grid, size=new_grid, mode="bilinear", align_corners=False
+    )
+    rows = grid.squeeze(0).permute(1, 2, 0).reshape(-1, table.shape[1])
+    return torch.cat((special, rows))
+
+
+@stranger(
+    "interpolate-positions",
+    "bicubic AND the class tokens stand at the end",
+    kind="double",
+    first="shown",
+    verdict="shown",
+)
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    special, rest = table[:class_tokens], table[class_tokens:]
+    grid = rest.reshape(*old_grid, -1).permute(2, 0, 1)[None]
+    grid = nn.functional.interpolate(
+        grid, size=new_grid, mode="bicubic", align_corners=False
+    )
+    rows = grid[0].flatten(1).T
+    return torch.cat((rows, special))
+
+
+@stranger(
+    "shift-weights",
+    "only the lower border is tested (negative wraps)",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="negative places wrap around",
+)
+def shift_weights(height, width, row_offset, column_offset):
+    n = height * width
+    weights = torch.zeros(n, n)
+    for r in range(height):
+        for c in range(width):
+            row, column = r + row_offset, c + column_offset
+            if row < height and column < width:
+                weights[r * width + c, row * width + column] = 1
+    return weights
+
+
+@stranger(
+    "shift-weights",
+    "transposed AND outside the token looks at itself",
+    kind="double",
+    first="shown",
+    verdict="shown",
+)
+def shift_weights(height, width, row_offset, column_offset):
+    n = height * width
+    weights = torch.zeros(n, n)
+    for r in range(height):
+        for c in range(width):
+            row, column = r + row_offset, c + column_offset
+            here = r * width + c
+            if 0 <= row < height and 0 <= column < width:
+                weights[row * width + column, here] = 1
+            else:
+                weights[here, here] = 1
+    return weights
+
+
+@stranger(
+    "shift-weights",
+    "row times height in place of width",
+    kind="subtle",
+    first="useless",
+    verdict="useless",
+)
+def shift_weights(height, width, row_offset, column_offset):
+    n = height * width
+    weights = torch.zeros(n, n)
+    for r in range(height):
+        for c in range(width):
+            row, column = r + row_offset, c + column_offset
+            if 0 <= row < height and 0 <= column < width:
+                weights[(r * height + c) % n, (row * height + column) % n] = 1
+    return weights
+
+
+@stranger(
+    "shift-weights",
+    "the place is clamped to the border",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="the border is repeated",
+)
+def shift_weights(height, width, row_offset, column_offset):
+    weights = torch.zeros(height * width, height * width)
+    for r in range(height):
+        for c in range(width):
+            row = min(max(r + row_offset, 0), height - 1)
+            column = min(max(c + column_offset, 0), width - 1)
+            weights[r * width + c, row * width + column] = 1.0
+    return weights
+
+
+@stranger(
+    "convolution-by-heads",
+    "the kernel is flipped",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="the kernel is flipped",
+)
+def convolution_by_heads(tokens, kernel, height, width):
+    k = kernel.shape[-1]
+    result = 0
+    for i in range(k):
+        for j in range(k):
+            weights = shift_weights(height, width, k // 2 - i, k // 2 - j)
+            result = result + weights @ tokens @ kernel[:, :, i, j].T
+    return result
+
+
+@stranger(
+    "convolution-by-heads",
+    "the step is always minus 1 (for k = 3)",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the middle of a 3 × 3 kernel",
+)
+def convolution_by_heads(tokens, kernel, height, width):
+    k = kernel.shape[-1]
+    result = torch.zeros(*tokens.shape[:-1], kernel.shape[0])
+    for i in range(k):
+        for j in range(k):
+            weights = shift_weights(height, width, i - 1, j - 1)
+            result = result + weights @ tokens @ kernel[:, :, i, j].T
+    return result
+
+
+@stranger(
+    "convolution-by-heads",
+    "i and j of the kernel exchanged AND the mean over heads",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="rows and columns of the kernel exchanged",
+)
+def convolution_by_heads(tokens, kernel, height, width):
+    k = kernel.shape[-1]
+    heads = []
+    for i in range(k):
+        for j in range(k):
+            weights = shift_weights(height, width, i - k // 2, j - k // 2)
+            heads.append(weights @ tokens @ kernel[:, :, j, i].T)
+    return torch.stack(heads).mean(dim=0)
+
+
+@stranger(
+    "receptive-field",
+    "the number of rows seen, gaps not counted",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="rows and columns counted, not the box",
+)
+def receptive_field(gradient):
+    seen = (gradient != 0).any(dim=0)
+    rows = seen.any(dim=1).sum()
+    columns = seen.any(dim=0).sum()
+    return int(rows), int(columns)
+
+
+@stranger(
+    "receptive-field",
+    "tiny ones are left out (allclose-like threshold)",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="small entries left out",
+)
+def receptive_field(gradient):
+    seen = (gradient.abs() > 1e-6).any(dim=0)
+    if not seen.any():
+        return 0, 0
+    rows = seen.any(dim=1).nonzero().flatten()
+    columns = seen.any(dim=0).nonzero().flatten()
+    return (rows[-1] - rows[0] + 1).item(), (columns[-1] - columns[0] + 1).item()
+
+
+@stranger(
+    "receptive-field",
+    "rows and columns exchanged AND channels added up",
+    kind="double",
+    first="shown",
+    verdict="shown",
+)
+def receptive_field(gradient):
+    seen = gradient.sum(dim=0) != 0
+    extents = []
+    for axis in (0, 1):
+        places = seen.any(dim=axis).nonzero()
+        if len(places) == 0:
+            return 0, 0
+        extents.append(int(places.max() - places.min() + 1))
+    return tuple(extents)
+
+
+@stranger(
+    "receptive-field",
+    "only the first channel is looked at",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="only the first channel",
+)
+def receptive_field(gradient):
+    rows, columns = torch.nonzero(gradient[0], as_tuple=True)
+    if rows.numel() == 0:
+        return 0, 0
+    height = (rows.max() - rows.min()).item() + 1
+    width = (columns.max() - columns.min()).item() + 1
+    return height, width
+
+
+@stranger(
+    "principal-filters",
+    "the mean of each filter is subtracted",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="centred along the wrong axis",
+)
+def principal_filters(weight, count, patch_size, channels):
+    filters = weight.T
+    centred = filters - filters.mean(dim=1, keepdim=True)
+    _, s, vt = torch.linalg.svd(centred, full_matrices=False)
+    ratio = s**2 / (s**2).sum()
+    components = vt[:count].reshape(count, patch_size, patch_size, channels)
+    return components, ratio[:count]
+
+
+@stranger(
+    "principal-filters",
+    "the share is of the first count values only",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="shares of the first components only",
+)
+def principal_filters(weight, count, patch_size, channels):
+    filters = weight.T
+    centred = filters - filters.mean(dim=0)
+    _, s, vt = torch.linalg.svd(centred, full_matrices=False)
+    s = s[:count]
+    components = vt[:count].reshape(count, patch_size, patch_size, channels)
+    return components, s**2 / (s**2).sum()
+
+
+@stranger(
+    "principal-filters",
+    "not centred AND the columns of V^T taken",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="not centred",
+)
+def principal_filters(weight, count, patch_size, channels):
+    _, s, vt = torch.linalg.svd(weight.T)
+    ratio = s.square() / s.square().sum()
+    components = vt[:, :count].T.reshape(count, patch_size, patch_size, channels)
+    return components, ratio[:count]
+
+
+@stranger(
+    "principal-filters",
+    "channels first, then permuted to the end",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="channels first inside a patch",
+)
+def principal_filters(weight, count, patch_size, channels):
+    filters = weight.T - weight.T.mean(dim=0)
+    _, s, vt = torch.linalg.svd(filters, full_matrices=False)
+    ratio = s**2 / torch.sum(s**2)
+    p = patch_size
+    components = vt[:count].reshape(count, channels, p, p).permute(0, 2, 3, 1)
+    return components, ratio[:count]
+
+
+@stranger(
+    "attention-rollout",
+    "the first layer stands leftmost",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="multiplied in the wrong order",
+)
+def attention_rollout(weights):
+    t = weights[0].shape[-1]
+    rollout = torch.eye(t)
+    for layer in weights:
+        mixed = 0.5 * layer.mean(dim=0) + 0.5 * torch.eye(t)
+        rollout = rollout @ mixed
+    return rollout
+
+
+@stranger(
+    "attention-rollout",
+    "elementwise product",
+    kind="plain",
+    first="useless",
+    verdict="useless",
+)
+def attention_rollout(weights):
+    t = weights[0].shape[-1]
+    rollout = torch.ones(t, t)
+    for layer in weights:
+        mixed = (layer.mean(dim=0) + torch.eye(t)) / 2
+        rollout = mixed * rollout
+    return rollout / rollout.sum(dim=-1, keepdim=True)
+
+
+@stranger(
+    "attention-rollout",
+    "the maximum over the heads AND the identity is only added once at the end",
+    kind="double",
+    first="useless",
+    verdict="useless",
+)
+def attention_rollout(weights):
+    t = weights[0].shape[-1]
+    rollout = torch.eye(t)
+    for layer in weights:
+        rollout = layer.max(dim=0).values @ rollout
+    return 0.5 * rollout + 0.5 * torch.eye(t)
+
+
+@stranger(
+    "attention-rollout",
+    "the last layer is left out (range to L - 1)",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="a layer is left out",
+)
+def attention_rollout(weights):
+    identity = torch.eye(weights[0].shape[-1])
+    rollout = identity
+    for i in range(len(weights) - 1):
+        rollout = (0.5 * weights[i].mean(0) + 0.5 * identity) @ rollout
+    return rollout
+
+
+@stranger(
+    "mixup",
+    "targets get the share turned round",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="labels mixed by the wrong share",
+)
+def mixup(images, targets, share, permutation):
+    mixed = share * images + (1 - share) * images[permutation]
+    labels = (1 - share) * targets + share * targets[permutation]
+    return mixed, labels
+
+
+@stranger(
+    "mixup",
+    "the partner by the inverse permutation",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="another partner",
+)
+def mixup(images, targets, share, permutation):
+    partner = permutation.argsort()
+    mixed = share * images + (1 - share) * images[partner]
+    labels = share * targets + (1 - share) * targets[partner]
+    return mixed, labels
+
+
+@stranger(
+    "mixup",
+    "targets not permuted (flip) AND the shares are rounded to one hot",
+    kind="double",
+    first="told",
+    verdict="told",
+)
+def mixup(images, targets, share, permutation):
+    mixed = images * share + images[permutation] * (1 - share)
+    labels = share * targets + (1 - share) * targets.flip(0)
+    return mixed, labels.round()
+
+
+@stranger(
+    "cutmix",
+    "left and top exchanged in the slices",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="rows and columns of the box exchanged",
+)
+def cutmix(images, targets, box, permutation):
+    top, left, height, width = box
+    rows, columns = slice(left, left + height), slice(top, top + width)
+    mixed = images.clone()
+    mixed[..., rows, columns] = images[permutation][..., rows, columns]
+    share = 1 - height * width / (images.shape[-1] * images.shape[-2])
+    return mixed, share * targets + (1 - share) * targets[permutation]
+
+
+@stranger(
+    "cutmix",
+    "the area is divided by C·H·W",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the area is wrong",
+)
+def cutmix(images, targets, box, permutation):
+    top, left, height, width = box
+    mixed = images.clone()
+    bottom, right = top + height, left + width
+    mixed[:, :, top:bottom, left:right] = images[permutation, :, top:bottom, left:right]
+    share = 1 - height * width / images[0].numel()
+    return mixed, share * targets + (1 - share) * targets[permutation]
+
+
+@stranger(
+    "cutmix",
+    "written into the batch AND the share belongs to the partner",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="changes its argument in place",
+)
+def cutmix(images, targets, box, permutation):
+    top, left, height, width = box
+    rows, columns = slice(top, top + height), slice(left, left + width)
+    images[..., rows, columns] = images[permutation][..., rows, columns]
+    share = height * width / (images.shape[-1] * images.shape[-2])
+    return images, share * targets + (1 - share) * targets[permutation]
+
+
+@stranger(
+    "cutmix",
+    "one pixel too many at the right and below",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the box is one too large",
+)
+def cutmix(images, targets, box, permutation):
+    top, left, height, width = box
+    rows = slice(top, top + height + 1)
+    columns = slice(left, left + width + 1)
+    mixed = images.clone()
+    mixed[:, :, rows, columns] = images[permutation][:, :, rows, columns]
+    share = 1 - (height * width) / (images.shape[2] * images.shape[3])
+    return mixed, share * targets + (1 - share) * targets[permutation]
