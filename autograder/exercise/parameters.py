@@ -3,10 +3,13 @@
 A mistake that only one exercise has is told before the common ones, by ``own``.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import torch
+from torch import nn
 
 from autograder.expect import refuse, refuse_if, show
 from autograder.interface import StudentInstance
@@ -196,3 +199,47 @@ def expect_spread(
     refuse_if(
         not spread > NARROWEST * wanted, "the weights start too small", why, **say
     )
+
+
+# --- the bank's own copies ------------------------------------------------------------
+
+
+def structural(reference: type, *names: str) -> Iterator[tuple[str, type]]:
+    """Derive classes that do to a parameter what students do, for the bank.
+
+    Args:
+        reference: the right class.
+        names: its parameters, as attributes of the module itself.
+    """
+    first = names[0]
+
+    def plain(module: Any) -> None:
+        value = module._parameters.pop(first)
+        object.__setattr__(module, first, value.detach())
+
+    def buffer(module: Any) -> None:
+        module.register_buffer(first, module._parameters.pop(first).detach())
+
+    def renamed(module: Any) -> None:
+        value = module._parameters.pop(first)
+        module._parameters[f"{first}_own"] = value
+
+    def extra(module: Any) -> None:
+        module.another = nn.Parameter(torch.zeros(2))
+
+    for mistake, change in (
+        ("parameters are missing", plain),
+        ("a buffer in place of a parameter", buffer),
+        ("the parameters have other names", renamed),
+        ("one parameter too many", extra),
+    ):
+        yield mistake, _changed(reference, change)
+
+
+def _changed(reference: type, change: Callable[[Any], None]) -> type:
+    @functools.wraps(reference.__init__)
+    def build(module: Any, *args: Any, **kwargs: Any) -> None:
+        reference.__init__(module, *args, **kwargs)
+        change(module)
+
+    return type(reference.__name__, (reference,), {"__init__": build})
