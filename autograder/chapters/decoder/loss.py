@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -13,14 +13,7 @@ from autograder.chapters.encoder.masked_loss import judge_nothing_scored
 from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.spec import Case, Function
 from autograder.expect import refuse_if, show
-from autograder.interface import StudentFunction
-
-
-def _each(logits, labels, smoothing):
-    """Return the loss of each position, real or not."""
-    return F.cross_entropy(
-        logits.mT, labels, reduction="none", label_smoothing=smoothing
-    )
+from autograder.interface import Data, StudentFunction
 
 
 def _right(logits, labels, pad=0, smoothing=0.0):
@@ -39,258 +32,195 @@ losses = Function("sequence-loss", "sequence_loss", _right)
 # --- what goes wrong ------------------------------------------------------------------
 
 
-def _some(logits, labels, pad=0, smoothing=0.0):
-    return bool((labels != pad).any())
+@dataclass(frozen=True)
+class Batch:
+    """What the loss is asked for, taken apart: (B, T, V), (B, T), and two numbers."""
 
+    logits: torch.Tensor
+    labels: torch.Tensor
+    pad: int = 0
+    share: float = 0.0
 
-def averaged(
-    name: str, why: str, *answers: Callable, when: Callable = lambda *_: True
-) -> None:
-    """State a mistake by the loss of each position, and what is real."""
+    @property
+    def real(self) -> torch.Tensor:
+        """Whether a position is scored: (B, T)."""
+        return self.labels != self.pad
 
-    def shows(logits, labels, pad=0, smoothing=0.0):
-        return _some(logits, labels, pad) and when(pad, smoothing)
-
-    def of(answer: Callable) -> Callable:
-        return lambda logits, labels, pad=0, smoothing=0.0: answer(
-            _each(logits, labels, smoothing), labels != pad, labels
+    def of(self, logits: torch.Tensor) -> torch.Tensor:
+        """Compute the loss of each position, real or not: (B, T)."""
+        return F.cross_entropy(
+            logits.mT, self.labels, reduction="none", label_smoothing=self.share
         )
 
+    @property
+    def each(self) -> torch.Tensor:
+        """The right losses."""
+        return self.of(self.logits)
+
+    @property
+    def every(self) -> torch.Tensor:
+        """−ln p of each class at each real position: (N, V)."""
+        return -self.logits[self.real].log_softmax(-1)
+
+    @property
+    def own(self) -> torch.Tensor:
+        """−ln p of each real label: (N,)."""
+        return F.nll_loss(-self.every, self.labels[self.real], reduction="none")
+
+    def mixed(self, even: torch.Tensor) -> torch.Tensor:
+        """Mix the labels' share with something else, and average."""
+        return ((1 - self.share) * self.own + self.share * even).mean()
+
+
+def made(
+    name: str,
+    why: str,
+    *answers: Callable[[Batch], torch.Tensor],
+    when: Callable[[Batch], bool] = lambda batch: True,
+) -> None:
+    """State a mistake by what it makes of a batch in which some label is real."""
+
+    def shows(*given: Data) -> bool:
+        batch = Batch(*given)
+        return bool(batch.real.any()) and when(batch)
+
     for answer in answers:
-        losses.mistake(name, why, when=shows)(of(answer))
+        losses.mistake(name, why, when=shows)(
+            lambda *given, answer=answer: answer(Batch(*given))
+        )
 
 
-averaged(
+made(
     "the mean over all positions",
     "Divide by the number of real labels. With the padding in the denominator the loss "
     "depends on how wide the batch happens to be.",
-    lambda each, real, labels: (each * real).mean(),
+    lambda b: (b.each * b.real).mean(),
 )
-averaged(
+made(
     "padding is scored",
     "Padding is nothing to be predicted: leave its positions out, labels != pad_id.",
-    lambda each, real, labels: each.mean(),
-    lambda each, real, labels: each.sum() / real.sum(),
+    lambda b: b.each.mean(),
+    lambda b: b.each.sum() / b.real.sum(),
 )
-averaged(
-    "the sum in place of the mean",
-    "A mean, so that batches of different sizes compare: divide by the number.",
-    lambda each, real, labels: each[real].sum(),
-)
-averaged(
-    "divided by the number of sentences",
-    "Divide by the number of real labels.",
-    lambda each, real, labels: each[real].sum() / len(real),
-)
-averaged(
-    "the mean of the sentences' means",
-    "All real labels of the batch count alike, in whatever sentence. A sentence "
-    "without any has no say.",
-    lambda each, real, labels: ((each * real).sum(1) / real.sum(1)).mean(),
-    lambda each, real, labels: ((each * real).sum(1) / real.sum(1).clamp(1)).mean(),
-    lambda each, real, labels: ((each * real).sum(1) / real.sum(1)).nanmean(),
-)
-averaged(
-    "pad_id is ignored",
-    "Padding is where a label equals pad_id, which need not be 0.",
-    lambda each, real, labels: each[labels != 0].mean(),
-    when=lambda pad, smoothing: pad != 0,
-)
-averaged(
-    "the sign is missing",
-    "A loss is minus the logarithm.",
-    lambda each, real, labels: -each[real].mean(),
-)
-averaged(
-    "in bits",
-    "The natural logarithm is meant.",
-    lambda each, real, labels: each[real].mean() / math.log(2),
-)
-EACH = "a loss for each position", "One number for the whole batch, shape ()."
-averaged(
-    *EACH,
-    lambda each, real, labels: each * real,
-    lambda each, real, labels: each[real],
-)
-
-
-def scored(name: str, why: str, *answers: Callable) -> None:
-    """State a mistake by a mean over what is real of another number for each."""
-
-    def of(answer: Callable) -> Callable:
-        def loss(logits, labels, pad=0, smoothing=0.0):
-            return answer(logits, labels, smoothing)[labels != pad].mean()
-
-        return loss
-
-    for answer in answers:
-        losses.mistake(name, why, when=_some)(of(answer))
-
-
-ZEROED = (
+made(
     "logits multiplied by the mask",
     "A logit of 0 does not silence a position: all classes become equally likely, and "
     "the position adds ln V for a class that nobody asked for. Leave it out.",
+    lambda b: b.of(b.logits * b.real.unsqueeze(-1)).mean(),
+    lambda b: b.of(b.logits * b.real.unsqueeze(-1)).sum() / b.real.sum(),
 )
-
-
-def _zeroed(logits, labels, pad, smoothing):
-    return _each(logits * (labels != pad).unsqueeze(-1), labels, smoothing)
-
-
-@losses.mistake(*ZEROED, when=_some)
-def _(logits, labels, pad=0, smoothing=0.0):
-    return _zeroed(logits, labels, pad, smoothing).mean()
-
-
-@losses.mistake(*ZEROED, when=_some)
-def _(logits, labels, pad=0, smoothing=0.0):
-    return _zeroed(logits, labels, pad, smoothing).sum() / (labels != pad).sum()
-
-
-scored(
+made(
+    "the sum in place of the mean",
+    "A mean, so that batches of different sizes compare: divide by the number.",
+    lambda b: b.each[b.real].sum(),
+)
+made(
+    "divided by the number of sentences",
+    "Divide by the number of real labels.",
+    lambda b: b.each[b.real].sum() / len(b.real),
+)
+made(
+    "the mean of the sentences' means",
+    "All real labels of the batch count alike, in whatever sentence. A sentence "
+    "without any has no say.",
+    lambda b: ((b.each * b.real).sum(1) / b.real.sum(1)).mean(),
+    lambda b: ((b.each * b.real).sum(1) / b.real.sum(1).clamp(1)).mean(),
+    lambda b: ((b.each * b.real).sum(1) / b.real.sum(1)).nanmean(),
+)
+made(
+    "pad_id is ignored",
+    "Padding is where a label equals pad_id, which need not be 0.",
+    lambda b: b.each[b.labels != 0].mean(),
+    when=lambda b: b.pad != 0,
+)
+made(
     "softmax taken twice",
     "Logits go in. The softmax was applied to what had been through one already.",
-    lambda logits, labels, smoothing: _each(logits.softmax(-1), labels, smoothing),
+    lambda b: b.of(b.logits.softmax(-1))[b.real].mean(),
 )
-
-
-def _across(logits, labels, smoothing):
-    """Take the softmax over the positions."""
-    logarithms = logits.log_softmax(1)
-    own = logarithms.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-    return (smoothing - 1) * own - smoothing * logarithms.mean(-1)
-
-
-POSITIONS = (
+made(
     "positions taken for classes",
     "cross_entropy expects the classes in the second axis, (B, V, T). Given (B, T, V) "
     "with one-hot labels it takes the positions for the classes, silently.",
+    lambda b: F.cross_entropy(
+        b.logits,
+        F.one_hot(b.labels, b.logits.shape[-1]).float(),
+        label_smoothing=b.share,
+    ),
+)
+made(
+    "the sign is missing",
+    "A loss is minus the logarithm.",
+    lambda b: -b.each[b.real].mean(),
+)
+made(
+    "in bits",
+    "The natural logarithm is meant.",
+    lambda b: b.each[b.real].mean() / math.log(2),
+)
+EACH = "a loss for each position", "One number for the whole batch, shape ()."
+made(*EACH, lambda b: b.each * b.real, lambda b: b.each[b.real])
+made(
+    "no logarithm",
+    "The loss is the negative logarithm of the label's probability.",
+    lambda b: -(-b.own).exp().mean(),
+    lambda b: 1 - (-b.own).exp().mean(),
+)
+made(
+    "the logarithm of the mean",
+    "First the logarithm of each probability, then the mean.",
+    lambda b: -(-b.own).exp().mean().log(),
+)
+made(
+    "no softmax",
+    "Logits become logarithms of probabilities by log_softmax first.",
+    lambda b: F.nll_loss(b.logits[b.real], b.labels[b.real]),
 )
 
 
-@losses.mistake(*POSITIONS, when=_some)
-def _(logits, labels, pad=0, smoothing=0.0):
-    one_hot = F.one_hot(labels, logits.shape[-1]).float()
-    return F.cross_entropy(logits, one_hot, label_smoothing=smoothing)
+def smoothed(name: str, why: str, *answers: Callable[[Batch], torch.Tensor]) -> None:
+    """State a mistake that shows where there is smoothing."""
+    made(name, why, *answers, when=lambda b: b.share > 0)
 
 
-scored(*POSITIONS, _across)
-
-
-# --- smoothing: what goes wrong -------------------------------------------------------
-
-
-def mixed(name: str, why: str, *answers: Callable, always: bool = False) -> None:
-    """State a mistake by what it makes of the labels' losses and all classes'.
-
-    Args:
-        name: what the message calls it.
-        why: the reason.
-        answers: functions of −ln p of each real label (N,), of −ln p of all classes
-            (N, V), and of the smoothing.
-        always: whether it shows without smoothing, too.
-    """
-
-    def shows(logits, labels, pad=0, smoothing=0.0):
-        return _some(logits, labels, pad) and (always or smoothing > 0)
-
-    def of(answer: Callable) -> Callable:
-        def loss(logits, labels, pad=0, smoothing=0.0):
-            real = labels != pad
-            logarithms = -logits[real].log_softmax(-1)
-            own = logarithms.gather(-1, labels[real].unsqueeze(-1)).squeeze(-1)
-            return answer(own, logarithms, smoothing)
-
-        return loss
-
-    for answer in answers:
-        losses.mistake(name, why, when=shows)(of(answer))
-
-
-mixed(
+smoothed(
     "smoothing is ignored",
     "smoothing has to act: mix in the mean of −ln p over all V classes.",
-    lambda own, every, share: own.mean(),
+    lambda b: b.own.mean(),
 )
-
-
-def _others(own, every):
-    """Return the sum over the classes besides the label's, and how many there are."""
-    return every.sum(-1) - own, every.shape[-1] - 1
-
-
-mixed(
+smoothed(
     "spread over the other classes only",
     "ε is spread over all V classes, the label included: (1 − ε)(−ln p_label) + ε · "
     "mean over the V classes.",
-    lambda own, every, share: (
-        (1 - share) * own + share * _others(own, every)[0] / _others(own, every)[1]
-    ).mean(),
-    lambda own, every, share: (
-        (1 - share) * own + share * _others(own, every)[0] / every.shape[-1]
-    ).mean(),
-    lambda own, every, share: (
-        (1 - share) * own + share * every.sum(-1) / _others(own, every)[1]
-    ).mean(),
+    lambda b: b.mixed((b.every.sum(-1) - b.own) / (b.every.shape[-1] - 1)),
+    lambda b: b.mixed((b.every.sum(-1) - b.own) / b.every.shape[-1]),
+    lambda b: b.mixed(b.every.sum(-1) / (b.every.shape[-1] - 1)),
 )
-mixed(
+smoothed(
     "the label keeps its full share",
     "The shares add up to 1: what goes to all classes is taken from the label.",
-    lambda own, every, share: (own + share * every.mean(-1)).mean(),
+    lambda b: (b.own + b.share * b.every.mean(-1)).mean(),
 )
-mixed(
+smoothed(
     "the two shares are exchanged",
     "1 − ε belongs to the label, ε to the even part.",
-    lambda own, every, share: (share * own + (1 - share) * every.mean(-1)).mean(),
+    lambda b: (b.share * b.own + (1 - b.share) * b.every.mean(-1)).mean(),
 )
-mixed(
+smoothed(
     "the sum over the classes in place of their mean",
     "The even part is the mean over the V classes: their sum divided by V.",
-    lambda own, every, share: ((1 - share) * own + share * every.sum(-1)).mean(),
+    lambda b: b.mixed(b.every.sum(-1)),
 )
-mixed(
+smoothed(
     "the even part is the entropy",
     "The even part is the mean of the logarithms: each class counts 1/V.",
-    lambda own, every, share: (
-        (1 - share) * own + share * ((-every).exp() * every).sum(-1)
-    ).mean(),
+    lambda b: b.mixed(((-b.every).exp() * b.every).sum(-1)),
 )
-UNREAL = (
+smoothed(
     "padding counted in the even part",
     "Both parts are means over the real positions only.",
-)
-for counted in (False, True):
-
-    def _uneven(logits, labels, pad=0, smoothing=0.0, counted=counted):
-        real = labels != pad
-        own = _each(logits, labels, 0.0)[real].mean()
-        even = -logits.log_softmax(-1).mean(-1)
-        even = even.sum() / real.sum() if counted else even.mean()
-        return (1 - smoothing) * own + smoothing * even
-
-    losses.mistake(
-        *UNREAL, when=lambda x, y, pad=0, share=0.0: _some(x, y, pad) and share > 0
-    )(_uneven)
-
-NEGATIVE = "The loss is the negative logarithm of the label's probability."
-mixed(
-    "no logarithm",
-    NEGATIVE,
-    lambda own, every, share: -(-own).exp().mean(),
-    lambda own, every, share: 1 - (-own).exp().mean(),
-    always=True,
-)
-mixed(
-    "the logarithm of the mean",
-    "First the logarithm of each probability, then the mean.",
-    lambda own, every, share: -(-own).exp().mean().log(),
-    always=True,
-)
-scored(
-    "no softmax",
-    "Logits become logarithms of probabilities by log_softmax first.",
-    lambda logits, labels, share: -logits.gather(-1, labels.unsqueeze(-1)).squeeze(-1),
+    lambda b: b.mixed(-b.logits.log_softmax(-1).mean()),
+    lambda b: b.mixed(-b.logits.log_softmax(-1).mean(-1).sum() / b.real.sum()),
 )
 
 # --- the check ------------------------------------------------------------------------

@@ -9,36 +9,27 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 
 from autograder.chapters.encoder.parts import (
     Map,
+    Parts,
     State,
     attend,
-    network,
     same,
     under,
 )
 
 
-class DecoderParts:
-    """The functions that a decoder layer is made of, with given parameters.
-
-    Args:
-        state: the layer's parameters, by name.
-        heads: how many both attentions have.
-        activation: of its feed-forward network.
-        drop: what its dropout does to what a branch has computed.
-    """
+class DecoderParts(Parts):
+    """The functions that a decoder layer is made of, with given parameters."""
 
     def __init__(
         self, state: State, heads: int, activation: Map, drop: Map = same
     ) -> None:
-        self.heads, self.activation, self.drop = heads, activation, drop
+        super().__init__(state, heads, activation, drop)
         self.own = under("self_attention.", state)
         self.cross = under("cross_attention.", state)
-        self.feed_forward = under("feed_forward.", state)
-        self.norms = [under(f"norm_{i}.", state) for i in (1, 2, 3)]
+        self.norms.append(under("norm_3.", state))
 
     @classmethod
     def of(cls, layer: Any) -> "DecoderParts":
@@ -46,17 +37,6 @@ class DecoderParts:
         state = dict(layer.named_parameters(remove_duplicate=False))
         activation = layer.feed_forward.activation
         return cls(state, layer.self_attention.heads, activation, layer.dropout)
-
-    def varied(self, **changes: Any) -> "DecoderParts":
-        """Return the same parts with another activation, dropout or count of heads."""
-        other = object.__new__(DecoderParts)
-        other.__dict__.update(self.__dict__, **changes)
-        return other
-
-    def norm(self, i: int, x: torch.Tensor) -> torch.Tensor:
-        """Normalise by the norm 1, 2 or 3."""
-        p = self.norms[i - 1]
-        return F.layer_norm(x, x.shape[-1:], p["gamma"], p["beta"])
 
 
 @dataclass(frozen=True)
@@ -97,8 +77,7 @@ class Pass:
 
     def feed(self, u: torch.Tensor) -> torch.Tensor:
         """Feed forward."""
-        parts = self.parts
-        return parts.drop(network(u, parts.feed_forward, parts.activation))
+        return self.parts.drop(self.parts.feed(u))
 
     @property
     def branches(self) -> tuple[Map, Map, Map]:

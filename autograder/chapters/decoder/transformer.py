@@ -161,86 +161,83 @@ NOT_HIDDEN = (
     "padding is not hidden",
     "Padding of source and target has to be hidden in all three attentions.",
 )
-for name, why, changes in (
-    (*FUTURE, {"causal": False}),
-    (*FUTURE, {"causal": False, "hidden": (True, False, True)}),
+PLACED = "Both embedded sentences go through self.position."
+ELSE = "Padding is where an id equals self.pad_id, {}."
+DROPOUT = "Positions, encoder and decoder have a dropout: hand it on to all of them."
+
+
+for name, why, change, *when in (
+    (*FUTURE, lambda m: m.varied(causal=False)),
+    (*FUTURE, lambda m: m.varied(causal=False, hidden=(True, False, True))),
     (
         "padding of the target is not hidden",
         "Where the target is padding, no query may attend: join both masks by &.",
-        {"hidden": (True, False, True)},
+        lambda m: m.varied(hidden=(True, False, True)),
     ),
     (
         "the encoder sees padding",
         "Hand the padding mask of the source to the encoder, as its second argument.",
-        {"hidden": (False, True, True)},
+        lambda m: m.varied(hidden=(False, True, True)),
     ),
     (
         "cross-attention sees padding",
         "The memory has rows for padding, too. decode gets the source for this: its "
         "padding mask is the decoder's memory_mask.",
-        {"hidden": (True, True, False)},
+        lambda m: m.varied(hidden=(True, True, False)),
     ),
-    (*NOT_HIDDEN, {"hidden": (False, True, False)}),
-    (*NOT_HIDDEN, {"hidden": (False, False, False)}),
-    (*NOT_HIDDEN, {"hidden": (False, False, False), "causal": False}),
+    (*NOT_HIDDEN, lambda m: m.varied(hidden=(False, True, False))),
+    (*NOT_HIDDEN, lambda m: m.varied(hidden=(False,) * 3)),
+    (*NOT_HIDDEN, lambda m: m.varied(hidden=(False,) * 3, causal=False)),
     (
         "the padding masks are turned round",
         "A mask is True for real tokens: ids != self.pad_id.",
-        {"turned": True},
+        lambda m: m.varied(turned=True),
     ),
     (
-        "no positions",
-        "Both embedded sentences go through self.position.",
-        {"placed": (False, False)},
+        "pad_id is ignored",
+        ELSE.format("which need not be 0"),
+        lambda m: m.varied(pad=0),
+        lambda source, target, m: m.pad != 0,
     ),
     (
-        "no positions in the decoder",
-        "Both embedded sentences go through self.position.",
-        {"placed": (True, False)},
+        "pad_id is ignored",
+        ELSE.format("0 unless another is given"),
+        lambda m: m.varied(pad=-1),
+        lambda source, target, m: m.pad == 0,
+    ),
+    ("no positions", PLACED, lambda m: m.varied(placed=(False, False))),
+    ("no positions in the decoder", PLACED, lambda m: m.varied(placed=(True, False))),
+    ("no positions in the encoder", PLACED, lambda m: m.varied(placed=(False, True))),
+    (
+        "embeddings scaled twice",
+        "Embedding multiplies by √d_model itself.",
+        lambda m: m.varied(scale=m.d**0.5),
     ),
     (
-        "no positions in the encoder",
-        "Both embedded sentences go through self.position.",
-        {"placed": (False, True)},
+        "embeddings not scaled",
+        "Between table and positions stands the factor √d_model; Embedding has it. A "
+        "row of the table has the length 1, one of the positions √(d/2).",
+        lambda m: m.varied(scale=m.d**-0.5),
     ),
+    (
+        "activation not passed on",
+        "Hand the activation on to Encoder and Decoder.",
+        lambda m: m.with_layers(activation=torch.relu),
+        lambda source, target, m: m.decoder[0].activation is not torch.relu,
+    ),
+    (
+        "dropout not passed on",
+        DROPOUT,
+        lambda m: m.with_layers(drop=same).varied(drop=same),
+    ),
+    ("dropout not passed to the positions", DROPOUT, lambda m: m.varied(drop=same)),
+    ("dropout not passed to the layers", DROPOUT, lambda m: m.with_layers(drop=same)),
 ):
-    models.mistake(name, why)(
-        lambda source, target, model, changes=changes: model.varied(**changes).logits(
+    models.mistake(name, why, when=when[0] if when else None)(
+        lambda source, target, model, change=change: change(model).logits(
             source, target
         )
     )
-
-
-@models.mistake(
-    "pad_id is ignored",
-    "Padding is where an id equals self.pad_id, which need not be 0.",
-    when=lambda source, target, model: model.pad != 0,
-)
-def _(source, target, model):
-    return model.varied(pad=0).logits(source, target)
-
-
-@models.mistake(
-    "pad_id is ignored",
-    "Padding is where an id equals self.pad_id, 0 unless another is given.",
-    when=lambda source, target, model: model.pad == 0,
-)
-def _(source, target, model):
-    return model.varied(pad=-1).logits(source, target)
-
-
-@models.mistake("embeddings scaled twice", "Embedding multiplies by √d_model itself.")
-def _(source, target, model):
-    return model.varied(scale=model.d**0.5).logits(source, target)
-
-
-@models.mistake(
-    "embeddings not scaled",
-    "Between table and positions stands the factor √d_model; Embedding has it. A row "
-    "of the table has the length 1, one of the positions √(d/2).",
-)
-def _(source, target, model):
-    return model.varied(scale=model.d**-0.5).logits(source, target)
 
 
 @models.mistake(
@@ -292,33 +289,6 @@ for name, why, change in (
 )
 def _(source, target, model):
     return model.decode(target, model.encode(source), source)
-
-
-@models.mistake(
-    "activation not passed on",
-    "Hand the activation on to Encoder and Decoder.",
-    when=lambda source, target, model: model.decoder[0].activation is not torch.relu,
-)
-def _(source, target, model):
-    return model.with_layers(activation=torch.relu).logits(source, target)
-
-
-DROPOUT = "Positions, encoder and decoder have a dropout: hand it on to all of them."
-
-
-@models.mistake("dropout not passed on", DROPOUT)
-def _(source, target, model):
-    return model.with_layers(drop=same).varied(drop=same).logits(source, target)
-
-
-@models.mistake("dropout not passed to the positions", DROPOUT)
-def _(source, target, model):
-    return model.varied(drop=same).logits(source, target)
-
-
-@models.mistake("dropout not passed to the layers", DROPOUT)
-def _(source, target, model):
-    return model.with_layers(drop=same).logits(source, target)
 
 
 # --- the check ------------------------------------------------------------------------

@@ -5,7 +5,7 @@ layers, in ``oracles``. The chapters on the decoder and the Vision Transformer u
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -83,9 +83,9 @@ class Parts:
         activation = layer.feed_forward.activation
         return cls(state, layer.attention.heads, activation, layer.dropout)
 
-    def varied(self, **changes: Any) -> "Parts":
+    def varied(self, **changes: Any) -> Self:
         """Return the same parts with another activation, dropout or count of heads."""
-        other = object.__new__(Parts)
+        other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **changes)
         return other
 
