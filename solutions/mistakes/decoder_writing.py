@@ -1,7 +1,6 @@
 """Wrong and right answers to chapter 7, second part: training and writing text."""
 
 import heapq
-import itertools
 import math
 from collections import Counter
 
@@ -113,14 +112,13 @@ def find_bugs():
     return dict(sorted(BUGS.items(), reverse=True))
 
 
-def epoch(model, batches, learning_rate, loss=sequence_loss, see=None, clear=True):
+def epoch(model, batches, learning_rate, loss=sequence_loss, see=None):
     descent = torch.optim.SGD(model.parameters(), lr=learning_rate)
     losses = []
     for source, inputs, labels in batches:
         logits = model(*(see(source, inputs, labels) if see else (source, inputs)))
         error = loss(logits, labels)
-        if clear:
-            descent.zero_grad()
+        descent.zero_grad()
         error.backward()
         descent.step()
         losses.append(error.item())
@@ -686,51 +684,6 @@ def sample_next(probabilities, uniform):
 # --- beams ----------------------------------------------------------------------------
 
 
-def search(
-    model,
-    prefix,
-    eos_id,
-    beam_width,
-    max_length,
-    alpha=0.0,
-    *,
-    see=lambda ids: ids,
-    gains=lambda row: row.log_softmax(-1),
-    keep=None,
-    first=0,
-    go_on=False,
-    rate=lambda total, new, alpha: total / new**alpha,
-    pool=lambda finished, alive: finished + alive,
-):
-    """The reference with places to break it."""
-    alive, finished = [(0.0, list(prefix))], []
-    while alive and len(alive[0][1]) < max_length and not 0 < first <= len(finished):
-        families = [
-            [
-                (total + gain, [*ids, token])
-                for token, gain in enumerate(
-                    gains(model(torch.tensor([see(ids)]))[0, -1]).tolist()
-                )
-            ]
-            for total, ids in alive
-        ]
-        if keep is None:
-            every = [each for family in families for each in family]
-            kept = heapq.nlargest(beam_width, every)
-        else:
-            kept = keep(families, beam_width, finished, eos_id)
-        if go_on:
-            alive = kept
-            continue
-        finished += [each for each in kept if each[1][-1] == eos_id]
-        alive = [each for each in kept if each[1][-1] != eos_id]
-    rated = [
-        (rate(s, len(x) - len(prefix), alpha), x) for s, x in pool(finished, alive)
-    ]
-    score, ids = max(rated)
-    return ids, score
-
-
 @wrong("beam-search", "the length leaves out <eos>")
 def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
     def score(total, ids):
@@ -752,19 +705,34 @@ def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
 
 @wrong("beam-search", "ids and score exchanged")
 def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    return search(model, prefix, eos_id, beam_width, max_length, alpha)[::-1]
+    return reference.beam_search(model, prefix, eos_id, beam_width, max_length, alpha)[
+        ::-1
+    ]
 
 
 @wrong("beam-search", "a tensor in place of a number")
 def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    ids, score = search(model, prefix, eos_id, beam_width, max_length, alpha)
+    ids, score = reference.beam_search(
+        model, prefix, eos_id, beam_width, max_length, alpha
+    )
     return ids, torch.tensor(score)
 
 
 @right("beam-search")
 def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    """A heap, and sums that are negated."""
-    return search(model, prefix, eos_id, beam_width, max_length, alpha)
+    """A heap, and tuples of sum and ids."""
+    alive, finished = [(0.0, list(prefix))], []
+    while alive and len(alive[0][1]) < max_length:
+        grown = []
+        for total, ids in alive:
+            row = model(torch.tensor([ids]))[0, -1].log_softmax(-1).tolist()
+            grown += [(total + gain, [*ids, i]) for i, gain in enumerate(row)]
+        kept = heapq.nlargest(beam_width, grown)
+        finished += [each for each in kept if each[1][-1] == eos_id]
+        alive = [each for each in kept if each[1][-1] != eos_id]
+    new = len(prefix)
+    score, ids = max((s / (len(x) - new) ** alpha, x) for s, x in finished + alive)
+    return ids, score
 
 
 @right("beam-search")
@@ -893,14 +861,11 @@ def token_losses(logits, labels):
     return F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
 
 
-def sentence_means(logits, labels, pad_id):
-    real = labels != pad_id
-    return (token_losses(logits, labels) * real).sum(1) / real.sum(1)
-
-
 @wrong("perplexity", "the mean of sentence means")
 def perplexity(logits, labels, pad_id=0):
-    return sentence_means(logits, labels, pad_id).mean().exp()
+    real = labels != pad_id
+    losses = (token_losses(logits, labels) * real).sum(1) / real.sum(1)
+    return losses.mean().exp()
 
 
 @wrong("perplexity", "divided by all positions")
@@ -945,24 +910,6 @@ def clipped(ours, theirs):
     return (ours & theirs).total(), ours.total()
 
 
-def brevity(c, r):
-    return 1.0 if c > r else math.exp(1 - r / c)
-
-
-def score(hypotheses, references, maximum=4, count=clipped, penalty=brevity, add=0):
-    mean = 0.0
-    for n in range(1, maximum + 1):
-        matches = total = add if n > 1 else 0
-        for mine, other in zip(hypotheses, references, strict=True):
-            found, there = count(grams(mine, n), grams(other, n))
-            matches, total = matches + found, total + there
-        if not matches:
-            return 0.0
-        mean += math.log(matches / total) / maximum
-    c, r = sum(map(len, hypotheses)), sum(map(len, references))
-    return 100 * penalty(c, r) * math.exp(mean)
-
-
 def shares(hypotheses, references, maximum):
     for n in range(1, maximum + 1):
         pairs = zip(hypotheses, references, strict=True)
@@ -972,7 +919,8 @@ def shares(hypotheses, references, maximum):
 
 
 def total_brevity(hypotheses, references):
-    return brevity(sum(map(len, hypotheses)), sum(map(len, references)))
+    c, r = sum(map(len, hypotheses)), sum(map(len, references))
+    return min(1.0, math.exp(1 - r / c))
 
 
 @wrong("bleu", "the product without the root")
@@ -1026,7 +974,7 @@ def bleu(hypotheses, references, maximum=4):
 
 @wrong("bleu", "a tensor in place of a number")
 def bleu(hypotheses, references, maximum=4):
-    return torch.tensor(score(hypotheses, references, maximum))
+    return torch.tensor(reference.bleu(hypotheses, references, maximum))
 
 
 @right("bleu")
