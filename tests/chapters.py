@@ -5,7 +5,6 @@ import contextlib
 import functools
 import importlib
 import io
-import pkgutil
 
 import matplotlib
 
@@ -87,16 +86,13 @@ def written_classes(chapter: str) -> set[str]:
 
 @functools.cache
 def specifications(chapter: str) -> list[Specification]:
-    """The specifications of a chapter's exercises, in the order of their modules."""
+    """The specifications of a chapter's exercises, where its checks are written."""
     package = importlib.import_module(f"autograder.chapters.{source(chapter).module}")
-    inside = pkgutil.iter_modules(getattr(package, "__path__", []))
-    modules = [
-        importlib.import_module(f"{package.__name__}.{each.name}") for each in inside
-    ]
+    checks = [each for each in vars(package).values() if hasattr(each, "section")]
     found = [
         value
-        for module in modules
-        for value in vars(module).values()
+        for module in dict.fromkeys(check.__module__ for check in checks)
+        for value in vars(importlib.import_module(module)).values()
         if isinstance(value, Specification)
     ]
     return list({id(each): each for each in found}.values())

@@ -13,6 +13,11 @@ def draw_sizes(generator: torch.Generator, count: int, largest: int = 7) -> list
     return (torch.randperm(largest - 1, generator=generator)[:count] + 2).tolist()
 
 
+def draw_whole(generator: torch.Generator, below: int) -> int:
+    """Draw a whole number from 0 to below the given one."""
+    return int(torch.randint(below, (), generator=generator))
+
+
 def normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
     """Draw from the standard normal distribution."""
     return torch.randn(shape, generator=generator)

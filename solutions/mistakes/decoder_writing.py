@@ -1,7 +1,6 @@
 """Wrong and right answers to chapter 7, second part: training and writing text."""
 
 import heapq
-import itertools
 import math
 from collections import Counter
 
@@ -113,23 +112,17 @@ def find_bugs():
     return dict(sorted(BUGS.items(), reverse=True))
 
 
-def epoch(model, batches, learning_rate, loss=sequence_loss, see=None, clear=True):
+def epoch(model, batches, learning_rate, loss=sequence_loss, see=None):
     descent = torch.optim.SGD(model.parameters(), lr=learning_rate)
     losses = []
     for source, inputs, labels in batches:
         logits = model(*(see(source, inputs, labels) if see else (source, inputs)))
         error = loss(logits, labels)
-        if clear:
-            descent.zero_grad()
+        descent.zero_grad()
         error.backward()
         descent.step()
         losses.append(error.item())
     return losses
-
-
-@wrong("bug-hunt", "gradients never cleared")
-def repaired_epoch(model, batches, learning_rate):
-    return epoch(model, batches, learning_rate, clear=False)
 
 
 @wrong("bug-hunt", "own predictions as input")
@@ -145,49 +138,10 @@ def repaired_epoch(model, batches, learning_rate):
     return epoch(model, batches, learning_rate, see=see)
 
 
-@wrong("bug-hunt", "the source never gets in")
-def repaired_epoch(model, batches, learning_rate):
-    def see(source, inputs, labels):
-        return inputs, inputs
-
-    return epoch(model, batches, learning_rate, see=see)
-
-
-@wrong("bug-hunt", "the labels as input")
-def repaired_epoch(model, batches, learning_rate):
-    def see(source, inputs, labels):
-        return source, labels
-
-    return epoch(model, batches, learning_rate, see=see)
-
-
-@wrong("bug-hunt", "labels not shifted")
-def repaired_epoch(model, batches, learning_rate):
-    batches = [(source, inputs, inputs) for source, inputs, _ in batches]
-    return epoch(model, batches, learning_rate)
-
-
-@wrong("bug-hunt", "multiplied by the mask")
-def repaired_epoch(model, batches, learning_rate):
-    def loss(logits, labels):
-        real = (labels != 0).unsqueeze(-1)
-        return F.cross_entropy((logits * real).flatten(0, 1), labels.flatten())
-
-    return epoch(model, batches, learning_rate, loss)
-
-
 @wrong("bug-hunt", "padding is scored")
 def repaired_epoch(model, batches, learning_rate):
     def loss(logits, labels):
         return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
-
-    return epoch(model, batches, learning_rate, loss)
-
-
-@wrong("bug-hunt", "softmax before the loss")
-def repaired_epoch(model, batches, learning_rate):
-    def loss(logits, labels):
-        return sequence_loss(logits.softmax(-1), labels)
 
     return epoch(model, batches, learning_rate, loss)
 
@@ -228,31 +182,6 @@ def repaired_epoch(model, batches, learning_rate):
     return losses
 
 
-@wrong("bug-hunt", "labels shifted twice")
-def repaired_epoch(model, batches, learning_rate):
-    batches = [(source, x[:, :-1], y[:, 1:]) for source, x, y in batches]
-    return epoch(model, batches, learning_rate)
-
-
-@wrong("bug-hunt", "the loss is smoothed")
-def repaired_epoch(model, batches, learning_rate):
-    def loss(logits, labels):
-        return sequence_loss(logits, labels, smoothing=0.1)
-
-    return epoch(model, batches, learning_rate, loss)
-
-
-@wrong("bug-hunt", "source and inputs exchanged")
-def repaired_epoch(model, batches, learning_rate):
-    batches = [(inputs, source, labels) for source, inputs, labels in batches]
-    return epoch(model, batches, learning_rate)
-
-
-@wrong("bug-hunt", "classes on the wrong axis")
-def repaired_epoch(model, batches, learning_rate):
-    return epoch(model, batches, learning_rate, F.cross_entropy)
-
-
 @wrong("bug-hunt", "hidden states in place of logits")
 def repaired_epoch(model, batches, learning_rate):
     descent = torch.optim.SGD(model.parameters(), lr=learning_rate)
@@ -274,14 +203,6 @@ def repaired_epoch(model, batches, learning_rate):
     return losses
 
 
-@wrong("bug-hunt", "the sum in place of the mean")
-def repaired_epoch(model, batches, learning_rate):
-    def loss(logits, labels):
-        return sequence_loss(logits, labels) * (labels != 0).sum()
-
-    return epoch(model, batches, learning_rate, loss)
-
-
 @wrong("bug-hunt", "Adam in place of gradient descent")
 def repaired_epoch(model, batches, learning_rate):
     optimiser = torch.optim.Adam(model.parameters(), lr=learning_rate)
@@ -293,11 +214,6 @@ def repaired_epoch(model, batches, learning_rate):
         optimiser.step()
         losses.append(error.item())
     return losses
-
-
-@wrong("bug-hunt", "the learning rate is not used")
-def repaired_epoch(model, batches, learning_rate):
-    return epoch(model, batches, 0.1)
 
 
 @wrong("bug-hunt", "the encoder never learns")
@@ -345,12 +261,6 @@ def repaired_epoch(model, batches, learning_rate):
     return epoch(model, batches[:1], learning_rate)
 
 
-@wrong("bug-hunt", "the losses are added up")
-def repaired_epoch(model, batches, learning_rate):
-    losses = epoch(model, batches, learning_rate)
-    return [sum(losses[: i + 1]) for i in range(len(losses))]
-
-
 @right("bug-hunt")
 def repaired_epoch(model, batches, learning_rate):
     """Gradients from autograd, the step by hand."""
@@ -386,27 +296,6 @@ def repaired_epoch(model, batches, learning_rate):
 # --- greedy ---------------------------------------------------------------------------
 
 
-@wrong("greedy-decode", "the wrong row of logits")
-@torch.no_grad()
-def greedy_decode(model, prefix, eos_id, max_length):
-    ids = list(prefix)
-    while len(ids) < max_length:
-        ids.append(int(model(torch.tensor([ids]))[0, 0].argmax()))
-        if ids[-1] == eos_id:
-            break
-    return ids
-
-
-@wrong("greedy-decode", "only the last token is read")
-def greedy_decode(model, prefix, eos_id, max_length):
-    ids = list(prefix)
-    while len(ids) < max_length:
-        ids.append(int(model(torch.tensor([ids[-1:]]))[0, -1].argmax()))
-        if ids[-1] == eos_id:
-            break
-    return ids
-
-
 @wrong("greedy-decode", "goes on after the end")
 def greedy_decode(model, prefix, eos_id, max_length):
     ids = list(prefix)
@@ -424,16 +313,6 @@ def greedy_decode(model, prefix, eos_id, max_length):
             break
         ids.append(best)
     return ids
-
-
-@wrong("greedy-decode", "the prefix is left out")
-def greedy_decode(model, prefix, eos_id, max_length):
-    return reference.greedy_decode(model, prefix, eos_id, max_length)[len(prefix) :]
-
-
-@wrong("greedy-decode", "max_length counts the new tokens alone")
-def greedy_decode(model, prefix, eos_id, max_length):
-    return reference.greedy_decode(model, prefix, eos_id, max_length + len(prefix))
 
 
 @wrong("greedy-decode", "one token too many")
@@ -504,26 +383,6 @@ def greedy_decode(model, prefix, eos_id, max_length):
     return ids
 
 
-@wrong("greedy-decode", "the model reads the prefix again and again")
-def greedy_decode(model, prefix, eos_id, max_length):
-    ids = list(prefix)
-    while len(ids) < max_length:
-        ids.append(int(model(torch.tensor([prefix]))[0, -1].argmax()))
-        if ids[-1] == eos_id:
-            break
-    return ids
-
-
-@wrong("greedy-decode", "the least probable token")
-def greedy_decode(model, prefix, eos_id, max_length):
-    ids = list(prefix)
-    while len(ids) < max_length:
-        ids.append(int((-model(torch.tensor([ids])))[0, -1].argmax()))
-        if ids[-1] == eos_id:
-            break
-    return ids
-
-
 @right("greedy-decode")
 @torch.no_grad()
 def greedy_decode(model, prefix, eos_id, max_length):
@@ -575,18 +434,6 @@ def limited_p(logits, top_p, chances=None):
     return logits.masked_fill(drop, -math.inf)
 
 
-@wrong("filter-logits", "multiplied by the temperature")
-def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
-    refuse(temperature, top_k, top_p)
-    return limited_p(limited_k(logits * temperature, top_k), top_p)
-
-
-@wrong("filter-logits", "the temperature is not used")
-def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
-    refuse(temperature, top_k, top_p)
-    return limited_p(limited_k(logits, top_k), top_p)
-
-
 @wrong("filter-logits", "zeros in place of −∞")
 def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
     kept = reference.filter_logits(logits, temperature, top_k, None)
@@ -598,12 +445,6 @@ def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
     )
 
 
-@wrong("filter-logits", "a large negative number in place of −∞")
-def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
-    kept = reference.filter_logits(logits, temperature, top_k, top_p)
-    return kept.masked_fill(kept == -math.inf, -1e9)
-
-
 @wrong("filter-logits", "ties are cut")
 def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
     refuse(temperature, top_k, top_p)
@@ -612,16 +453,6 @@ def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
         values, places = logits.topk(min(top_k, logits.shape[-1]))
         empty = torch.full_like(logits, -math.inf)
         logits = empty.scatter(-1, places, values)
-    return limited_p(logits, top_p)
-
-
-@wrong("filter-logits", "the k-th is dropped")
-def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
-    refuse(temperature, top_k, top_p)
-    logits = logits / temperature
-    if top_k is not None:
-        smallest = logits.topk(min(top_k, logits.shape[-1])).values[..., -1:]
-        logits = logits.masked_fill(logits <= smallest, -math.inf)
     return limited_p(logits, top_p)
 
 
@@ -670,37 +501,6 @@ def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
     return logits
 
 
-@wrong("filter-logits", "top-p from the least probable")
-def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
-    refuse(temperature, top_k, top_p)
-    logits = limited_k(logits / temperature, top_k)
-    if top_p is not None:
-        ranked, order = logits.softmax(-1).sort(dim=-1)
-        drop = (ranked.cumsum(-1) - ranked >= top_p).gather(-1, order.argsort(-1))
-        logits = logits.masked_fill(drop, -math.inf)
-    return logits
-
-
-@wrong("filter-logits", "the sorting is done twice, not undone")
-def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
-    refuse(temperature, top_k, top_p)
-    logits = limited_k(logits / temperature, top_k)
-    if top_p is not None:
-        chances, order = logits.softmax(-1).sort(-1, descending=True)
-        drop = chances.cumsum(-1) - chances >= top_p
-        logits = logits.masked_fill(drop.gather(-1, order), -math.inf)
-    return logits
-
-
-@wrong("filter-logits", "each probability compared with p")
-def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
-    refuse(temperature, top_k, top_p)
-    logits = limited_k(logits / temperature, top_k)
-    if top_p is not None:
-        logits = logits.masked_fill(logits.softmax(-1) < top_p, -math.inf)
-    return logits
-
-
 @wrong("filter-logits", "either top-k or top-p")
 def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
     refuse(temperature, top_k, top_p)
@@ -714,33 +514,6 @@ def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
     refuse(temperature, top_k, top_p)
     logits = logits / temperature
     return limited_k(logits, top_k) if top_p is None else limited_p(logits, top_p)
-
-
-@wrong("filter-logits", "one limit for all rows")
-def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
-    refuse(temperature, top_k, top_p)
-    logits = logits / temperature
-    if top_k is not None:
-        limit = logits.flatten().topk(min(top_k, logits.shape[-1])).values[-1]
-        logits = logits.masked_fill(logits < limit, -math.inf)
-    return limited_p(logits, top_p)
-
-
-@wrong("filter-logits", "softmax along the wrong axis")
-def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
-    refuse(temperature, top_k, top_p)
-    logits = limited_k(logits / temperature, top_k)
-    if top_p is not None:
-        chances, order = logits.softmax(0).sort(-1, descending=True)
-        drop = chances.cumsum(-1) - chances >= top_p
-        drop = drop.gather(-1, order.argsort(-1))
-        logits = logits.masked_fill(drop, -math.inf)
-    return logits
-
-
-@wrong("filter-logits", "log-probabilities in place of logits")
-def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
-    return reference.filter_logits(logits, temperature, top_k, top_p).log_softmax(-1)
 
 
 @wrong("filter-logits", "good settings are refused")
@@ -772,25 +545,6 @@ def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
     return limited_p(limited_k(logits, top_k), top_p, logits.softmax(-1))
 
 
-@wrong("filter-logits", "top-p without the temperature")
-def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
-    refuse(temperature, top_k, top_p)
-    kept = limited_k(logits / temperature, top_k)
-    return limited_p(kept, top_p, (kept * temperature).softmax(-1))
-
-
-@wrong("filter-logits", "sums of logits")
-def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
-    refuse(temperature, top_k, top_p)
-    kept = limited_k(logits / temperature, top_k)
-    return limited_p(kept, top_p, kept)
-
-
-@wrong("filter-logits", "probabilities in place of logits")
-def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
-    return reference.filter_logits(logits, temperature, top_k, top_p).softmax(-1)
-
-
 @wrong("filter-logits", "k is larger than the vocabulary")
 def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
     refuse(temperature, top_k, top_p)
@@ -819,18 +573,6 @@ def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
     if top_k is not None:
         smallest = logits.topk(min(top_k, logits.shape[-1])).values[..., -1:]
         logits[logits < smallest] = -math.inf
-    return limited_p(logits / temperature, top_p)
-
-
-@wrong("filter-logits", "top-p is not used")
-def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
-    refuse(temperature, top_k, top_p)
-    return limited_k(logits / temperature, top_k)
-
-
-@wrong("filter-logits", "top-k is not used")
-def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
-    refuse(temperature, top_k, top_p)
     return limited_p(logits / temperature, top_p)
 
 
@@ -875,11 +617,6 @@ def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
 # --- chance ---------------------------------------------------------------------------
 
 
-@wrong("sample-next", "the most probable token")
-def sample_next(probabilities, uniform):
-    return probabilities.argmax(dim=-1)
-
-
 @wrong("sample-next", "a token of probability 0 is drawn")
 def sample_next(probabilities, uniform):
     sums = probabilities.cumsum(-1)
@@ -905,42 +642,10 @@ def sample_next(probabilities, uniform):
     return (probabilities.cumsum(-1) > uniform.unsqueeze(-1)).int().argmax(-1)
 
 
-@wrong("sample-next", "no running sums")
-def sample_next(probabilities, uniform):
-    return (probabilities <= uniform.unsqueeze(-1)).sum(-1)
-
-
-@wrong("sample-next", "no running sums")
-def sample_next(probabilities, uniform):
-    return (probabilities > uniform.unsqueeze(-1)).int().argmax(-1)
-
-
 @wrong("sample-next", "clamped to the last id")
 def sample_next(probabilities, uniform):
     passed = (probabilities.cumsum(-1) <= uniform.unsqueeze(-1)).sum(-1)
     return passed.clamp(max=probabilities.shape[-1] - 1)
-
-
-@wrong("sample-next", "running sums along the wrong axis")
-def sample_next(probabilities, uniform):
-    sums = probabilities.cumsum(0)
-    return (sums <= uniform.unsqueeze(-1) * sums[..., -1:]).sum(-1)
-
-
-@wrong("sample-next", "one id too far")
-def sample_next(probabilities, uniform):
-    return reference.sample_next(probabilities, uniform) + 1
-
-
-@wrong("sample-next", "one id too early")
-def sample_next(probabilities, uniform):
-    return reference.sample_next(probabilities, uniform) - 1
-
-
-@wrong("sample-next", "ids of the sorted probabilities")
-def sample_next(probabilities, uniform):
-    ranked = probabilities.sort(-1, descending=True).values
-    return reference.sample_next(ranked, uniform)
 
 
 @wrong("sample-next", "the number is not used")
@@ -979,141 +684,6 @@ def sample_next(probabilities, uniform):
 # --- beams ----------------------------------------------------------------------------
 
 
-def search(
-    model,
-    prefix,
-    eos_id,
-    beam_width,
-    max_length,
-    alpha=0.0,
-    *,
-    see=lambda ids: ids,
-    gains=lambda row: row.log_softmax(-1),
-    keep=None,
-    first=0,
-    go_on=False,
-    rate=lambda total, new, alpha: total / new**alpha,
-    pool=lambda finished, alive: finished + alive,
-):
-    """The reference with places to break it."""
-    alive, finished = [(0.0, list(prefix))], []
-    while alive and len(alive[0][1]) < max_length and not 0 < first <= len(finished):
-        families = [
-            [
-                (total + gain, [*ids, token])
-                for token, gain in enumerate(
-                    gains(model(torch.tensor([see(ids)]))[0, -1]).tolist()
-                )
-            ]
-            for total, ids in alive
-        ]
-        if keep is None:
-            every = [each for family in families for each in family]
-            kept = heapq.nlargest(beam_width, every)
-        else:
-            kept = keep(families, beam_width, finished, eos_id)
-        if go_on:
-            alive = kept
-            continue
-        finished += [each for each in kept if each[1][-1] == eos_id]
-        alive = [each for each in kept if each[1][-1] != eos_id]
-    rated = [
-        (rate(s, len(x) - len(prefix), alpha), x) for s, x in pool(finished, alive)
-    ]
-    score, ids = max(rated)
-    return ids, score
-
-
-@wrong("beam-search", "the width is not used")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    return search(model, prefix, eos_id, 1, max_length, alpha)
-
-
-@wrong("beam-search", "only the last token is read")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    given = model, prefix, eos_id, beam_width, max_length, alpha
-    return search(*given, see=lambda ids: ids[-1:])
-
-
-@wrong("beam-search", "the beam is taken for each hypothesis")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    def keep(families, width, finished, eos):
-        return [each for family in families for each in heapq.nlargest(width, family)]
-
-    given = model, prefix, eos_id, beam_width, max_length, alpha
-    return search(*given, keep=keep)
-
-
-@wrong("beam-search", "finished ones take no place in the beam")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    def keep(families, width, finished, eos):
-        kept, living = [], 0
-        for each in sorted(itertools.chain(*families), reverse=True):
-            if living < width:
-                kept.append(each)
-                living += each[1][-1] != eos
-        return kept
-
-    given = model, prefix, eos_id, beam_width, max_length, alpha
-    return search(*given, keep=keep)
-
-
-@wrong("beam-search", "the beam shrinks")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    def keep(families, width, finished, eos):
-        return heapq.nlargest(width - len(finished), itertools.chain(*families))
-
-    given = model, prefix, eos_id, beam_width, max_length, alpha
-    return search(*given, keep=keep)
-
-
-@wrong("beam-search", "goes on after the end")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    given = model, prefix, eos_id, beam_width, max_length, alpha
-    return search(*given, go_on=True)
-
-
-@wrong("beam-search", "stops at the first that ends")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    given = model, prefix, eos_id, beam_width, max_length, alpha
-    return search(*given, first=1)
-
-
-@wrong("beam-search", "finished ones are forgotten")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    given = model, prefix, eos_id, beam_width, max_length, alpha
-    return search(*given, pool=lambda finished, alive: alive or finished)
-
-
-@wrong("beam-search", "those alive are forgotten")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    given = model, prefix, eos_id, beam_width, max_length, alpha
-    return search(*given, pool=lambda finished, alive: finished or alive)
-
-
-@wrong("beam-search", "alpha is not used")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    return search(model, prefix, eos_id, beam_width, max_length, 0.0)
-
-
-@wrong("beam-search", "stops when beam_width have ended")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    given = model, prefix, eos_id, beam_width, max_length, alpha
-    return search(*given, first=beam_width)
-
-
-@wrong("beam-search", "max_length counts the new tokens alone")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    limit = max_length + len(prefix)
-    return search(model, prefix, eos_id, beam_width, limit, alpha)
-
-
-@wrong("beam-search", "chosen by the sum, divided too late")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    ids, total = search(model, prefix, eos_id, beam_width, max_length, 0.0)
-    return ids, total / (len(ids) - len(prefix)) ** alpha
-
-
 @wrong("beam-search", "the length leaves out <eos>")
 def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
     def score(total, ids):
@@ -1133,71 +703,36 @@ def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
     return ids, score(total, ids)
 
 
-@wrong("beam-search", "the mean at every alpha")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    return search(model, prefix, eos_id, beam_width, max_length, 1.0)
-
-
-@wrong("beam-search", "the length counts the prefix")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    def rate(total, new, alpha):
-        return total / (new + len(prefix)) ** alpha
-
-    given = model, prefix, eos_id, beam_width, max_length, alpha
-    return search(*given, rate=rate)
-
-
-@wrong("beam-search", "multiplied by the length")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    given = model, prefix, eos_id, beam_width, max_length, alpha
-    return search(*given, rate=lambda total, new, alpha: total * new**alpha)
-
-
-@wrong("beam-search", "another length penalty")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    given = model, prefix, eos_id, beam_width, max_length, alpha
-    return search(*given, rate=lambda total, new, a: total / ((5 + new) / 6) ** a)
-
-
-@wrong("beam-search", "logits in place of log-probabilities")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    given = model, prefix, eos_id, beam_width, max_length, alpha
-    return search(*given, gains=lambda row: row)
-
-
-@wrong("beam-search", "probabilities are added")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    given = model, prefix, eos_id, beam_width, max_length, alpha
-    return search(*given, gains=lambda row: row.softmax(-1))
-
-
-@wrong("beam-search", "a probability in place of its logarithm")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    ids, score = search(model, prefix, eos_id, beam_width, max_length, alpha)
-    return ids, math.exp(score)
-
-
-@wrong("beam-search", "only the new tokens are returned")
-def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    ids, score = search(model, prefix, eos_id, beam_width, max_length, alpha)
-    return ids[len(prefix) :], score
-
-
 @wrong("beam-search", "ids and score exchanged")
 def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    return search(model, prefix, eos_id, beam_width, max_length, alpha)[::-1]
+    return reference.beam_search(model, prefix, eos_id, beam_width, max_length, alpha)[
+        ::-1
+    ]
 
 
 @wrong("beam-search", "a tensor in place of a number")
 def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    ids, score = search(model, prefix, eos_id, beam_width, max_length, alpha)
+    ids, score = reference.beam_search(
+        model, prefix, eos_id, beam_width, max_length, alpha
+    )
     return ids, torch.tensor(score)
 
 
 @right("beam-search")
 def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
-    """A heap, and sums that are negated."""
-    return search(model, prefix, eos_id, beam_width, max_length, alpha)
+    """A heap, and tuples of sum and ids."""
+    alive, finished = [(0.0, list(prefix))], []
+    while alive and len(alive[0][1]) < max_length:
+        grown = []
+        for total, ids in alive:
+            row = model(torch.tensor([ids]))[0, -1].log_softmax(-1).tolist()
+            grown += [(total + gain, [*ids, i]) for i, gain in enumerate(row)]
+        kept = heapq.nlargest(beam_width, grown)
+        finished += [each for each in kept if each[1][-1] == eos_id]
+        alive = [each for each in kept if each[1][-1] != eos_id]
+    new = len(prefix)
+    score, ids = max((s / (len(x) - new) ** alpha, x) for s, x in finished + alive)
+    return ids, score
 
 
 @right("beam-search")
@@ -1230,13 +765,6 @@ def appended(k_new, v_new, cache):
     return torch.cat((cache["k"], k_new), -2), torch.cat((cache["v"], v_new), -2)
 
 
-@wrong("attend-cached", "no mask among the new tokens")
-def attend_cached(q, k_new, v_new, cache):
-    """As source 4 says: no mask is needed."""
-    k, v = appended(k_new, v_new, cache)
-    return scaled_dot_product_attention(q, k, v)[0], {"k": k, "v": v}
-
-
 @wrong("attend-cached", "the mask knows nothing of the past")
 def attend_cached(q, k_new, v_new, cache):
     k, v = appended(k_new, v_new, cache)
@@ -1249,44 +777,6 @@ def attend_cached(q, k_new, v_new, cache):
     k, v = appended(k_new, v_new, cache)
     mask = causal_mask(k.shape[-2])[: q.shape[-2]]
     return scaled_dot_product_attention(q, k, v, mask)[0], {"k": k, "v": v}
-
-
-@wrong("attend-cached", "a token does not see itself")
-def attend_cached(q, k_new, v_new, cache):
-    k, v = appended(k_new, v_new, cache)
-    mask = causal_mask(k.shape[-2]).tril(-1)[-q.shape[-2] :]
-    return scaled_dot_product_attention(q, k, v, mask)[0], {"k": k, "v": v}
-
-
-@wrong("attend-cached", "the cache holds the new ones alone")
-def attend_cached(q, k_new, v_new, cache):
-    output, _ = reference.attend_cached(q, k_new, v_new, cache)
-    return output, {"k": k_new, "v": v_new}
-
-
-@wrong("attend-cached", "the cache is not used")
-def attend_cached(q, k_new, v_new, cache):
-    return reference.attend_cached(q, k_new, v_new, None)
-
-
-@wrong("attend-cached", "the new ones in front")
-def attend_cached(q, k_new, v_new, cache):
-    k, v = k_new, v_new
-    if cache is not None:
-        k, v = torch.cat((k, cache["k"]), -2), torch.cat((v, cache["v"]), -2)
-    mask = causal_mask(k.shape[-2])[-q.shape[-2] :]
-    return scaled_dot_product_attention(q, k, v, mask)[0], {"k": k, "v": v}
-
-
-@wrong("attend-cached", "the scores are not scaled")
-def attend_cached(q, k_new, v_new, cache):
-    return reference.attend_cached(q * q.shape[-1] ** 0.5, k_new, v_new, cache)
-
-
-@wrong("attend-cached", "keys and values exchanged in the cache")
-def attend_cached(q, k_new, v_new, cache):
-    output, cache = reference.attend_cached(q, k_new, v_new, cache)
-    return output, {"k": cache["v"], "v": cache["k"]}
 
 
 @wrong("attend-cached", "joined along the wrong axis")
@@ -1305,14 +795,6 @@ def attend_cached(q, k_new, v_new, cache):
     output, new = reference.attend_cached(q, k_new, v_new, cache)
     cache.update(new)
     return output, cache
-
-
-@wrong("attend-cached", "the first call has no cache")
-def attend_cached(q, k_new, v_new, cache):
-    k = torch.cat((cache["k"], k_new), dim=-2)
-    v = torch.cat((cache["v"], v_new), dim=-2)
-    mask = causal_mask(k.shape[-2])[-q.shape[-2] :]
-    return scaled_dot_product_attention(q, k, v, mask)[0], {"k": k, "v": v}
 
 
 @wrong("attend-cached", "True hides")
@@ -1347,25 +829,6 @@ def attend_cached(q, k_new, v_new, cache):
     return scaled_dot_product_attention(q, k, v, mask)[0], {"k": k, "v": v}
 
 
-@wrong("attend-cached", "the pair of attention is used whole")
-def attend_cached(q, k_new, v_new, cache):
-    k, v = appended(k_new, v_new, cache)
-    mask = causal_mask(k.shape[-2])[-q.shape[-2] :]
-    return scaled_dot_product_attention(q, k, v, mask), {"k": k, "v": v}
-
-
-@wrong("attend-cached", "output and cache exchanged")
-def attend_cached(q, k_new, v_new, cache):
-    return reference.attend_cached(q, k_new, v_new, cache)[::-1]
-
-
-@wrong("attend-cached", "the weights in place of the cache")
-def attend_cached(q, k_new, v_new, cache):
-    k, v = appended(k_new, v_new, cache)
-    mask = causal_mask(k.shape[-2])[-q.shape[-2] :]
-    return scaled_dot_product_attention(q, k, v, mask)
-
-
 @right("attend-cached")
 def attend_cached(q, k_new, v_new, cache):
     """Positions compared, and PyTorch's attention."""
@@ -1398,69 +861,16 @@ def token_losses(logits, labels):
     return F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
 
 
-def sentence_means(logits, labels, pad_id):
-    real = labels != pad_id
-    return (token_losses(logits, labels) * real).sum(1) / real.sum(1)
-
-
-@wrong("perplexity", "no exponential")
-def perplexity(logits, labels, pad_id=0):
-    return sequence_loss(logits, labels, pad_id)
-
-
-@wrong("perplexity", "the mean of the exponentials")
-def perplexity(logits, labels, pad_id=0):
-    return token_losses(logits, labels)[labels != pad_id].exp().mean()
-
-
 @wrong("perplexity", "the mean of sentence means")
 def perplexity(logits, labels, pad_id=0):
-    return sentence_means(logits, labels, pad_id).mean().exp()
-
-
-@wrong("perplexity", "the mean of sentence perplexities")
-def perplexity(logits, labels, pad_id=0):
-    return sentence_means(logits, labels, pad_id).exp().mean()
-
-
-@wrong("perplexity", "a perplexity for each sentence")
-def perplexity(logits, labels, pad_id=0):
-    return sentence_means(logits, labels, pad_id).exp()
-
-
-@wrong("perplexity", "pad_id is not used")
-def perplexity(logits, labels, pad_id=0):
-    return sequence_loss(logits, labels).exp()
-
-
-@wrong("perplexity", "padding is counted")
-def perplexity(logits, labels, pad_id=0):
-    return token_losses(logits, labels).mean().exp()
+    real = labels != pad_id
+    losses = (token_losses(logits, labels) * real).sum(1) / real.sum(1)
+    return losses.mean().exp()
 
 
 @wrong("perplexity", "divided by all positions")
 def perplexity(logits, labels, pad_id=0):
     return (token_losses(logits, labels) * (labels != pad_id)).mean().exp()
-
-
-@wrong("perplexity", "base 2 in place of e")
-def perplexity(logits, labels, pad_id=0):
-    return 2 ** sequence_loss(logits, labels, pad_id)
-
-
-@wrong("perplexity", "the sum in place of the mean")
-def perplexity(logits, labels, pad_id=0):
-    return token_losses(logits, labels)[labels != pad_id].sum().exp()
-
-
-@wrong("perplexity", "smoothing belongs to training")
-def perplexity(logits, labels, pad_id=0):
-    return torch.exp(sequence_loss(logits, labels, pad_id, 0.1))
-
-
-@wrong("perplexity", "the sign is missing")
-def perplexity(logits, labels, pad_id=0):
-    return torch.exp(-sequence_loss(logits, labels, pad_id))
 
 
 @wrong("perplexity", "one over the mean probability")
@@ -1500,105 +910,6 @@ def clipped(ours, theirs):
     return (ours & theirs).total(), ours.total()
 
 
-def brevity(c, r):
-    return 1.0 if c > r else math.exp(1 - r / c)
-
-
-def score(hypotheses, references, maximum=4, count=clipped, penalty=brevity, add=0):
-    mean = 0.0
-    for n in range(1, maximum + 1):
-        matches = total = add if n > 1 else 0
-        for mine, other in zip(hypotheses, references, strict=True):
-            found, there = count(grams(mine, n), grams(other, n))
-            matches, total = matches + found, total + there
-        if not matches:
-            return 0.0
-        mean += math.log(matches / total) / maximum
-    c, r = sum(map(len, hypotheses)), sum(map(len, references))
-    return 100 * penalty(c, r) * math.exp(mean)
-
-
-@wrong("bleu", "counts are not clipped")
-def bleu(hypotheses, references, maximum=4):
-    def count(ours, theirs):
-        return sum(ours[gram] for gram in ours if gram in theirs), ours.total()
-
-    return score(hypotheses, references, maximum, count)
-
-
-@wrong("bleu", "each n-gram counts once")
-def bleu(hypotheses, references, maximum=4):
-    def count(ours, theirs):
-        return len(set(ours) & set(theirs)), len(set(ours))
-
-    return score(hypotheses, references, maximum, count)
-
-
-@wrong("bleu", "recall in place of precision")
-def bleu(hypotheses, references, maximum=4):
-    def count(ours, theirs):
-        return (ours & theirs).total(), theirs.total()
-
-    return score(hypotheses, references, maximum, count)
-
-
-@wrong("bleu", "the mean of sentence scores")
-def bleu(hypotheses, references, maximum=4):
-    pairs = list(zip(hypotheses, references, strict=True))
-    return sum(score([a], [b], maximum) for a, b in pairs) / len(pairs)
-
-
-@wrong("bleu", "no brevity penalty")
-def bleu(hypotheses, references, maximum=4):
-    return score(hypotheses, references, maximum, penalty=lambda c, r: 1)
-
-
-@wrong("bleu", "the brevity penalty is turned round")
-def bleu(hypotheses, references, maximum=4):
-    return score(hypotheses, references, maximum, penalty=lambda c, r: brevity(r, c))
-
-
-@wrong("bleu", "the penalty grows with short texts")
-def bleu(hypotheses, references, maximum=4):
-    def penalty(c, r):
-        return 1.0 if c > r else math.exp(1 - c / r)
-
-    return score(hypotheses, references, maximum, penalty=penalty)
-
-
-@wrong("bleu", "a reward for long texts")
-def bleu(hypotheses, references, maximum=4):
-    def penalty(c, r):
-        return math.exp(1 - r / c)
-
-    return score(hypotheses, references, maximum, penalty=penalty)
-
-
-@wrong("bleu", "a ratio in place of the exponential")
-def bleu(hypotheses, references, maximum=4):
-    return score(hypotheses, references, maximum, penalty=lambda c, r: min(1.0, c / r))
-
-
-@wrong("bleu", "always up to four")
-def bleu(hypotheses, references, maximum=4):
-    return score(hypotheses, references)
-
-
-@wrong("bleu", "one length too few")
-def bleu(hypotheses, references, maximum=4):
-    return score(hypotheses, references, maximum - 1) if maximum > 1 else 0.0
-
-
-@wrong("bleu", "smoothed")
-def bleu(hypotheses, references, maximum=4):
-    return score(hypotheses, references, maximum, add=1)
-
-
-@wrong("bleu", "from 0 to 1")
-def bleu(hypotheses, references, maximum=4):
-    return score(hypotheses, references, maximum) / 100
-
-
 def shares(hypotheses, references, maximum):
     for n in range(1, maximum + 1):
         pairs = zip(hypotheses, references, strict=True)
@@ -1608,13 +919,8 @@ def shares(hypotheses, references, maximum):
 
 
 def total_brevity(hypotheses, references):
-    return brevity(sum(map(len, hypotheses)), sum(map(len, references)))
-
-
-@wrong("bleu", "the arithmetic mean of the precisions")
-def bleu(hypotheses, references, maximum=4):
-    found = list(shares(hypotheses, references, maximum))
-    return 100 * total_brevity(hypotheses, references) * sum(found) / maximum
+    c, r = sum(map(len, hypotheses)), sum(map(len, references))
+    return min(1.0, math.exp(1 - r / c))
 
 
 @wrong("bleu", "the product without the root")
@@ -1668,7 +974,7 @@ def bleu(hypotheses, references, maximum=4):
 
 @wrong("bleu", "a tensor in place of a number")
 def bleu(hypotheses, references, maximum=4):
-    return torch.tensor(score(hypotheses, references, maximum))
+    return torch.tensor(reference.bleu(hypotheses, references, maximum))
 
 
 @right("bleu")

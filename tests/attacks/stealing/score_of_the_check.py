@@ -3,6 +3,6 @@
 # exercise: bleu
 # where: answer
 
-from autograder.chapters import decoder_writing
+from autograder.chapters.decoder_writing import ngrams
 
-bleu = decoder_writing._sacrebleu
+bleu = ngrams._sacrebleu

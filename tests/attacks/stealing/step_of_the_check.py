@@ -3,6 +3,6 @@
 # exercise: attend-cached
 # where: answer
 
-from autograder.chapters import decoder_writing_mistakes
+from autograder.chapters.decoder_writing import cache
 
-attend_cached = decoder_writing_mistakes.attend_step
+attend_cached = cache.attend_step

@@ -1,0 +1,283 @@
+"""BLEU: how many runs of tokens a translation shares with another."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import torch
+
+from autograder import expect
+from autograder.chapters.decoder_writing.chapter import chapter
+from autograder.exercise.inputs import draw_whole, seeded
+from autograder.exercise.spec import Case, Function
+from autograder.expect import show
+from autograder.interface import Data, StudentFunction
+
+Corpus = list[list[str]]
+
+
+def _sacrebleu(hypotheses: list, references: list, maximum: int = 4) -> float:
+    """Compute the score with sacrebleu."""
+    metric = _metric(maximum)
+    texts = [[" ".join(text) for text in side] for side in (hypotheses, references)]
+    return float(metric.corpus_score(texts[0], [texts[1]]).score)
+
+
+def _metric(maximum: int):
+    from sacrebleu.metrics import BLEU  # slow to import, and needed here alone
+
+    return BLEU(
+        tokenize="none", smooth_method="none", force=True, max_ngram_order=maximum
+    )
+
+
+overlap = Function("bleu", "bleu", _sacrebleu)
+
+# --- what goes wrong ------------------------------------------------------------------
+
+
+def _matches(
+    ours: list[str], theirs: list[str], n: int, mode: str = "clip"
+) -> tuple[int, int]:
+    """Return how many n-grams match, and how many there are."""
+    grams = [
+        Counter(tuple(text[i : i + n]) for i in range(len(text) - n + 1))
+        for text in (ours, theirs)
+    ]
+    mine, other = grams
+    if mode == "once":
+        return len(mine.keys() & other.keys()), len(mine)
+    if mode == "all":
+        return sum(c for gram, c in mine.items() if gram in other), mine.total()
+    both = sum(min(count, other[gram]) for gram, count in mine.items())
+    return both, (other if mode == "recall" else mine).total()
+
+
+def _brevity(c: int, r: int) -> float:
+    return 1.0 if c > r else math.exp(1 - r / c)
+
+
+def _bleu(
+    hypotheses: Corpus,
+    references: Corpus,
+    maximum: int = 4,
+    *,
+    mode: str = "clip",
+    penalty: Callable = _brevity,
+    add: int = 0,
+    skip: bool = False,
+    absent: str = "stop",
+    mean: Callable = lambda ps: math.prod(ps) ** (1 / len(ps)),
+) -> float:
+    """BLEU by rules that can be varied; ``absent``: where no n-gram is that long."""
+    shares = []
+    for n in range(1, maximum + 1):
+        pairs = zip(hypotheses, references, strict=True)
+        counts = [_matches(*pair, n, mode) for pair in pairs]
+        found, there = (sum(column) for column in zip(*counts, strict=True))
+        plus = add if n > 1 else 0
+        if skip and not found:
+            continue
+        if not there + plus and absent == "stop":
+            return 0.0
+        none = not there + plus and absent == "zero"
+        shares.append(0.0 if none else (found + plus) / (there + plus))
+    if not shares:
+        return 0.0
+    c, r = sum(map(len, hypotheses)), sum(map(len, references))
+    return 100 * penalty(c, r) * mean(shares) if c else 0.0
+
+
+def _mean_of_shares(hypotheses: Corpus, references: Corpus, maximum: int = 4) -> float:
+    logarithms = 0.0
+    for n in range(1, maximum + 1):
+        pairs = zip(hypotheses, references, strict=True)
+        counts = [_matches(*pair, n) for pair in pairs]
+        shares = [found / there for found, there in counts if there]
+        share = sum(shares) / len(shares) if shares else 0.0
+        if share == 0:
+            return 0.0
+        logarithms += math.log(share) / maximum
+    c, r = sum(map(len, hypotheses)), sum(map(len, references))
+    return 100 * _brevity(c, r) * math.exp(logarithms)
+
+
+def _mean_of_sentences(hypotheses: Corpus, references: Corpus, *maximum: int) -> float:
+    pairs = zip(hypotheses, references, strict=True)
+    scores = [_bleu([ours], [theirs], *maximum) for ours, theirs in pairs]
+    return sum(scores) / len(scores)
+
+
+overlap.mistake(
+    "counts are not clipped",
+    "An n-gram counts at most as often as its reference has it; otherwise 'Bobby "
+    "Bobby Bobby' is perfect. Take the smaller of the two counts.",
+)(partial(_bleu, mode="all"))
+overlap.mistake(
+    "each n-gram counts once",
+    "Sets forget how often an n-gram occurs. Count with a Counter.",
+)(partial(_bleu, mode="once"))
+overlap.mistake(
+    "recall in place of precision",
+    "The matches were divided by the n-grams of the references. p_n is a share of "
+    "the hypotheses' n-grams.",
+)(partial(_bleu, mode="recall"))
+overlap.mistake(
+    "the mean of sentence scores",
+    "Each sentence got its own score. Matches and n-grams are added up over the "
+    "whole corpus first, and divided once.",
+)(_mean_of_sentences)
+overlap.mistake(
+    "the mean of sentence precisions",
+    "The precision of each sentence was computed, and then the mean. Add matches "
+    "and n-grams up over the corpus, and divide once.",
+)(_mean_of_shares)
+overlap.mistake(
+    "no brevity penalty",
+    "Precision alone rewards a text of one sure word. If the hypotheses have no "
+    "more tokens than the references, multiply by exp(1 − r/c).",
+)(partial(_bleu, penalty=lambda c, r: 1.0))
+overlap.mistake(
+    "the brevity penalty is turned round",
+    "Long texts paid and short ones did not. c are the tokens of the hypotheses, r "
+    "those of the references: exp(1 − r/c) if c is not larger than r.",
+)(partial(_bleu, penalty=lambda c, r: _brevity(r, c)))
+overlap.mistake(
+    "the penalty grows with short texts",
+    "1 − c/r is positive when the text is too short. The penalty is exp(1 − r/c), "
+    "at most 1.",
+)(partial(_bleu, penalty=lambda c, r: 1.0 if c > r else math.exp(1 - c / r)))
+overlap.mistake(
+    "a reward for long texts",
+    "exp(1 − r/c) is above 1 when c is larger than r. There the penalty is 1.",
+)(partial(_bleu, penalty=lambda c, r: math.exp(1 - r / c)))
+overlap.mistake(
+    "a ratio in place of the exponential", "The penalty is exp(1 − r/c), not c/r."
+)(partial(_bleu, penalty=lambda c, r: min(1.0, c / r)))
+for absent in ("stop", "zero"):
+    overlap.mistake(
+        "the arithmetic mean of the precisions",
+        "The mean of BLEU is the geometric one, the exponential of the mean logarithm: "
+        "it is 0 as soon as one precision is.",
+    )(partial(_bleu, mean=lambda ps: sum(ps) / len(ps), absent=absent))
+overlap.mistake(
+    "the product without the root",
+    "The logarithms are averaged: divide their sum by N before the exponential.",
+)(partial(_bleu, mean=math.prod))
+overlap.mistake(
+    "only the longest n-grams",
+    "All lengths from 1 to N count: the geometric mean of p_1 to p_N.",
+)(partial(_bleu, mean=lambda ps: ps[-1]))
+overlap.mistake(
+    "always up to four",
+    "The argument maximum says how long the n-grams become, and by what the sum of "
+    "logarithms is divided.",
+)(lambda hypotheses, references, maximum=4: _bleu(hypotheses, references, 4))
+overlap.mistake("one length too few", "range(1, maximum) ends before maximum.")(
+    lambda a, b, maximum=4: _bleu(a, b, maximum - 1) if maximum > 1 else 0.0
+)
+overlap.mistake(
+    "smoothed",
+    "1 was added to matches and n-grams. That is another score; here a precision "
+    "of 0 makes BLEU 0.",
+)(partial(_bleu, add=1))
+overlap.mistake(
+    "lengths without a match are skipped",
+    "A precision of 0 makes the geometric mean 0. Leaving it out rewards a text "
+    "without a single longer match.",
+)(partial(_bleu, skip=True))
+overlap.mistake("from 0 to 1", "By custom BLEU runs from 0 to 100: multiply by 100.")(
+    lambda *given: _bleu(*given) / 100
+)
+
+LOGARITHM = "One precision is 0. The result is 0 then: return before the logarithm."
+DIVIDED = (
+    "Hypotheses shorter than n have no n-grams, and nothing is divided by 0. The "
+    "result is 0 if there are none in the whole corpus."
+)
+overlap.mistake("the logarithm of 0", LOGARITHM)(
+    partial(_bleu, mean=lambda ps: math.exp(sum(map(math.log, ps)) / len(ps)))
+)
+overlap.mistake("no n-grams of this length", DIVIDED)(partial(_bleu, absent="divide"))
+for words in ("math domain", "positive input"):
+    overlap.accident(words, "the logarithm of 0", LOGARITHM)
+overlap.accident("division by zero", "no n-grams of this length", DIVIDED)
+
+# --- the check ------------------------------------------------------------------------
+
+
+def _corpus(generator, sentences: int, words: int, shorter: int) -> tuple:
+    """Draw references, and hypotheses that copy them with errors."""
+    vocabulary = ["Bobby", "mag", "süße", "Beeren", ".", "Anna", "und", "rote", "isst"]
+    references, hypotheses = [], []
+    for number in range(sentences):
+        length = 5 + draw_whole(generator, 8) + 3 * (number % 2)
+        picks = torch.randint(words, (length,), generator=generator).tolist()
+        reference = [vocabulary[pick] for pick in picks]
+        ours = [
+            word
+            if draw_whole(generator, 5)
+            else vocabulary[draw_whole(generator, words)]
+            for word in reference
+        ]
+        change = shorter + draw_whole(generator, 3) - 1
+        ours = ours[: length - change] if change > 0 else ours + ours[:-change]
+        references.append(reference)
+        hypotheses.append(ours)
+    return hypotheses, references
+
+
+def _cases(seed: int) -> Iterator[Case]:
+    """By hand, random corpora of both lengths, short sentences, and zeros."""
+    generator = seeded(seed)
+    reference = [["Bobby", "mag", "süße", "Beeren", "."]]
+    for text, right in (
+        ("Bobby mag Bobby mag Beeren .", 100 * math.sqrt(4 / 6 * 2 / 5)),
+        ("Bobby mag Beeren .", 100 * math.exp(1 - 5 / 4) * math.sqrt(2 / 3)),
+    ):
+        on = f"{text!r}, maximum 2, by hand"
+        yield Case(on, ([text.split()], reference, 2), right)
+    for sentences, words, shorter, maximum in (
+        (6, 5, 2, 4),
+        (5, 4, -2, 4),
+        (7, 9, 1, 3),
+        (4, 5, 0, 2),
+        (8, 6, 2, 1),
+        (5, 3, -1, 5),
+    ):
+        hypotheses, references = _corpus(generator, sentences, words, shorter)
+        on = (
+            f"{sentences} sentences, {sum(map(len, hypotheses))} tokens for "
+            f"{sum(map(len, references))}, maximum {maximum}"
+        )
+        yield Case(on, (hypotheses, references, maximum))
+    short = [["Bobby"], ["mag", "Beeren"], *hypotheses]
+    whole = [["Bobby", "mag"], ["mag", "süße", "Beeren"], *references]
+    yield Case("two of the sentences are shorter than four tokens", (short, whole, 4))
+    for on, text in (
+        ("no run of four tokens is right", "Bobby mag rote Beeren ."),
+        ("no token is right", "Anna isst"),
+        ("no run of four tokens is there", "Bobby mag süße"),
+    ):
+        yield Case(f"{on}: {text!r}", ([text.split()], reference), 0.0)
+
+
+@chapter.check(section="decoder-bleu")
+def bleu(student: StudentFunction, seed: int = 0) -> None:
+    """Check by hand, sacrebleu's score of random corpora, both lengths, and zeros."""
+    for case in _cases(seed):
+        with overlap.accidents_named():
+            got = student(*case.inputs)
+        _expect_score(got, case)
+        overlap.compare(got, replace(case, what="BLEU"))
+
+
+def _expect_score(got: Data, case: Case) -> None:
+    say = {"on": case.on, "got": show(got), "expected": "a float from 0 to 100"}
+    expect.form(got, 0.0, on=case.on)
+    why = "The function ends without `return`." if got is None else ""
+    number = type(got) in (int, float)
+    expect.true(number, "the result is not a number", why=why, **say)
+    expect.true(not math.isnan(got), "the result is nan", **say)
