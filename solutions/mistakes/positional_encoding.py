@@ -77,13 +77,6 @@ def _pairs(length, d_model, base, first=0):
     return positions, torch.arange(0, d_model, 2) / d_model
 
 
-@wrong("sinusoidal-positional-encoding", "base 1000")
-def sinusoidal_positional_encoding(length, d_model, base=1_000.0):
-    positions, exponent = _pairs(length, d_model, base)
-    angle = positions / base**exponent
-    return _interleave(angle.sin(), angle.cos())
-
-
 @wrong("sinusoidal-positional-encoding", "i counts columns in place of pairs")
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     table = torch.zeros(length, d_model)
@@ -212,11 +205,6 @@ def _exponents(d_model):
 @wrong("wavelengths", "2π forgotten")
 def wavelengths(d_model, base=10_000.0):
     return base ** _exponents(d_model)
-
-
-@wrong("wavelengths", "base 1000")
-def wavelengths(d_model, base=1_000.0):
-    return 2 * math.pi * base ** _exponents(d_model)
 
 
 @wrong("wavelengths", "odd width accepted")
@@ -379,48 +367,6 @@ def diagnose_encoding(encoding):
     return "base 1000" if _base(encoding) < 3000 else "right"
 
 
-@wrong("diagnose-encoding", "misplaced exponent taken for cosine first")
-def diagnose_encoding(encoding):
-    # judges by the first entry alone
-    if encoding[0, 0] > 0.1:
-        return "cosine first"
-    if encoding[1:, 0].std() < 0.01:
-        return "exponent outside the base"
-    return "base 1000" if _base(encoding) < 3000 else "right"
-
-
-@wrong("diagnose-encoding", "misplaced exponent taken for base 1000")
-def diagnose_encoding(encoding):
-    if encoding[0, 0] > 0.1 and encoding[1:, 0].std() > 0.01:
-        return "cosine first"
-    if encoding[2, 0] > 0.9 and _base(encoding) > 3000:
-        return "right"
-    return "base 1000"
-
-
-@wrong("diagnose-encoding", "cosine first not noticed")
-def diagnose_encoding(encoding):
-    if encoding[1:, 0].std() < 0.01:
-        return "exponent outside the base"
-    slow = encoding[0, 0] == 0 and _base(encoding) < 3000
-    return "base 1000" if slow else "right"
-
-
-@wrong("diagnose-encoding", "cosine first taken for base 1000 alone")
-def diagnose_encoding(encoding):
-    if encoding[1:, 0].std() < 0.01:
-        return "exponent outside the base"
-    right = encoding[0, 0] == 0 and _base(encoding) > 3000
-    return "right" if right else "base 1000"
-
-
-@wrong("diagnose-encoding", "cosine first taken for a misplaced exponent")
-def diagnose_encoding(encoding):
-    if encoding[0, 0] > 0.1:
-        return "exponent outside the base"
-    return "base 1000" if _base(encoding) < 3000 else "right"
-
-
 @wrong("diagnose-encoding", "the right base taken for 1000")
 def diagnose_encoding(encoding):
     # a threshold for d_model = 4, used at every width
@@ -578,15 +524,6 @@ class PositionsFromOne(_Sinusoidal):
         self.register_buffer(
             "table", _table(max_length + 1, d_model)[1:], persistent=False
         )
-
-
-@wrong("sinusoidal-module", "length read from the wrong axis")
-@sinusoidal
-class LengthFromAxisOne(_Sinusoidal):
-    def forward(self, x):
-        if x.shape[1] > len(self.table):
-            raise ValueError("too long")
-        return self.dropout(x + self.table[: x.shape[1]])
 
 
 @wrong("sinusoidal-module", "refused, although the table has a row for each token")
@@ -882,12 +819,8 @@ class EmbeddingLookup(_Learned):
 # --- rotary-encoding ------------------------------------------------------------------
 
 
-def _angles(x, base, first=0, exponent=None, axis=-2):
-    if x.shape[-1] % 2:
-        raise ValueError("odd")
-    positions = torch.arange(first, first + x.shape[axis])[:, None]
-    exponent = _exponents(x.shape[-1]) if exponent is None else exponent
-    return positions / base**exponent
+def _angles(x, base):
+    return torch.arange(x.shape[-2])[:, None] / base ** _exponents(x.shape[-1])
 
 
 def _rotate(x, angle):
@@ -910,20 +843,6 @@ def apply_rotary(x, base=10_000.0):
     result[..., 0::2] = result[..., 0::2] * c - result[..., 1::2] * s
     result[..., 1::2] = result[..., 0::2] * s + result[..., 1::2] * c
     return result
-
-
-@wrong("rotary-encoding", "position read from the wrong axis")
-def apply_rotary(x, base=10_000.0):
-    # right for (B, T, d_k), and for nothing else
-    return _rotate(x, _angles(x, base, axis=1))
-
-
-@wrong("rotary-encoding", "position read from the wrong axis")
-def apply_rotary(x, base=10_000.0):
-    # positions along the heads
-    axis = -3 if x.ndim == 4 else -2
-    angle = _angles(x, base, axis=axis)
-    return _rotate(x, angle.unsqueeze(-2) if x.ndim == 4 else angle)
 
 
 @wrong("rotary-encoding", "position read from the wrong axis")
