@@ -19,7 +19,8 @@ def test_a_stranger_is_told_what_was_judged(chapter: str, entry: bank.Stranger) 
     failure = entry.message(chapter)
     assert (failure is None) == (entry.verdict == "passed"), entry.truth
     assert bank.name_of(failure) == entry.says, f"{entry.truth}\n{failure}"
-    assert (entry.verdict in ("named", "wrong")) or not entry.says
+    # beside a general name, such as weights that start too large, a sentence may tell
+    assert (entry.verdict in ("named", "told", "wrong")) or not entry.says
 
 
 def test_the_record_has_the_verdicts() -> None:
