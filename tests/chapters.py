@@ -5,6 +5,7 @@ import contextlib
 import functools
 import importlib
 import io
+import pkgutil
 
 import matplotlib
 
@@ -88,11 +89,15 @@ def written_classes(chapter: str) -> set[str]:
 def specifications(chapter: str) -> list[Specification]:
     """The specifications of a chapter's exercises, where its checks are written."""
     package = importlib.import_module(f"autograder.chapters.{source(chapter).module}")
-    checks = [each for each in vars(package).values() if hasattr(each, "section")]
+    exported = filter(callable, vars(package).values())
+    checks = [each for each in exported if hasattr(each, "forbidden")]
+    packages = {check.__module__.rpartition(".")[0] for check in checks}
     found = [
         value
-        for module in dict.fromkeys(check.__module__ for check in checks)
-        for value in vars(importlib.import_module(module)).values()
+        for name in sorted(packages)
+        if name.startswith("autograder.chapters.")
+        for module in pkgutil.iter_modules(importlib.import_module(name).__path__)
+        for value in vars(importlib.import_module(f"{name}.{module.name}")).values()
         if isinstance(value, Specification)
     ]
     return list({id(each): each for each in found}.values())

@@ -21,7 +21,8 @@ from tests.tutor import strangers
 
 KINDS = ("plain", "subtle", "double")
 # named: the name is the cause; told: a sentence or the line is, beside no name or one
-# that is only general; shown: it can be seen in what is shown; useless; wrong: another cause is named; passed: nothing is said
+# that is only general; shown: it can be seen in what is shown; useless; wrong: another
+# cause is named; passed: nothing is said
 VERDICTS = ("named", "told", "shown", "useless", "wrong", "passed")
 
 
