@@ -509,8 +509,8 @@ class _LocalCallable(StudentFunction):
         return _signature_of(getattr(self._target, "forward", self._target))
 
     def argument_names(self, count: int) -> list[str]:
-        names = list(self._signature.parameters) if self._signature else []
-        return names[:count] or super().argument_names(count)
+        names = list(self._signature.parameters)[:count] if self._signature else []
+        return [*names, *super().argument_names(count)[len(names) :]]
 
     def __call__(self, *args: Data, **kwargs: Data) -> Data:
         return note_call(self, args, kwargs, lambda: to_data(self._run(args, kwargs)))
