@@ -97,10 +97,11 @@ def test_checks_point_to_sections_of_the_book_that_exist(chapter: str) -> None:
 def test_checks_never_see_the_solutions() -> None:
     for path in (ROOT / "autograder").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            names = [alias.name for alias in getattr(node, "names", [])]
+            if not isinstance(node, (ast.Import, ast.ImportFrom)):
+                continue
+            names = [alias.name for alias in node.names]
             names.append(getattr(node, "module", None) or "")
             assert not any(
                 name.split(".")[0] in ("transformer", "mistakes", "solutions")
                 for name in names
-                if isinstance(node, (ast.Import, ast.ImportFrom))
             ), f"{path}:{node.lineno}"
