@@ -720,6 +720,13 @@ class ATableForTheBatch(_Learned):
 
 @wrong("learned-module", "the share of dropped entries does not fit p")
 @learned
+class DropsAllButP(_Learned):
+    def __init__(self, max_length, d_model, dropout=0.0):
+        super().__init__(max_length, d_model, 1 - dropout if dropout else 0.0)
+
+
+@wrong("learned-module", "the share of dropped entries does not fit p")
+@learned
 class KeepsWithP(_Learned):
     def __init__(self, max_length, d_model, dropout=0.0):
         super().__init__(max_length, d_model, dropout)

@@ -146,17 +146,12 @@ def _expect_some_dropped(spec: Module, got, x, table, on: str) -> None:
         f"each entry 0 or {growth:g} times that of the sum: {_first_row(x + table)}"
     )
     say = {"on": on, "got": _first_row(got), "expected": wanted}
-    if not _among(got, _outcomes(added, x, table)):
-        for each in spec.mistakes:
-            if _among(got, _outcomes(each.answer, x, table)):
-                refuse(each.name, each.why, **say)
-        what = "the output in training mode is no sum after dropout"
-        expect.true(False, what, why=ON_THE_SUM, **say)
-    dropped = got == 0
-    share = float(dropped.double().mean())
+    right, dropped = _among(got, _outcomes(added, x, table)), got == 0
+    share, together = float(dropped.double().mean()), _alike_along_an_axis(dropped)
+    too_many = share > 1.5 * PROBABILITY
+    too_few = right and share < PROBABILITY / 2
     refuse_if(
-        not PROBABILITY / 2 < share < 1.5 * PROBABILITY
-        and not _alike_along_an_axis(dropped),
+        (too_many or too_few) and not together,
         "the share of dropped entries does not fit p",
         "Hand the constructor's dropout on to nn.Dropout: it is the probability of "
         "being dropped, not of being kept.",
@@ -164,7 +159,13 @@ def _expect_some_dropped(spec: Module, got, x, table, on: str) -> None:
         got=f"{share:.3f} of the entries are 0",
         expected=f"about {PROBABILITY} of them",
     )
-    refuse_if(_alike_along_an_axis(dropped), *TOGETHER, **say)
+    if not right:
+        for each in spec.mistakes:
+            if _among(got, _outcomes(each.answer, x, table)):
+                refuse(each.name, each.why, **say)
+        what = "the output in training mode is no sum after dropout"
+        expect.true(False, what, why=ON_THE_SUM, **say)
+    refuse_if(together, *TOGETHER, **say)
 
 
 def _alike_along_an_axis(dropped: torch.Tensor) -> bool:

@@ -41,7 +41,7 @@ def _judge(student: StudentModule, seed: int) -> None:
         0.02,
         "max_length = 150, d_model = 20",
         name="table",
-        formula="0.02",
+        formula="1/50",
         why=SMALL,
     )
     # row p is p, p + 0.01, ...: a message shows at a glance which row was added

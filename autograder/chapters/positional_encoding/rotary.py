@@ -220,7 +220,7 @@ def _(x, base):
 
 COLUMNS = (
     "Columns are the last axis however many axes x has: x[..., 0::2], not x[:, 0::2]. "
-    "Angles (T, d_k/2) fit x[..., 0::2] by broadcasting."
+    "Angles (T, d_k/2) fit x[..., 0::2] by broadcasting; T is x.shape[-2]."
 )
 WHY = (
     "Rotating changes values only: shape and type are those of x. Try one pair: (1, 0) "
