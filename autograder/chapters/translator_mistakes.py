@@ -288,13 +288,13 @@ def forced_candidates(
     tokens, whole = share(hit[real]), share((hit | ~real).all(dim=-1))
     each = (hit & real).sum(-1) / real.sum(-1)
     yield (
-        "padding counted",
+        "padding is counted",
         lambda: (share(hit), whole),
         "What stands where nothing is to be said does not count, neither as right nor "
         "as wrong.",
     )
     yield (
-        "padding counted",
+        "padding is counted",
         lambda: (share(hit), share(hit.all(dim=-1))),
         "What stands where nothing is to be said does not count, neither as right nor "
         "as wrong.",
@@ -346,7 +346,7 @@ def forced_candidates(
         "The result is from 0 to 1.",
     )
     yield (
-        "the two shares exchanged",
+        "the two shares are exchanged",
         lambda: (whole, tokens),
         "First that of the tokens, then that of the sentences.",
     )

@@ -124,6 +124,14 @@ class DecoderLayer(LayerBase):
         return self.dropout(self.self_attention(x, mask)[0])
 
 
+@wrong("decoder-layer", "an output depends on a later token")
+class DecoderLayer(LayerBase):
+    """Too little to be seen in a value."""
+
+    def think(self, x):
+        return super().think(x) + 1e-9 * x.mean(-2, keepdim=True)
+
+
 @wrong("decoder-layer", "pre-norm in place of post-norm")
 class DecoderLayer(LayerBase):
     def __init__(self, *args, **kwargs):

@@ -99,6 +99,16 @@ class LayerNorm(nn.Module):
         return self.norm(x)
 
 
+@wrong("layer-norm", "parameters of other shapes")
+class LayerNorm(nn.Module):
+    """The width of a batch in place of that of a token."""
+
+    def __init__(self, d_model, epsilon=1e-5):
+        super().__init__()
+        self.gamma = nn.Parameter(torch.ones(d_model + 1))
+        self.beta = nn.Parameter(torch.zeros(d_model + 1))
+
+
 @wrong("layer-norm", "one number for all features")
 class LayerNorm(nn.Module):
     def __init__(self, d_model, epsilon=1e-5):
@@ -891,14 +901,14 @@ def losses(logits, labels):
     return F.cross_entropy(logits[scored], labels[scored], reduction="none")
 
 
-@wrong("masked-language-model-loss", "mean of the sentences' means")
+@wrong("masked-language-model-loss", "the mean of the sentences' means")
 def masked_language_model_loss(logits, labels):
     pairs = zip(logits, labels, strict=True)
     rows = [losses(*row).mean() for row in pairs if (row[1] >= 0).any()]
     return torch.stack(rows).mean() if rows else logits.sum() * 0
 
 
-@wrong("masked-language-model-loss", "mean of the sentences' means")
+@wrong("masked-language-model-loss", "the mean of the sentences' means")
 def masked_language_model_loss(logits, labels):
     each = F.cross_entropy(logits.mT, labels, reduction="none")
     return (each.sum(-1) / (labels != -100).sum(-1).clamp(min=1)).mean()

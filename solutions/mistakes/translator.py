@@ -312,6 +312,11 @@ def terms(first, other, count):
     return -(first * math.log(first) + rest)
 
 
+@wrong("smoothing-floor", "the smoothing itself")
+def smoothing_floor(vocab_size, smoothing):
+    return smoothing
+
+
 @wrong("smoothing-floor", "spread over the wrong classes only")
 def smoothing_floor(vocab_size, smoothing):
     others = vocab_size - 1
@@ -401,13 +406,13 @@ def part(x):
     return x.float().mean().item()
 
 
-@wrong("forced-accuracy", "padding counted")
+@wrong("forced-accuracy", "padding is counted")
 def forced_accuracy(logits, labels, pad_id=0):
     said, real = verdicts(logits, labels, pad_id)
     return part(said), part((said | ~real).all(dim=-1))
 
 
-@wrong("forced-accuracy", "padding counted")
+@wrong("forced-accuracy", "padding is counted")
 def forced_accuracy(logits, labels, pad_id=0):
     """Everywhere."""
     said, _ = verdicts(logits, labels, pad_id)
@@ -457,7 +462,7 @@ def forced_accuracy(logits, labels, pad_id=0):
     return 100 * part(said[real]), 100 * part((said | ~real).all(dim=-1))
 
 
-@wrong("forced-accuracy", "the two shares exchanged")
+@wrong("forced-accuracy", "the two shares are exchanged")
 def forced_accuracy(logits, labels, pad_id=0):
     said, real = verdicts(logits, labels, pad_id)
     return part((said | ~real).all(dim=-1)), part(said[real])

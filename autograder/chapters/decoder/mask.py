@@ -47,7 +47,7 @@ combined(
     lambda causal, padding: causal | padding,
 )
 combined(
-    "the padding is not hidden",
+    "padding is not hidden",
     "Padding is still visible. The mask is (B, T, T): one matrix a sentence.",
     lambda causal, padding: causal,
     lambda causal, padding: causal.expand(len(padding), -1, -1),

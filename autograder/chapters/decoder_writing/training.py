@@ -195,7 +195,7 @@ training.mistake(
     "before backward().",
 )(lambda model, batches, _: _epoch(model, batches, 0.0))
 training.mistake(
-    "labels shifted twice",
+    "the labels are shifted twice",
     "inputs and labels come from shift_right and are one step apart already. Cut "
     "and shifted once more, each position is asked for the token after the next.",
 )(

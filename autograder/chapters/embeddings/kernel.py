@@ -41,7 +41,7 @@ def _inside(matrix: torch.Tensor, p: int, channels: int) -> bool:
 
 
 RENAMED = (
-    "the matrix is not transposed",
+    "a matrix is not transposed",
     "The first axis of the matrix is the patch, the second the width. A reshape cannot "
     "exchange them; it only renames. Transpose or permute.",
 )

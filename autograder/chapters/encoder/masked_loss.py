@@ -36,13 +36,13 @@ def _has_scored(logits, labels):
 PROBABILITY = "The loss is the negative logarithm of the label's probability."
 for name, why, loss in (  # of each scored label its log-probability, all scores, and it
     (
-        "mean over all positions",
+        "the mean over all positions",
         "Divide by the number of scored positions. Otherwise the loss is small only "
         "because few tokens were chosen.",
         lambda own, scores, wanted, labels: -own.sum() / labels.numel(),
     ),
     (
-        "sum in place of mean",
+        "the sum in place of the mean",
         "Divide by the number scored.",
         lambda own, scores, wanted, labels: -own.sum(),
     ),
@@ -103,7 +103,7 @@ for name, why, loss in (  # of each scored label its log-probability, all scores
 ALIKE = "All scored positions of the batch count alike, in whatever sentence{}."
 
 
-@losses.mistake("mean of the sentences' means", ALIKE.format(""), when=_has_scored)
+@losses.mistake("the mean of the sentences' means", ALIKE.format(""), when=_has_scored)
 def _(logits, labels):
     counts = (labels != UNSCORED).sum(1)
     means = _each(logits, labels).sum(1) / counts
@@ -111,7 +111,7 @@ def _(logits, labels):
 
 
 @losses.mistake(
-    "mean of the sentences' means",
+    "the mean of the sentences' means",
     ALIKE.format("; one without any has no say"),
     when=_has_scored,
 )

@@ -834,7 +834,7 @@ def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probabilit
     "divided by all positions",
     first="named",
     verdict="named",
-    says="mean over all positions",
+    says="the mean over all positions",
 )
 def masked_language_model_loss(logits, labels):
     scored = labels != -100
@@ -849,7 +849,7 @@ def masked_language_model_loss(logits, labels):
     kind="subtle",
     first="named",
     verdict="named",
-    says="mean of the sentences' means",
+    says="the mean of the sentences' means",
 )
 def masked_language_model_loss(logits, labels):
     scored = labels != -100
