@@ -524,7 +524,7 @@ class Embedding(nn.Module):
     kind="subtle",
     first="named",
     verdict="named",
-    says="the mean of the start is not 0",
+    says="the weights do not start around 0",
 )
 class Embedding(nn.Module):
     def __init__(self, vocab_size, d_model):
