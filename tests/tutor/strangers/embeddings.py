@@ -235,7 +235,7 @@ def merge_pair(symbols, pair):
     kind="subtle",
     first="named",
     verdict="named",
-    says="text compared instead of symbols",
+    says="text compared in place of symbols",
 )
 def merge_pair(symbols, pair):
     joined = "".join(pair)
@@ -524,7 +524,7 @@ class Embedding(nn.Module):
     kind="subtle",
     first="named",
     verdict="named",
-    says="the mean of the start is not 0",
+    says="the weights do not start around 0",
 )
 class Embedding(nn.Module):
     def __init__(self, vocab_size, d_model):
@@ -586,7 +586,7 @@ def tied_logits(hidden, table):
     kind="subtle",
     first="named",
     verdict="named",
-    says="occurrences instead of documents",
+    says="occurrences in place of documents",
 )
 def tf_idf(documents):
     terms = list(dict.fromkeys(word for document in documents for word in document))
@@ -623,7 +623,7 @@ def tf_idf(documents):
     kind="subtle",
     first="named",
     verdict="named",
-    says="0 or 1 instead of counts",
+    says="0 or 1 in place of counts",
 )
 def tf_idf(documents):
     terms = list(dict.fromkeys(word for document in documents for word in document))
