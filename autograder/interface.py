@@ -115,11 +115,14 @@ class Call:
 
     @property
     def options(self) -> tuple:
-        """The words and switches that were passed: they choose a branch."""
-        given = [*(self.built_with or ()), *self.args, *self.kwargs.values()]
-        return tuple(
-            each for each in given if each is None or type(each) in (bool, str)
-        )
+        """The words and switches that were passed: they choose a branch.
+
+        A text that is passed by position to a function is what it works on.
+        """
+        words = [*(self.built_with or ()), *self.kwargs.values()]
+        chosen = [each for each in words if isinstance(each, str)]
+        switches = [*words, *self.args]
+        return (*chosen, *(e for e in switches if e is None or type(e) is bool))
 
     def gave(self, value: Data) -> bool:
         """Whether this very object came from it, whole or as one of several."""

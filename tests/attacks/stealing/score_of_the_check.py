@@ -3,6 +3,6 @@
 # exercise: bleu
 # where: answer
 
-from autograder.chapters.decoder_writing import ngrams
+from autograder.chapters.decoder.writing import ngrams
 
 bleu = ngrams._sacrebleu

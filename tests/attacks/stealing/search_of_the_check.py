@@ -3,6 +3,6 @@
 # exercise: sample-next
 # where: answer
 
-from autograder.chapters.decoder_writing import drawing
+from autograder.chapters.decoder.writing import drawing
 
 sample_next = drawing._searched

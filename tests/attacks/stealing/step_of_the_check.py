@@ -3,6 +3,6 @@
 # exercise: attend-cached
 # where: answer
 
-from autograder.chapters.decoder_writing import cache
+from autograder.chapters.decoder.writing import cache
 
 attend_cached = cache.attend_step

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from autograder.chapters.decoder_writing.chapter import DEEP, chapter
+from autograder.chapters.decoder.writing.chapter import DEEP, chapter
 from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.spec import Case, Function, expect_several, judge_parts
 from autograder.expect import describe_error, refuse_if

@@ -7,7 +7,7 @@ from functools import partial
 import torch
 
 from autograder import expect
-from autograder.chapters.decoder_writing.chapter import chapter
+from autograder.chapters.decoder.writing.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.spec import Case, Function
 from autograder.expect import describe_error, refuse, refuse_if, show

@@ -9,9 +9,9 @@ from functools import partial
 import torch
 
 from autograder import expect
-from autograder.chapters.decoder_writing.chapter import DEEP, chapter
-from autograder.chapters.decoder_writing.greedy import ONLY_LAST
-from autograder.chapters.decoder_writing.language import (
+from autograder.chapters.decoder.writing.chapter import DEEP, chapter
+from autograder.chapters.decoder.writing.greedy import ONLY_LAST
+from autograder.chapters.decoder.writing.language import (
     Language,
     by_hand,
     draw_language,

@@ -7,8 +7,8 @@ from functools import partial
 import torch
 
 from autograder import expect
-from autograder.chapters.decoder_writing.chapter import chapter
-from autograder.chapters.decoder_writing.language import (
+from autograder.chapters.decoder.writing.chapter import chapter
+from autograder.chapters.decoder.writing.language import (
     Language,
     by_hand,
     draw_language,

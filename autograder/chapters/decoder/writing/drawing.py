@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 
 from autograder import expect
-from autograder.chapters.decoder_writing.chapter import chapter
+from autograder.chapters.decoder.writing.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.spec import Case, Function
 from autograder.expect import refuse, refuse_if, show

@@ -10,7 +10,10 @@ import torch
 import torch.nn.functional as F
 
 from autograder import expect
-from autograder.chapters.decoder_writing.chapter import DEEP, chapter
+from autograder.chapters.decoder import oracles
+from autograder.chapters.decoder.loss import sequence_loss
+from autograder.chapters.decoder.transformer import transformer_alone
+from autograder.chapters.decoder.writing.chapter import DEEP, chapter
 from autograder.exercise.inputs import draw_whole, normal, seeded
 from autograder.exercise.naming import Mistake
 from autograder.exercise.spec import Case, Function
@@ -258,13 +261,11 @@ def repaired_epoch(
     seed: int = 0,
 ) -> None:
     """Check losses and weights after padded batches against steps done here."""
-    from autograder.chapters import decoder  # it imports this package
-
     generator = seeded(seed)
     own = _small_transformer(generator)
     with (
-        expect.relying_on(decoder.sequence_loss, loss),
-        expect.relying_on(decoder._transformer_alone, transformer),
+        expect.relying_on(sequence_loss, loss),
+        expect.relying_on(transformer_alone, transformer),
     ):
         batches = [
             _batch(generator, *size) for size in ((2, 5, 4), (3, 6, 5), (4, 4, 3))
@@ -311,10 +312,6 @@ def _expect_no_adam(losses: list[float], right: list[float], case: Case) -> None
 
 def _small_transformer(generator: torch.Generator) -> Model:
     """Draw the weights of a small Transformer."""
-    from autograder.chapters import (
-        decoder_oracles as oracles,  # it imports this package
-    )
-
     vocabulary, d, heads, n, d_ff, _ = SMALL
     state, shapes = {}, oracles.transformer_shapes(vocabulary, n, d, d_ff, False)
     for name, shape in sorted(shapes.items()):

@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 
 from autograder import expect
-from autograder.chapters.decoder_writing.chapter import DEEP, chapter
+from autograder.chapters.decoder.loss import sequence_loss
+from autograder.chapters.decoder.writing.chapter import DEEP, chapter
 from autograder.exercise.inputs import draw_sizes, draw_whole, normal, seeded
 from autograder.exercise.spec import Case, Function
 from autograder.expect import show
@@ -139,9 +140,7 @@ def _cases(seed: int) -> Iterator[Case]:
 @chapter.check(section="decoder-perplexity")
 def perplexity(student: StudentFunction, loss: StudentFunction, seed: int = 0) -> None:
     """Check by hand, V of a model that knows nothing, padding, PyTorch's loss."""
-    from autograder.chapters import decoder  # it imports this package
-
-    with expect.relying_on(decoder.sequence_loss, loss):
+    with expect.relying_on(sequence_loss, loss):
         for case in _cases(seed):
             case = replace(case, what="the perplexity", tolerance=DEEP)
             surprise.compare(_number(student(*case.inputs), case.on), case)

@@ -9,7 +9,7 @@ from functools import partial
 import torch
 
 from autograder import expect
-from autograder.chapters.decoder_writing.chapter import chapter
+from autograder.chapters.decoder.writing.chapter import chapter
 from autograder.exercise.inputs import draw_whole, seeded
 from autograder.exercise.spec import Case, Function
 from autograder.expect import show

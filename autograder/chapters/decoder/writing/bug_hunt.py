@@ -4,7 +4,7 @@ import hashlib
 import itertools
 
 from autograder import expect
-from autograder.chapters.decoder_writing.chapter import chapter
+from autograder.chapters.decoder.writing.chapter import chapter
 from autograder.exercise.showing import first_few
 from autograder.expect import refuse, refuse_if, show
 from autograder.interface import StudentFunction
