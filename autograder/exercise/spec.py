@@ -217,36 +217,24 @@ class Specification:
         count = len(loaded)
         given = [_leaf(x) if i < count else x for i, x in enumerate(case.given)]
         sources = [inputs[index] for index in wrt] + given[:count]
+
+        def differentiate(value: Data) -> tuple[torch.Tensor, ...]:
+            value = value if output is None else value[output]
+            return torch.autograd.grad((value * cotangent).sum(), sources)
+
         value = self.oracle(*inputs, *given)
-        value = value if output is None else value[output]
-        wanted = torch.autograd.grad((value * cotangent).sum(), sources)
-        for place, (name, gradient) in enumerate(got.items()):
+        wanted = differentiate(value)
+        for place, (name, right) in enumerate(zip(got, wanted, strict=True)):
             expect.equal(
-                gradient,
-                wanted[place],
+                got[name],
+                right,
                 on=f"the gradient; {case.on}",
                 what=f"the gradient of {name}",
-                mistakes=self._differentiated(
-                    (*inputs, *given), value, cotangent, sources[place], output
-                ),
                 tolerance=tolerance,
+                mistakes=known_gradients(
+                    self.known(*inputs, *given), value, differentiate, place
+                ),
             )
-
-    def _differentiated(
-        self,
-        told: tuple,
-        right: torch.Tensor,
-        cotangent: torch.Tensor,
-        source: torch.Tensor,
-        output: int | None,
-    ) -> Iterator[Mistake]:
-        """What those mistakes make of a gradient that leave the value right."""
-        for each in self.known(*told):
-            with contextlib.suppress(*UNFIT):
-                value = each.value if output is None else each.value[output]
-                if expect.close(value.detach(), right.detach()):
-                    (found,) = torch.autograd.grad((value * cotangent).sum(), source)
-                    yield replace(each, value=found)
 
     def answers(self, reference: Any) -> Iterator[tuple[str, Any]]:
         """Make an answer of each mistake: its name, and what a student would hand in.
@@ -314,6 +302,16 @@ class Module(Specification):
 
         forward.__signature__ = signature
         return type(reference.__name__, (reference,), {"forward": forward})
+
+
+def known_gradients(
+    known: Iterable[Mistake], value: Data, differentiate: Callable, place: int
+) -> Iterator[Mistake]:
+    """Compute what mistakes that give the right value make of one of its gradients."""
+    for each in known:
+        if expect.close(each.value, value):
+            with contextlib.suppress(*UNFIT):  # not one of the inputs has a part in it
+                yield replace(each, value=differentiate(each.value)[place])
 
 
 def _leaf(value: torch.Tensor) -> torch.Tensor:

@@ -976,7 +976,7 @@ class GroupedQueryAttention(Grouped):
         self.b_q = nn.Parameter(torch.zeros(d_model))
 
 
-@wrong(GQA, "a width that heads does not divide is accepted")
+@wrong(GQA, "kv_heads that does not divide heads is accepted")
 class GroupedQueryAttention(Grouped):
     def __init__(self, d_model, heads, kv_heads):
         check_heads(d_model, heads)

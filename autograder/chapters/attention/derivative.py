@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 import torch
 
+from autograder import expect
 from autograder.chapters.attention.chapter import chapter
 from autograder.chapters.attention.pairs import named
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.spec import Case, Function
+from autograder.expect import refuse_if, show
 from autograder.interface import StudentFunction
 
 
@@ -53,6 +55,17 @@ for name, answer, why in (
         "the sign is reversed",
         lambda p: outer(p) - torch.diag_embed(p),
         "Raising a score raises its own probability: the diagonal is positive.",
+    ),
+    (
+        "the sign off the diagonal is missing",
+        lambda p: outer(p) + torch.diag_embed(p - 2 * p * p),
+        "Raising one score takes weight from the others: off the diagonal stands "
+        "−p_i p_j, and every row sums to 0.",
+    ),
+    (
+        "the diagonal is p in place of p (1 − p)",
+        lambda p: torch.diag_embed(p + p * p) - outer(p),
+        "The product p_i p_j is subtracted on the diagonal, too: p_i − p_i p_i.",
     ),
     (
         "the diagonal lacks its own term",
@@ -109,6 +122,20 @@ def probabilities(seed: int) -> Iterator[Case]:
     yield Case("p = [1, 0, 0, 0]", (certain,), zero, what="the Jacobian")
 
 
+def judge_rows(student: StudentFunction, case: Case) -> None:
+    """Expect the matrix of every row; say so if each row alone would be right."""
+    (p,) = case.inputs
+    with named(*ONE_ROW):
+        got = student(p)
+    right = jacobian.right(case)
+    if not expect.close(got, right, case.tolerance):
+        rows = zip(p.flatten(0, -2), right.flatten(0, -3), strict=True)
+        alone = all(expect.close(student(row), each) for row, each in rows)
+        say = {"on": case.on, "got": show(got), "expected": show(right)}
+        refuse_if(alone, *ONE_ROW, **say)
+    jacobian.compare(got, case)
+
+
 @chapter.check(section="attention-jacobian")
 def softmax_jacobian(student: StudentFunction, seed: int = 0) -> None:
     """Check by hand, against autograd's Jacobian, for any leading axes, saturated."""
@@ -116,5 +143,4 @@ def softmax_jacobian(student: StudentFunction, seed: int = 0) -> None:
         if case.inputs[0].dim() == 1:
             jacobian.judge(student, case)
         else:
-            with named(*ONE_ROW):
-                jacobian.judge(student, case)
+            judge_rows(student, case)

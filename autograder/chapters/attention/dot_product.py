@@ -207,6 +207,11 @@ def queries_keys_values(seed: int) -> Iterator[Case]:
     v = torch.tensor([[4.0, 0.0, 8.0], [0.0, 4.0, 0.0]])
     hand = torch.tensor([[3.0, 1.0, 6.0]]), torch.tensor([[0.75, 0.25]])
     yield Case("the example by hand", (q, k, v, None), hand)
+    k, v = torch.cat([k, torch.ones(1, 4)]), torch.cat([v, torch.full((1, 3), 9.0)])
+    third = torch.tensor([[True, True, False]])  # hidden; the score of the second is 0
+    hand = hand[0], torch.tensor([[0.75, 0.25, 0.0]])
+    on = "the example by hand, with a third key that is hidden"
+    yield Case(on, (q, k, v, third), hand)
     for leading, mask_shape in (
         ((batch,), (t_q, t_k)),
         ((batch,), (batch, 1, t_k)),

@@ -10,6 +10,7 @@ from autograder.chapters.attention import dot_product
 from autograder.chapters.attention.chapter import chapter
 from autograder.chapters.attention.dot_product import PYTORCHS_OWN
 from autograder.chapters.attention.masking import IGNORED, INVERTED, NO_MASK
+from autograder.chapters.attention.masks import lower
 from autograder.chapters.attention.oracles import Pair, attend, torch_attention
 from autograder.chapters.attention.pairs import (
     judge_pair,
@@ -83,6 +84,18 @@ layer.mistake(
     IGNORED[0], "The layer takes a mask but does not hand it on.", when=has_mask
 )(fed(projected.oracle, lambda q, k, v, mask: attend(q, k, v)))
 layer.mistake(
+    "the mask is dropped in self-attention",
+    "The mask is used only where x_kv is given. A decoder's self-attention needs it "
+    "most: hand it on in both cases.",
+    when=lambda x_q, x_kv, mask, *_: x_kv is None and mask is not None,
+)(fed(projected.oracle, lambda q, k, v, mask: attend(q, k, v)))
+layer.mistake(
+    "mask dropped for cross-attention",
+    "The mask is used only where x_kv is missing. Hand it on when x_kv is given as "
+    "well: the source has padding, too.",
+    when=lambda x_q, x_kv, mask, *_: x_kv is not None and mask is not None,
+)(fed(projected.oracle, lambda q, k, v, mask: attend(q, k, v)))
+layer.mistake(
     INVERTED[0], "True means 'may attend'; hand the mask on as it is.", when=has_mask
 )(fed(projected.oracle, lambda q, k, v, mask: attend(q, k, v, ~mask)))
 layer.mistake(*NO_MASK)(
@@ -154,6 +167,7 @@ def sequences(build: str, matrices: tuple, x_q, x_kv, mask) -> Iterator[Case]:
         ((x_q, x_kv, None), "a batch"),
         ((x_q[0], None, None), "self-attention over one sequence"),
         ((x_q, None, None), "self-attention over a batch"),
+        ((x_q, None, lower(x_q.shape[-2])), "self-attention over a batch"),
         ((x_q, x_kv, mask), "a batch"),
     ):
         given = zip(("x_q", "x_kv", "mask"), inputs, strict=True)

@@ -67,6 +67,12 @@ masked.mistake(*NEVER_MULTIPLY, when=has_mask)(
     lambda scores, mask: torch.softmax(scores * torch.where(mask, 0.0, -math.inf), -1)
 )
 masked.mistake(
+    "a score of 0 is taken for a hidden one",
+    "A score of 0 is an ordinary score: query and key are at right angles. Ask the "
+    "mask which keys are hidden, not the scores.",
+    when=has_mask,
+)(lambda scores, mask: weights_of(scores, scores * mask != 0))
+masked.mistake(
     "mask added as 0 and 1",
     "Adding True adds 1 to an allowed score: a nudge, not a prohibition. What is "
     "forbidden has to become −∞.",
@@ -126,14 +132,24 @@ NOTHING = (
     "of 0, so that nothing is mixed in."
 )
 for how in (
-    lambda scores, mask: scores.masked_fill(~mask, -1e9),
+    *(
+        lambda scores, mask, number=number: scores.masked_fill(~mask, number)
+        for number in (-10.0, -20.0, -50.0, -100.0, -1e3, -1e4, -1e9)
+    ),
+    *(
+        lambda scores, mask, below=below: torch.where(
+            mask, scores, scores.amin() - below
+        )
+        for below in (1.0, 10.0, 100.0, 1e9)
+    ),
     lambda scores, mask: scores - 1e4 * ~mask,
 ):
     masked.mistake(
         "a large negative number in place of −∞",
         f"{NOTHING} With −1e9 or the like in every place, the row is a row of equal "
         "scores, and the softmax shares the weight out among keys that are all "
-        "forbidden.",
+        "forbidden. And in other rows a hidden key keeps some weight, unless the "
+        "number is far below every score.",
         when=has_mask,
     )(lambda scores, mask, how=how: torch.softmax(how(scores, mask), -1))
 EMPTY = (

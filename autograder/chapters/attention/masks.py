@@ -69,6 +69,17 @@ causal.mistake(
     "Every token may attend to every other; the future must be hidden.",
 )(lambda length: lower(length, length))
 
+causal.mistake(
+    "one position too few",
+    "The mask is for the positions 0 to length − 1, length of them. torch.arange stops "
+    "before its end: torch.arange(length) has them all.",
+)(lambda length: lower(length - 1))
+causal.mistake(
+    "one position too many",
+    "The mask is for the positions 0 to length − 1. They are counted from 0, so length "
+    "itself is none of them.",
+)(lambda length: lower(length + 1))
+
 padding.mistake(
     "mask inverted",
     "True marks the padding. In this course True means 'may attend', so it marks the "
@@ -88,12 +99,13 @@ padding.mistake(
     "padding on the left",
     "The real tokens come first and the padding fills up the end.",
 )(lambda lengths, width: real(lengths, width).flip(-1)[:, None])
-padding.mistake(
-    "masks queries in place of keys",
-    "The last axis of the scores is the keys', and padding must not be attended to as "
-    "a key: shape (B, 1, T). With (B, T, 1) all keys stay visible, and the rows of "
-    "padding have nothing to attend to.",
-)(lambda lengths, width: real(lengths, width)[:, :, None])
+for marked in (real, lambda lengths, width: ~real(lengths, width)):
+    padding.mistake(
+        "masks queries in place of keys",
+        "The last axis of the scores is the keys', and padding must not be attended to "
+        "as a key: shape (B, 1, T). With (B, T, 1) all keys stay visible, and the rows "
+        "of padding have nothing to attend to.",
+    )(lambda lengths, width, marked=marked: marked(lengths, width)[:, :, None])
 
 
 @padding.mistake(
@@ -115,12 +127,13 @@ padding.mistake(
     "the longest length in place of max_length",
     "The batch is max_length wide, also where no sequence is as long as that.",
 )(lambda lengths, width: real(lengths, int(lengths.max()))[:, None])
-padding.mistake(
-    "the axis of the queries is missing",
-    "(B, T) does not line up with scores (B, T_q, T_k): broadcasting would take the "
-    "batch for the queries. An axis of size 1 in the middle, (B, 1, T), serves all "
-    "queries.",
-)(real)
+for marked in (real, lambda lengths, width: ~real(lengths, width)):
+    padding.mistake(
+        "the axis of the queries is missing",
+        "(B, T) does not line up with scores (B, T_q, T_k): broadcasting would take "
+        "the batch for the queries. An axis of size 1 in the middle, (B, 1, T), serves "
+        "all queries.",
+    )(marked)
 
 # --- the checks -----------------------------------------------------------------------
 

@@ -110,6 +110,14 @@ for name, answer, why in (
         "d_k is 2 here: divide the scores by √2.",
     ),
     (
+        "softmax of the unscaled scores",
+        lambda *angles: (
+            turned(*angles, scale=1.0) | {"scaled": turned(*angles)["scaled"]}
+        ),
+        "The weights are the softmax of each row of the scaled scores: divide by √2 "
+        "first.",
+    ),
+    (
         "scaled by d_k in place of √d_k",
         lambda *angles: turned(*angles, scale=2.0),
         "d_k is 2 here: divide the scores by √2.",

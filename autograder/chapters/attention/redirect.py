@@ -48,6 +48,13 @@ MISREAD = (  # name, an answer that makes it, whether an answer does, why
         "to be enriched, so it is weights[1, 0] that must grow.",
     ),
     (
+        "'car' attends to itself as much as to 'blue'",
+        (math.pi / 4, 0.0),
+        lambda x, angles: abs(weights_for(x, *angles)[1, 0] - 0.5) < BY_HAND,
+        "The query of 'car' lies in the middle between both keys, so the two scores "
+        "are equal. Turn it further away from its own key, towards that of 'blue'.",
+    ),
+    (
         "the weight is not yet above 0.6",
         (math.pi / 3, 0.0),
         lambda x, angles: weights_for(x, *angles)[1, 0] > 0.5,

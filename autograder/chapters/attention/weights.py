@@ -117,7 +117,20 @@ ONE_MAXIMUM = (
     "The maximum of the whole tensor was subtracted, so every exponential of a row far "
     "below it is 0. Take the maximum of each row (dim=-1, keepdim=True).",
 )
-weights.mistake(*ONE_MAXIMUM)(lambda scores: _divided(torch.exp(scores - scores.max())))
+
+
+@weights.mistake(*ONE_MAXIMUM)
+def _(scores):
+    return _divided(torch.exp(scores - scores.max()))
+
+
+@weights.mistake(*ONE_MAXIMUM)
+def _(scores):
+    powers = torch.exp(scores - scores.max())
+    total = powers.sum(-1, keepdim=True)
+    return powers / total.masked_fill(total == 0, 1.0)
+
+
 EMPTY = (
     "NaN for a row of only −∞",
     "A row of only -inf has nothing to attend to, and its weights must be 0. Its "

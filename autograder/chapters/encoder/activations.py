@@ -72,6 +72,18 @@ for name, why, answer in (
         "Φ(x) grows from 0 to 1: what is large passes, what is far below 0 does not.",
         lambda x: x * 0.5 * torch.special.erfc(x / ROOT),
     ),
+    *(
+        (
+            "cut off far from 0",
+            "GELU comes close to 0 and to x far from 0, but nowhere is it equal: take "
+            "x · Φ(x) everywhere, without limits.",
+            lambda x, limit=limit, above=above: torch.where(
+                x < -limit, 0.0, torch.where(x > above, x, x * torch.special.ndtr(x))
+            ),
+        )
+        for limit in (2.0, 3.0)
+        for above in (limit, math.inf)
+    ),
 ):
     gates.mistake(name, why)(answer)
 
@@ -87,7 +99,7 @@ def gelu(student: StudentFunction, seed: int = 0) -> None:
     for shape in ((c,), (b, c), (a, b, c)):
         x = 2 * normal(generator, *shape)
         gates.judge(student, Case(f"random x {shape}", (x,)))
-    far = torch.tensor([-1000.0, -30.0, -5.0, 5.0, 30.0, 1000.0])
+    far = torch.tensor([-1000.0, -30.0, -3.5, -2.5, 2.5, 3.5, 30.0, 1000.0])
     gates.judge(student, Case(f"gelu({far.tolist()})", (far,)))
     x = torch.cat((normal(generator, b, c), hand.expand(b, -1)), 1)
     case = Case(f"x {tuple(x.shape)}, random numbers and −1, 0, 1, 2", (x,))

@@ -53,7 +53,7 @@ diagnosis = Function("diagnose-norm", "diagnose_norm", nearest)
 for told, truth in itertools.permutations(HOW_TO_TELL, 2):
     diagnosis.mistake(
         f"takes “{truth}” for “{told}”",
-        HOW_TO_TELL[truth],
+        f"{HOW_TO_TELL[truth]} Do you try all five?",
         when=lambda x, y, truth=truth: nearest(x, y) == truth,
     )(lambda x, y, told=told: told)
 

@@ -137,6 +137,16 @@ for name, why, rule in (
         "The mask stands where kind is below 0.8: compare with <, not with <=.",
         {"hide": functools.partial(_hide, low=0.8 + 1e-6)},
     ),
+    (
+        "kind equal to 0.8 stays unchanged",
+        "From 0.8 on, 0.8 included, a random token stands there: compare with >=, or "
+        "ask for the mask first and for kind < 0.9 of what is left.",
+        {
+            "hide": lambda ids, chosen, kind, *to: _hide(
+                ids, chosen & (kind != 0.8), kind, *to
+            )
+        },
+    ),
     ("nothing is hidden", SHARES, {"hide": lambda ids, *_: ids.clone()}),
     (
         "nothing is hidden",
@@ -193,6 +203,18 @@ def _(ids, uniform, kind, *given):
     return _masked(ids, uniform, uniform, *given)
 
 
+for spared in (slice(0, 1), slice(-1, None)):
+
+    @masking.mistake(
+        "only one of the special ids is spared",
+        "special_ids is a list: a token is spared if it is any of them, "
+        "torch.isin(ids, torch.tensor(special_ids)).",
+    )
+    def _(*given, spared=spared):
+        *before, special, probability = given
+        return _masked(*before, special[spared], probability)
+
+
 @masking.mistake(
     "inputs and labels exchanged", "First what the model sees, then the labels."
 )
@@ -226,7 +248,9 @@ def mask_tokens(student: StudentFunction, seed: int = 0) -> None:
         uniform, kind = torch.rand(2, b, t, generator=generator)
         uniform[0, :4] = 0.25  # exactly the probability is not below it
         uniform[1, :4], kind[1, :4] = 0.0, 0.8  # 0.8 is not below 0.8
-        ids[:2, :4] = 9
+        uniform[1, 4:8] = probability / 2
+        kind[1, 4:8] = 0.8
+        ids[:2, :8] = 9
         random_ids = torch.randint(4, 30, (b, t), generator=generator)
         given = ids, uniform, kind, random_ids, 3, [0, 1, 2]
         on = (

@@ -1,6 +1,7 @@
 """Layer norm, RMS norm, and the mistakes that keep most of a token."""
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 
 import torch
@@ -220,6 +221,27 @@ def _(x, gamma, beta, epsilon):
     return gamma * _rescaled(x, EPSILON) + beta
 
 
+DETACHED = (
+    "the statistics are detached",
+    "The values are right, the gradient is not: it must flow through mean and size of "
+    "the token, too. No .detach(), .data, .item() or torch.no_grad() on the way.",
+)
+for mean, variance in itertools.product((True, False), repeat=2):
+    if mean or variance:
+
+        @layers.mistake(*DETACHED)
+        def _(x, gamma, beta, epsilon, mean=mean, variance=variance):
+            centre, spread = _mean(x), _variance(x) + epsilon
+            centred = x - (centre.detach() if mean else centre)
+            root = spread.sqrt()
+            return gamma * centred / (root.detach() if variance else root) + beta
+
+
+@sizes.mistake(*DETACHED)
+def _(x, gamma, epsilon):
+    return gamma * x / (_mean(x.square()) + epsilon).sqrt().detach()
+
+
 # --- RMS norm: what goes wrong --------------------------------------------------------
 
 
@@ -260,6 +282,17 @@ def _(x, gamma, epsilon):
 )
 def _(x, gamma, epsilon):
     return gamma * x / (x.square().sum(-1, keepdim=True) + epsilon).sqrt()
+
+
+for least in (0.0, 1.0):  # times epsilon
+
+    @sizes.mistake(
+        "the length in place of the root mean square",
+        "x.norm() is the root of the SUM of the squares: the token gets length 1 "
+        "instead of √d. And epsilon belongs under the root.",
+    )
+    def _(x, gamma, epsilon, least=least):
+        return gamma * x / (x.norm(dim=-1, keepdim=True) + least * epsilon)
 
 
 @sizes.mistake(

@@ -1,5 +1,6 @@
 """The stack of encoder layers."""
 
+import functools
 from collections.abc import Callable, Iterator
 
 import torch
@@ -142,10 +143,35 @@ def _(x, mask, layers, norm, pre):
     return stack(x, layers, norm, mask, not pre)
 
 
+def _default_layers(x, mask, layers, norm, pre, *, activation, after_each):
+    """Run layers in post-norm, with the final norm at the end or after each layer."""
+    if activation:
+        layers = [parts.varied(activation=torch.relu) for parts in layers]
+    for parts in layers:
+        x = run(x, parts, mask, pre=False)
+        x = norm(x) if after_each else x
+    return x if after_each else norm(x)
+
+
+for activation, after_each in ((False, True), (True, False), (True, True)):
+    also = " The final norm stands after the last layer only." if after_each else ""
+    name, why = "norm_first not passed on", "Hand norm_first on to EncoderLayer."
+    if activation:
+        name = "norm_first and activation not passed on"
+        why = "Hand norm_first and activation on to EncoderLayer: its last arguments."
+    stacks.mistake(name, f"{why}{also}", when=_is_pre)(
+        functools.partial(_default_layers, activation=activation, after_each=after_each)
+    )
+
+
+def _has_other_activation(x, mask, layers, norm, pre):
+    return layers[0].activation is not torch.relu
+
+
 @stacks.mistake(
     "activation not passed on",
     "Hand the activation on to EncoderLayer.",
-    when=lambda x, mask, layers, norm, pre: layers[0].activation is not torch.relu,
+    when=_has_other_activation,
 )
 def _(x, mask, layers, norm, pre):
     relu = [parts.varied(activation=torch.relu) for parts in layers]

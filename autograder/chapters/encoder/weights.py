@@ -1,13 +1,16 @@
 """PyTorch's weights in a layer of the course, and how many weights a layer has."""
 
-from collections.abc import Iterator
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from torch import nn
 
 from autograder.chapters.encoder import oracles
 from autograder.chapters.encoder.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, seeded
-from autograder.exercise.spec import Case, Function, Specification
+from autograder.exercise.spec import Case, Function, Known, Specification
 from autograder.exercise.state_dicts import expect_state_dict
 from autograder.expect import refuse
 from autograder.interface import StudentFunction
@@ -111,6 +114,37 @@ for name, why, answer in (
     ),
 ):
     counting.mistake(name, why)(answer)
+
+
+def _two_slips(one: Known, other: Known, d: int, d_ff: int) -> int:
+    return one.answer(d, d_ff) + other.answer(d, d_ff) - _right(d, d_ff)
+
+
+def add_pairs(names: Iterable[str]) -> None:
+    """Add what two slips give together, unless some other slips give the same."""
+    single = [each for each in counting.mistakes if each.name in set(names)]
+    both = list(itertools.combinations(single, 2))
+    probe = 41, 89
+    met = Counter([_right(*probe)])
+    met.update(each.answer(*probe) for each in counting.mistakes)
+    met.update(_two_slips(*pair, *probe) for pair in both)
+    for one, other in both:
+        if met[_two_slips(one, other, *probe)] == 1:
+            why = f"{one.why} And: {other.name}. {other.why}"
+            counting.mistake(one.name, why)(functools.partial(_two_slips, one, other))
+
+
+add_pairs(
+    (
+        "w_o left out",
+        "only one matrix in the network",
+        "norms or biases of attention left out",
+        "half of the norms left out",
+        "biases of the network left out",
+        "b_2 counted with d_ff",
+        "b_1 counted with d_model",
+    )
+)
 
 
 @chapter.check(section="encoder-parameters")

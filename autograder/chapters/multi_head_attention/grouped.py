@@ -18,6 +18,7 @@ from autograder.chapters.multi_head_attention.heads import (
     split_heads,
 )
 from autograder.chapters.multi_head_attention.layer import (
+    UNEVEN,
     expect_empty_row,
     expect_layer_gradients,
     expect_refusal,
@@ -77,6 +78,23 @@ for name, why, steps in (
     stated((groups,), name, why, when=_shares, **steps)
 
 
+for one_head, which in ((True, "is 1"), (False, "is more than 1")):
+    stated(
+        (groups,),
+        "mask ignored",
+        f"Where kv_heads {which}, the result is the one without a mask. Hand the mask "
+        "on in every branch of forward.",
+        lambda q, kv, mask, state: (q, kv, None, state),
+        when=lambda x_q, x_kv, mask, state, heads, kv_heads, one_head=one_head: (
+            mask is not None and (kv_heads == 1) == one_head
+        ),
+    )
+NO_GROUPS = (
+    "kv_heads that does not divide heads is accepted",
+    "6 heads of queries cannot share 4 heads of keys and values in groups of one size. "
+    "Test heads % kv_heads, too, when the layer is built, and raise ValueError.",
+)
+
 # --- the check ------------------------------------------------------------------------
 
 
@@ -112,8 +130,8 @@ def grouped_query_attention(
         for heads, kv_heads in ((6, 2), (4, 1), (3, 3)):
             _check_grouped(student, heads, kv_heads, seed)
         on = "GroupedQueryAttention(d_model={}, heads={}, kv_heads={})"
-        for sizes in ((13, 4, 2), (12, 6, 4)):
-            expect_refusal(student, sizes, on.format(*sizes))
+        for sizes, name_and_why in (((13, 4, 2), UNEVEN), ((12, 6, 4), NO_GROUPS)):
+            expect_refusal(student, sizes, on.format(*sizes), name_and_why)
         expect_start(student, (128, 16, 1), on.format(128, 16, 1))
 
 

@@ -4,9 +4,11 @@ import torch
 
 from autograder import expect
 from autograder.chapters.multi_head_attention.chapter import (
+    NO_BATCH,
     ONLY_A_BATCH,
     chapter,
-    exception_named,
+    judge_axes,
+    refusal_named,
 )
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.spec import Case, Function
@@ -116,9 +118,15 @@ def _(x, heads):
     return x.reshape(*x.shape[:-2], heads, x.shape[-2] // heads, x.shape[-1])
 
 
-@splits.mistake(*ONLY_A_BATCH, when=_has_no_batch)
-def _(x, heads):
-    return x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads).transpose(1, 2)
+for axis, name_and_why, when in (
+    (1, ONLY_A_BATCH, _has_no_batch),
+    (0, NO_BATCH, lambda x, heads: x.dim() != 2),
+):
+
+    @splits.mistake(*name_and_why, when=when)
+    def _(x, heads, axis=axis):
+        parts = x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads)
+        return parts.transpose(axis, axis + 1)
 
 
 # --- merge: what goes wrong -----------------------------------------------------------
@@ -198,9 +206,16 @@ def _has_no_batch_of_heads(x: torch.Tensor, *_) -> bool:
     return x.dim() != 4
 
 
-@merges.mistake(*ONLY_A_BATCH, when=_has_no_batch_of_heads)
-def _(x):
-    return x.transpose(1, 2).flatten(2)
+def _has_batch_of_heads(x: torch.Tensor, *_) -> bool:
+    return x.dim() != 3
+
+
+merges.mistake(*ONLY_A_BATCH, when=_has_no_batch_of_heads)(
+    lambda x: x.transpose(1, 2).flatten(2)
+)
+merges.mistake(*NO_BATCH, when=_has_batch_of_heads)(
+    lambda x: x.transpose(0, 1).flatten(1)
+)
 
 
 # --- repeat: what goes wrong ----------------------------------------------------------
@@ -243,9 +258,23 @@ for name, why, answer in (
     repeats.mistake(name, why)(answer)
 
 
-@repeats.mistake(*ONLY_A_BATCH, when=_has_no_batch_of_heads)
+@repeats.mistake(
+    "tokens and heads mixed by the reshape",
+    "The numbers are right, in another order. The new axis has to stand behind the "
+    "heads, (…, h, 1, T, d): a reshape joins axes that are neighbours.",
+    when=lambda x, times: x.shape[-2] > 1,
+)
 def _(x, times):
-    return x.repeat_interleave(times, dim=1)
+    copies = x.repeat_interleave(times, dim=-2)
+    return copies.reshape(*x.shape[:-3], -1, *x.shape[-2:])
+
+
+repeats.mistake(*ONLY_A_BATCH, when=_has_no_batch_of_heads)(
+    lambda x, times: x.repeat_interleave(times, dim=1)
+)
+repeats.mistake(*NO_BATCH, when=_has_batch_of_heads)(
+    lambda x, times: x.repeat_interleave(times, dim=0)
+)
 
 
 # --- the checks -----------------------------------------------------------------------
@@ -258,14 +287,20 @@ def split_heads(student: StudentFunction, seed: int = 0) -> None:
     batch, length, heads, width, more = draw_sizes(generator, 5)
     d = heads * width
     x = normal(generator, batch, length, d)
-    splits.judge(student, _split_case(x, heads))
-    with exception_named(*ONLY_A_BATCH):
-        hand = 10.0 * torch.arange(2)[:, None] + torch.arange(6)
-        on = "the example by hand, x (2, 6), heads 3"
-        splits.judge(student, Case(on, (hand, 3)))
-        splits.judge(student, _split_case(x[0], heads))
-        four = normal(generator, more, batch, length, d)
-        splits.judge(student, _split_case(four, heads))
+    with refusal_named(
+        "a width that heads divides is refused",
+        "Here heads divides the features, d % heads is 0. Is it the last axis that you "
+        "test, and is it divided by heads? Raise only where something is left over.",
+    ):
+        judge_axes(splits, student, _split_case(x, heads), 2)
+    hand = 10.0 * torch.arange(2)[:, None] + torch.arange(6)
+    four = normal(generator, more, batch, length, d)
+    for case in (
+        Case("the example by hand, x (2, 6), heads 3", (hand, 3)),
+        _split_case(x[0], heads),
+        _split_case(four, heads),
+    ):
+        judge_axes(splits, student, case, 2)
     as_many = normal(generator, batch, 2 * heads, d)  # the tokens can be cut, too
     splits.judge(student, _split_case(as_many, heads))
     splits.judge(student, _split_case(x, 1))
@@ -294,14 +329,16 @@ def merge_heads(student: StudentFunction, seed: int = 0) -> None:
     batch, length, heads, width, more = draw_sizes(generator, 5)
     x = normal(generator, batch, heads, length, width)
     case = Case(f"x {tuple(x.shape)}", (x,))
-    merges.judge(student, case)
-    with exception_named(*ONLY_A_BATCH):
-        head = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
-        hand = torch.stack([head, 10 * head])
-        merges.judge(student, Case("the example by hand, x (2, 3, 2)", (hand,)))
-        merges.judge(student, Case(f"x {tuple(x[0].shape)}", (x[0],)))
-        five = normal(generator, more, batch, heads, length, width)
-        merges.judge(student, Case(f"x {tuple(five.shape)}", (five,)))
+    head = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    hand = torch.stack([head, 10 * head])
+    five = normal(generator, more, batch, heads, length, width)
+    for each in (
+        case,
+        Case("the example by hand, x (2, 3, 2)", (hand,)),
+        Case(f"x {tuple(x[0].shape)}", (x[0],)),
+        Case(f"x {tuple(five.shape)}", (five,)),
+    ):
+        judge_axes(merges, student, each, 3)
     one = normal(generator, batch, 1, length, width)
     merges.judge(student, Case(f"x {tuple(one.shape)}, a single head", (one,)))
     merges.judge_gradient(
@@ -316,14 +353,16 @@ def repeat_heads(student: StudentFunction, seed: int = 0) -> None:
     batch, kv_heads, length, width, times, more = draw_sizes(generator, 6)
     x = normal(generator, batch, kv_heads, length, width)
     case = _repeat_case(x, times)
-    repeats.judge(student, case)
-    repeats.judge(student, _repeat_case(x, 1))
-    repeats.judge(student, _repeat_case(x[:, :1], times))
-    with exception_named(*ONLY_A_BATCH):
-        hand = torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]])
-        repeats.judge(student, Case("two heads of one token, three times", (hand, 3)))
-        repeats.judge(student, _repeat_case(x[0], times))
-        repeats.judge(student, _repeat_case(normal(generator, more, *x.shape), times))
+    hand = torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]])
+    for each in (
+        case,
+        _repeat_case(x, 1),
+        _repeat_case(x[:, :1], times),
+        Case("two heads of one token, three times", (hand, 3)),
+        _repeat_case(x[0], times),
+        _repeat_case(normal(generator, more, *x.shape), times),
+    ):
+        judge_axes(repeats, student, each, 3)
     cotangent = normal(generator, batch, kv_heads * times, length, width)
     repeats.judge_gradient(student, case, cotangent)
 

@@ -186,16 +186,23 @@ def own_mistakes(
     yield wide, "each head as wide as the model", why
 
 
-def expect_refusal(student: StudentModule, sizes: tuple, on: str) -> None:
-    """Expect a ValueError for a width that heads does not divide."""
-    expect.raises(
-        "ValueError",
-        lambda: student.build(*sizes) and None,
-        on=on,
-        why="Heads must all have the same whole width. Say so when the layer is built, "
-        "not when it is used: raise ValueError.",
-        mistake="a width that heads does not divide is accepted",
-    )
+UNEVEN = (
+    "a width that heads does not divide is accepted",
+    "Heads must all have the same whole width. Say so when the layer is built, not "
+    "when it is used: raise ValueError.",
+)
+
+
+def expect_refusal(
+    student: StudentModule,
+    sizes: tuple,
+    on: str,
+    name_and_why: tuple[str, str] = UNEVEN,
+) -> None:
+    """Expect a ValueError for numbers of which one does not divide the other."""
+    name, why = name_and_why
+    build = partial(student.build, *sizes)
+    expect.raises("ValueError", lambda: build() and None, on=on, why=why, mistake=name)
 
 
 def expect_empty_row(layer: StudentInstance, x, bias, heads: int, build: str) -> None:

@@ -1,6 +1,7 @@
 """Heads in a loop, and the sum that their concatenation times w_o is."""
 
 import contextlib
+import itertools
 import math
 from functools import partial
 
@@ -9,9 +10,11 @@ import torch
 from autograder import forbidden
 from autograder.chapters.attention.oracles import torch_attention, weights_of
 from autograder.chapters.multi_head_attention.chapter import (
+    NO_BATCH,
     ONLY_A_BATCH,
     chapter,
     exception_named,
+    judge_axes,
     pair_named,
 )
 from autograder.chapters.multi_head_attention.heads import (
@@ -165,6 +168,31 @@ for name, why, when, change in (  # of x_q, x_kv, w_q, w_k, w_v and the mask
     loops.mistake(name, why, when=when)(_changed)
 
 
+def _per_matrix(choose, x_q, x_kv, w_q, w_k, w_v, w_o, mask):
+    """Choose what stands in place of w_q, w_k and w_v."""
+    return join(_heads(x_q, x_kv, *choose((w_q, w_k, w_v)), mask)) @ w_o
+
+
+SAME = "Head i has w_q[i], w_k[i] and w_v[i]: all three with the same i."
+for which in itertools.product((False, True), repeat=3):
+    if any(which) and not all(which):
+
+        def _first(matrices, which=which):
+            pairs = zip(matrices, which, strict=True)
+            return [w[:1].expand(w.shape) if first else w for w, first in pairs]
+
+        loops.mistake("one of the matrices is that of head 0 for all heads", SAME)(
+            partial(_per_matrix, _first)
+        )
+for shifts in itertools.product((-1, 0, 1), repeat=3):
+    if len(set(shifts)) > 1:  # the same for all three is another order of the heads
+
+        def _rolled(matrices, shifts=shifts):
+            return [w.roll(n, 0) for w, n in zip(matrices, shifts, strict=True)]
+
+        loops.mistake("a matrix of another head", SAME)(partial(_per_matrix, _rolled))
+
+
 @loops.mistake(
     "mask for the first head only",
     "Head 0 obeys the mask, the others do not. It is the same for all heads.",
@@ -290,9 +318,29 @@ def _(z, w_o):
     return (z @ w_o.mT.unflatten(0, (z.shape[-3], -1))).sum(-3)
 
 
-@sums.mistake(*ONLY_A_BATCH, when=lambda z, w_o: z.dim() != 4)
-def _(z, w_o):
-    return _by_blocks(z, w_o).sum(1)
+for axis, name_and_why in ((1, ONLY_A_BATCH), (0, NO_BATCH)):
+
+    @sums.mistake(*name_and_why, when=lambda z, w_o, axis=axis: z.dim() != axis + 3)
+    def _(z, w_o, axis=axis):
+        return _by_blocks(z, w_o).sum(axis)
+
+
+for kept, name, why in (
+    (
+        slice(None, -1),
+        "the last head is left out",
+        "Where does the loop end? range(h) goes from 0 to h − 1: all heads are added.",
+    ),
+    (
+        slice(1, None),
+        "the first head is left out",
+        "Where does the loop begin? Heads are counted from 0: all are added.",
+    ),
+):
+
+    @sums.mistake(name, why, when=lambda z, w_o: z.shape[-3] > 2)
+    def _(z, w_o, kept=kept):
+        return _by_blocks(z, w_o)[..., kept, :, :].sum(-3)
 
 
 # --- the checks -----------------------------------------------------------------------
@@ -354,12 +402,16 @@ def sum_over_heads(student: StudentFunction, seed: int = 0) -> None:
     batch, length, heads, d_v, d_model, more = draw_sizes(generator, 6)
     w_o = normal(generator, heads * d_v, d_model)
     z = normal(generator, batch, heads, length, d_v)
-    sums.judge(student, _sum_case(z, w_o))
     square = normal(generator, heads * d_v, heads * d_v)
-    sums.judge(student, _sum_case(z, square))
-    with exception_named(*ONLY_A_BATCH):
-        sums.judge(student, _sum_case(z[0], w_o))
-        sums.judge(student, _sum_case(normal(generator, more, *z.shape), w_o))
+    three = normal(generator, 3, length, d_v), normal(generator, 3 * d_v, d_model)
+    for inputs in (
+        (z, w_o),
+        (z, square),
+        (z[0], w_o),
+        (normal(generator, more, *z.shape), w_o),
+        three,  # with two, what leaves one out uses one only
+    ):
+        judge_axes(sums, student, _sum_case(*inputs), 3)
     z = torch.tensor([[[1.0, 2.0]], [[3.0, -1.0]]])
     w_o = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
     case = Case("the example by hand", (z, w_o))

@@ -236,9 +236,28 @@ for without, of in (
     ("qkvo", "all"),
     ("o", "the output"),
     ("qkv", "queries, keys and values"),
+    ("q", "the queries"),
+    ("v", "the values"),
+    ("qo", "queries and output"),
+    ("vo", "values and output"),
 ):
     why = f"The bias of {of} is not added: each projection is x W + b."
     stated((layers,), "the biases are missing", why, without=without)
+
+
+def _added_before(names, q, kv, mask, state):
+    moved = {f"b_{name}": state[f"b_{name}"] @ state[f"w_{name}"] for name in names}
+    return q, kv, mask, state | moved
+
+
+for names in ("o", "v", "q", "qkv", "qkvo"):
+    stated(
+        (layers,),
+        "a bias is added before the product",
+        "A projection is x W + b: the product with the matrix comes first, then the "
+        f"bias. Look at {', '.join(f'b_{name}' for name in names)}.",
+        partial(_added_before, names),
+    )
 VALUES = (
     "values made by the keys' matrix",
     "Values have a matrix of their own, w_v; keys are made by w_k.",

@@ -314,6 +314,12 @@ for name, why, number in (  # by which number of its rows a head is found
         lambda w_o, heads: torch.arange(len(w_o)) // heads,
     ),
     (
+        "the width of a head taken from d_model",
+        "d_v is the number of ROWS of w_o divided by heads; the columns of w_o are "
+        "d_model features of the output.",
+        lambda w_o, heads: torch.arange(len(w_o)) // max(1, w_o.shape[1] // heads),
+    ),
+    (
         "heads counted from 1",
         "Heads count from 0.",
         lambda w_o, heads: _owner(w_o, heads) + 1,

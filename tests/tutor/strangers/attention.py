@@ -15,7 +15,8 @@ from tests.tutor.bank import stranger
     "the maximum of the whole tensor is subtracted",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="one maximum for all rows",
 )
 def softmax(scores):
     top = scores.max()
@@ -213,7 +214,8 @@ def causal_mask(length):
     "made by stop of arange one too early: T-1 positions",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="one position too few",
 )
 def causal_mask(length):
     positions = torch.arange(1, length)
@@ -251,7 +253,8 @@ def padding_mask(lengths, max_length):
     "the axis of size 1 is at the end AND True means padding",
     kind="double",
     first="shown",
-    verdict="told",
+    verdict="named",
+    says="masks queries in place of keys",
 )
 def padding_mask(lengths, max_length):
     positions = torch.arange(max_length)
@@ -304,7 +307,8 @@ def masked_softmax(scores, mask=None):
     "the least score minus 10, so a little weight stays",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="a large negative number in place of −∞",
 )
 def masked_softmax(scores, mask=None):
     if mask is None:
@@ -391,7 +395,8 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     "the scores that are exactly 0 are taken for masked ones",
     kind="subtle",
     first="passed",
-    verdict="passed",
+    verdict="named",
+    says="a score of 0 is taken for a hidden one",
 )
 def scaled_dot_product_attention(q, k, v, mask=None):
     scores = (q @ k.mT) / math.sqrt(q.shape[-1])
@@ -436,7 +441,8 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     "the mask is dropped in self-attention",
     kind="subtle",
     first="passed",
-    verdict="passed",
+    verdict="named",
+    says="the mask is dropped in self-attention",
 )
 class Attention(nn.Module):
     def __init__(self, d_model, d_k, d_v):
@@ -526,7 +532,8 @@ def geometric_example(theta_q, theta_k, theta_v):
     "car_to_blue reads the column of car AND the weights come from the unscaled scores",
     kind="double",
     first="told",
-    verdict="shown",
+    verdict="named",
+    says="softmax of the unscaled scores",
 )
 def geometric_example(theta_q, theta_k, theta_v):
     def rotation(theta):
@@ -561,7 +568,8 @@ def redirecting_angles():
     "redirect-attention",
     "turned by 45 degrees only: both scores of car are equal",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="'car' attends to itself as much as to 'blue'",
 )
 def redirecting_angles():
     return math.pi / 4, 0.0
@@ -571,7 +579,8 @@ def redirecting_angles():
     "softmax-jacobian",
     "the sign of the products is forgotten off the diagonal",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="the sign off the diagonal is missing",
 )
 def softmax_jacobian(probabilities):
     column = probabilities.unsqueeze(-1)
@@ -588,7 +597,8 @@ def softmax_jacobian(probabilities):
     "the diagonal is p, not p (1 - p)",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="the diagonal is p in place of p (1 − p)",
 )
 def softmax_jacobian(probabilities):
     n = probabilities.shape[-1]
@@ -602,7 +612,8 @@ def softmax_jacobian(probabilities):
     "the products of a batch are taken across the rows: outer of the flattened batch",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="only works for one row",
 )
 def softmax_jacobian(probabilities):
     if probabilities.ndim == 1:

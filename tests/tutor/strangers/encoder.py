@@ -100,7 +100,8 @@ class LayerNorm(nn.Module):
     "mean and variance are detached",
     kind="subtle",
     first="shown",
-    verdict="told",
+    verdict="named",
+    says="the statistics are detached",
 )
 class LayerNorm(nn.Module):
     def __init__(self, d_model, epsilon=1e-5):
@@ -175,7 +176,8 @@ def diagnose_norm(x, y):
     "never answers 'epsilon outside the root', the fifth has no suspect of its own",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="takes “epsilon outside the root” for “layer norm”",
 )
 def diagnose_norm(x, y):
     names = ["layer norm", "batch norm", "whole tensor", "unbiased variance"]
@@ -215,7 +217,8 @@ class RMSNorm(nn.Module):
     "the root of the sum of squares AND epsilon after the root",
     kind="double",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="the length in place of the root mean square",
 )
 class RMSNorm(nn.Module):
     def __init__(self, d_model, epsilon=1e-5):
@@ -252,7 +255,12 @@ def gelu(x):
 
 
 @stranger(
-    "gelu", "inputs below -3 are cut to 0", kind="subtle", first="told", verdict="told"
+    "gelu",
+    "inputs below -3 are cut to 0",
+    kind="subtle",
+    first="told",
+    verdict="named",
+    says="cut off far from 0",
 )
 def gelu(x):
     gate = 0.5 * (1 + torch.erf(x / math.sqrt(2)))
@@ -695,7 +703,8 @@ class Encoder(_Stack):
     "applied after each layer",
     kind="double",
     first="useless",
-    verdict="useless",
+    verdict="named",
+    says="norm_first and activation not passed on",
 )
 class Encoder(_Stack):
     def __init__(
@@ -738,7 +747,8 @@ def encoder_layer_parameters(d_model, d_ff):
     "three projections in attention AND no norms",
     kind="double",
     first="useless",
-    verdict="useless",
+    verdict="named",
+    says="norms or biases of attention left out",
 )
 def encoder_layer_parameters(d_model, d_ff):
     attention = 3 * (d_model * d_model + d_model)
@@ -767,7 +777,8 @@ def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probabilit
     "kind of exactly 0.8 is neither masked nor replaced",
     kind="subtle",
     first="passed",
-    verdict="wrong",
+    verdict="named",
+    says="kind equal to 0.8 stays unchanged",
 )
 def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
     special = torch.isin(ids, torch.tensor(special_ids))
@@ -801,7 +812,7 @@ def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probabilit
     kind="double",
     first="named",
     verdict="named",
-    says="probability is always 0.15",
+    says="the labels are what the model sees",
 )
 def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
     special = torch.isin(ids, torch.tensor(special_ids))
@@ -820,7 +831,8 @@ def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probabilit
     "only the first special id is spared",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="only one of the special ids is spared",
 )
 def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
     chosen = (uniform < probability) & (ids != special_ids[0])

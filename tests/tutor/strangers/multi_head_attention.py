@@ -43,7 +43,8 @@ def split_heads(x, heads):
     "transpose(1, 2): right with one batch axis only",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="only works with a batch",
 )
 def split_heads(x, heads):
     d = x.shape[-1]
@@ -71,7 +72,8 @@ def split_heads(x, heads):
     "the test for the division asks the number of tokens AND an AssertionError",
     kind="double",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="a width that heads divides is refused",
 )
 def split_heads(x, heads):
     assert x.shape[-2] % heads == 0, "heads must divide d"
@@ -107,7 +109,8 @@ def merge_heads(x):
     "axes from the front: transpose(0, 1) for a tensor without a batch",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="only works with a batch",
 )
 def merge_heads(x):
     if x.ndim == 3:
@@ -166,7 +169,8 @@ def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     "keys of the next head AND values of the head before",
     kind="double",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="a matrix of another head",
 )
 def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     heads = w_q.shape[0]
@@ -185,7 +189,8 @@ def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     "the values are projected by w_v of head 0 always",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="one of the matrices is that of head 0 for all heads",
 )
 def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     outputs = []
@@ -231,7 +236,8 @@ def sum_over_heads(z, w_o):
     "the last head is left out by the range",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="the last head is left out",
 )
 def sum_over_heads(z, w_o):
     heads, _, width = z.shape[-3:]
@@ -246,7 +252,8 @@ def sum_over_heads(z, w_o):
     "summed over axis 0, which is the batch where there is one",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="only works without a batch",
 )
 def sum_over_heads(z, w_o):
     heads, _, width = z.shape[-3:]
@@ -318,7 +325,8 @@ class MultiHeadAttention(_Layer):
     "the bias of the values is forgotten",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="the biases are missing",
 )
 class MultiHeadAttention(_Layer):
     def project(self, x_q, x_kv):
@@ -348,7 +356,7 @@ class MultiHeadAttention(_Layer):
     kind="subtle",
     first="named",
     verdict="named",
-    says="a large negative number instead of −∞",
+    says="a large negative number in place of −∞",
 )
 class MultiHeadAttention(_Layer):
     def attend(self, q, k, v, mask=None):
@@ -365,7 +373,7 @@ class MultiHeadAttention(_Layer):
     kind="double",
     first="named",
     verdict="named",
-    says="scaled by √d_model instead of √d_k",
+    says="scaled by √d_model in place of √d_k",
 )
 class MultiHeadAttention(_Layer):
     def attend(self, q, k, v, mask=None):
@@ -402,7 +410,8 @@ class MultiHeadAttention(_Layer):
     "the output's bias is added before w_o",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="a bias is added before the product",
 )
 class MultiHeadAttention(_Layer):
     def attend(self, q, k, v, mask=None):
@@ -438,7 +447,8 @@ def attention_from_torch(state):
     "the bias of the values is that of the keys AND w_o is not transposed",
     kind="double",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="a matrix is not transposed",
 )
 def attention_from_torch(state):
     d = state["out_proj.bias"].shape[0]
@@ -541,7 +551,8 @@ def without_heads(w_o, heads, removed):
     "the width is d_model // heads: wrong unless h·d_v is d",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="the width of a head taken from d_model",
 )
 def without_heads(w_o, heads, removed):
     result = w_o.clone()
@@ -622,7 +633,8 @@ def repeat_heads(x, times):
     "axis 0 without and axis 1 with a batch",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="only works with a batch",
 )
 def repeat_heads(x, times):
     axis = 0 if x.ndim == 3 else 1
@@ -634,7 +646,8 @@ def repeat_heads(x, times):
     "the copies are made beside the tokens, and the reshape mixes tokens and heads",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="tokens and heads mixed by the reshape",
 )
 def repeat_heads(x, times):
     *leading, heads, length, width = x.shape
@@ -692,7 +705,8 @@ class GroupedQueryAttention(_Grouped):
     "only the first division is tested",
     kind="subtle",
     first="wrong",
-    verdict="wrong",
+    verdict="named",
+    says="kv_heads that does not divide heads is accepted",
 )
 class GroupedQueryAttention(_Grouped):
     def __init__(self, d_model, heads, kv_heads):
