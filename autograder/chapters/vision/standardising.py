@@ -44,6 +44,10 @@ OTHERS = (
     "What the model gets must not depend on which images come together. Measure mean "
     "and spread once, on the training images, and use these for all others."
 )
+OWN_VARIANCE = (
+    "statistics of the images themselves",
+    f"{OTHERS} And it is the spread that divides, not its square, the variance.",
+)
 EACH = "each image by its own statistics"
 CHANNELS = (
     "Each channel has a mean and a spread of its own, over images, rows and columns: "
@@ -68,6 +72,14 @@ for name, why, own, axes in (
     def _(images, train, own=own, axes=axes):
         mean, std = _statistics(images if own else train, axes)
         return (images - mean) / std
+
+
+for axes in ((0, 2, 3), (2, 3), (1, 2, 3)):
+
+    @standardising.mistake(*OWN_VARIANCE)
+    def _(images, train, axes=axes):
+        mean, std = _statistics(images, axes, flat=FLAT**0.5)
+        return (images - mean) / std.square()
 
 
 @standardising.mistake(
