@@ -104,6 +104,7 @@ for spec, right in ((mixing, mix), (cutting, paste)):
     for mistake, change in (
         (UNMIXED_LABELS, lambda new, old, permutation: (new[0], old[1])),
         (UNMIXED_LABELS, _hardened),
+        (UNMIXED_LABELS, lambda new, old, partner: (new[0], new[1].round())),
         (UNMIXED_IMAGES, lambda new, old, permutation: (old[0], new[1])),
         (PARTNERS_LABEL, lambda new, old, partner: (new[0], old[1][partner])),
         (EXCHANGED, lambda new, old, permutation: new[::-1]),
@@ -120,10 +121,15 @@ for spec, right in ((mixing, mix), (cutting, paste)):
         def _(images, targets, how, permutation, right=right, other=other):
             return right(images, targets, how, other(permutation))
 
-        @spec.mistake(*OTHER_LABEL)
-        def _(images, targets, how, permutation, right=right, other=other):
-            mixed, _ = right(images, targets, how, permutation)
-            return mixed, right(images, targets, how, other(permutation))[1]
+        for change in (lambda labels: labels, torch.round):
+
+            @spec.mistake(*OTHER_LABEL)
+            def _(
+                images, targets, how, partner, right=right, other=other, change=change
+            ):
+                mixed, _ = right(images, targets, how, partner)
+                labels = right(images, targets, how, other(partner))[1]
+                return mixed, change(labels)
 
 
 # --- mixup: what goes wrong -----------------------------------------------------------
