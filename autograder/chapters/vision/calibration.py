@@ -183,7 +183,8 @@ for divided in (True, False):
     @calibration.mistake(
         "bins between the smallest and the largest confidence",
         "The bins cut the range from 0 to 1 into equal parts, whatever confidences "
-        "occur. Confidence c lies in bin floor(c · M).",
+        "occur. Confidence c lies in bin floor(c · M)."
+        + ("" if divided else " And the sum is divided by the number of images."),
     )
     def _(probabilities, labels, bins, divided=divided):
         sure, hit = _sure(probabilities, labels)

@@ -85,7 +85,11 @@ for pooling, mistake, shares in (
     ("class", ALL_OUTPUTS, lambda x: _whole(x.mean(dim=1)[:, 1:])),
     ("class", ALL_OUTPUTS, lambda x: x.mean(dim=1)[:, 1:]),
     ("class", ALL_OUTPUTS, lambda x: _whole(x[:, 1:, 1:].mean(dim=1))),
-    ("class", ALL_OUTPUTS, lambda x: x.mean(dim=1)[:, 1:].softmax(dim=-1)),
+    (
+        "class",
+        (ALL_OUTPUTS[0], f"{ALL_OUTPUTS[1]} And shares are no scores: no softmax."),
+        lambda x: x.mean(dim=1)[:, 1:].softmax(dim=-1),
+    ),
     ("class", SOFTMAX, lambda x: x[:, 0, 1:].softmax(dim=-1)),
     ("class", SOFTMAX, lambda x: _whole(x[:, 0, 1:]).softmax(dim=-1)),
     ("class", SOFTMAX, lambda x: x[:, 0].softmax(dim=-1)[:, 1:]),
