@@ -48,10 +48,9 @@ def _is_seen(gradient: torch.Tensor) -> bool:
     return bool((gradient != 0).any())
 
 
-ROWS_FIRST = "rows come first: the height of the box, then its width."
-field.mistake("rows and columns exchanged", ROWS_FIRST.capitalize())(
-    lambda gradient: look(gradient)[::-1]
-)
+EXCHANGED = "rows and columns exchanged"
+ROWS_FIRST = "Rows first: the height of the box, then its width."
+field.mistake(EXCHANGED, ROWS_FIRST)(lambda gradient: look(gradient)[::-1])
 field.mistake(
     "one too few",
     "From row 1 to row 2 there are two rows: last minus first, plus 1.",
@@ -88,7 +87,7 @@ for name, why, ask in (
     ),
 ):
     field.mistake(name, why)(lambda gradient, ask=ask: _box(ask(gradient)))
-    field.mistake(name, f"{why} And {ROWS_FIRST}")(
+    field.mistake(EXCHANGED, f"{ROWS_FIRST} And besides: {name}. {why}")(
         lambda gradient, ask=ask: _box(ask(gradient))[::-1]
     )
 

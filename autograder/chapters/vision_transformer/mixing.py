@@ -121,15 +121,15 @@ for spec, right in ((mixing, mix), (cutting, paste)):
         def _(images, targets, how, permutation, right=right, other=other):
             return right(images, targets, how, other(permutation))
 
-        for change in (lambda labels: labels, torch.round):
+        @spec.mistake(*OTHER_LABEL)
+        def _(images, targets, how, permutation, right=right, other=other):
+            mixed, _ = right(images, targets, how, permutation)
+            return mixed, right(images, targets, how, other(permutation))[1]
 
-            @spec.mistake(*OTHER_LABEL)
-            def _(
-                images, targets, how, partner, right=right, other=other, change=change
-            ):
-                mixed, _ = right(images, targets, how, partner)
-                labels = right(images, targets, how, other(partner))[1]
-                return mixed, change(labels)
+        @spec.mistake(UNMIXED_LABELS[0], f"{UNMIXED_LABELS[1]} {OTHER_LABEL[1]}")
+        def _(images, targets, how, permutation, right=right, other=other):
+            mixed, _ = right(images, targets, how, permutation)
+            return mixed, right(images, targets, how, other(permutation))[1].round()
 
 
 # --- mixup: what goes wrong -----------------------------------------------------------

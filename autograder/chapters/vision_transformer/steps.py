@@ -182,14 +182,17 @@ def _(h, w, down, right):
     return weights + (1 - weights.sum(1, keepdim=True)) / (h * w)
 
 
-@steps.mistake(*OTHER_WAY)
+@steps.mistake(
+    OTHER_WAY[0],
+    f"{OTHER_WAY[1]} And where there is nothing to look at, the row stays zero.",
+)
 def _(h, w, down, right):
     weights = shift(h, w, down, right)  # and what is at the border looks at itself
     return weights.T + torch.diag(1 - weights.sum(1))
 
 
 for past_it in (wraps, runs_on, repeats):
-    steps.mistake(*OTHER_WAY)(
+    steps.mistake(OTHER_WAY[0], f"{OTHER_WAY[1]} And an image ends at its border.")(
         lambda h, w, down, right, past_it=past_it: past_it(h, w, down, right).T
     )
 
