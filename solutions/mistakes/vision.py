@@ -34,6 +34,14 @@ def standardise(images, train):
     return (images - mean) / (train.std(dim=AXES, correction=0, keepdim=True) + 1e-8)
 
 
+@wrong("standardise", "a small spread does not count as 1")
+def standardise(images, train):
+    """a least spread"""
+    mean = train.mean(dim=AXES, keepdim=True)
+    std = train.std(dim=AXES, correction=0, keepdim=True)
+    return (images - mean) / std.clamp(min=FLAT)
+
+
 @wrong("standardise", "changes its argument in place")
 def standardise(images, train):
     mean = train.mean(dim=AXES, keepdim=True)

@@ -172,6 +172,26 @@ def _(probabilities, labels, bins):
     return _error(hit - sure, near, bins)
 
 
+def _between(sure: torch.Tensor, bins: int) -> torch.Tensor:
+    """Cut the range of the confidences that occur."""
+    low, high = sure.min(), sure.max()
+    return ((sure - low) / (high - low) * bins).long().clamp(0, bins - 1)
+
+
+for divided in (True, False):
+
+    @calibration.mistake(
+        "bins between the smallest and the largest confidence",
+        "The bins cut the range from 0 to 1 into equal parts, whatever confidences "
+        "occur. Confidence c lies in bin floor(c · M)."
+        + ("" if divided else " And the sum is divided by the number of images."),
+    )
+    def _(probabilities, labels, bins, divided=divided):
+        sure, hit = _sure(probabilities, labels)
+        error = _error(hit - sure, _between(sure, bins), bins)
+        return error if divided else error * len(sure)
+
+
 @calibration.mistake(*EMPTY)
 def _(probabilities, labels, bins):
     gaps, sizes = _gaps(probabilities, labels, bins)

@@ -20,10 +20,12 @@ from autograder.interface import StudentFunction
 Pair = tuple[int, int]
 
 
-def _exchanged(matrix: torch.Tensor) -> Pair:
-    """Find the pair by trying all of them; the first of the largest."""
+def _exchanged(matrix: torch.Tensor, *, last: bool = False) -> Pair:
+    """Find the pair by trying all of them; the first of the largest, or the last."""
     classes = len(matrix)
     pairs = [(a, b) for a in range(classes) for b in range(a + 1, classes)]
+    if last:
+        pairs.reverse()
     return max(pairs, key=lambda pair: int(matrix[pair] + matrix[pair[::-1]]))
 
 
@@ -132,6 +134,11 @@ IN_LINE = (
     "the row, the remainder is the column: divmod.",
 )
 TENSORS = "tensors in place of integers", "Two Python integers: int(...)."
+LAST = (
+    "of equal pairs the last",
+    "Several pairs have the largest sum. The first in reading order counts: replace "
+    "the best only by a larger one, > and not >=. argmax gives the first.",
+)
 PAIRS: tuple[tuple[tuple[str, str], Callable], ...] = (
     (DIAGONAL, _largest),
     (DIAGONAL, lambda matrix: _largest(matrix + matrix.T)),
@@ -142,6 +149,7 @@ PAIRS: tuple[tuple[tuple[str, str], Callable], ...] = (
     (ONE_WAY, lambda matrix: _largest(matrix.triu(diagonal=1))),
     (IN_LINE, lambda matrix: int((matrix + matrix.T).triu(diagonal=1).argmax())),
     (TENSORS, lambda matrix: tuple(map(torch.tensor, _exchanged(matrix)))),
+    (LAST, lambda matrix: _exchanged(matrix, last=True)),
 )
 for mistake, found in PAIRS:
 
@@ -170,6 +178,8 @@ def confusion(student: StudentFunction, seed: int = 0) -> None:
     predictions = torch.tensor([0, 1, 1, 2, 2, 1, 2, 2, 2])
     hand = (predictions, torch.tensor([0, 0, 1, 1, 1, 2, 2, 2, 2]), 3)
     _expect(student, hand, "the example by hand")
+    ties = (torch.tensor([1, 0, 2, 1, 2]), torch.tensor([0, 1, 1, 2, 0]), 3)
+    _expect(student, ties, "two pairs with the same sum")
     generator = seeded(seed)
     for classes, count, share in ((5, 61, 0.6), (9, 200, 0.8), (4, 37, 0.0)):
         predictions, labels = _answers(generator, count, classes, share)
@@ -188,7 +198,7 @@ def confusion(student: StudentFunction, seed: int = 0) -> None:
 def _expect(student: StudentFunction, given: tuple, on: str) -> None:
     predictions, labels, classes = given
     matrix = _matrix(*given)
-    on = f"{on}: labels {labels.tolist()[:8]}, predictions {predictions.tolist()[:8]}"
+    on = f"{on}: labels {_shown(labels)}, predictions {_shown(predictions)}"
     if classes < 7:
         on += f", matrix {matrix.tolist()}"
     last = int((labels * classes + predictions).max()) + 1
@@ -198,3 +208,9 @@ def _expect(student: StudentFunction, given: tuple, on: str) -> None:
     case = Case(on, given, (matrix, _exchanged(matrix)))
     names = ("the matrix", "the pair")
     judge_parts(counting, expect_several(got, names, on), case, names)
+
+
+def _shown(numbers: torch.Tensor) -> str:
+    """Show up to nine numbers, and dots for the others."""
+    first = numbers[:9].tolist()
+    return str(first) if len(numbers) <= 9 else f"{str(first)[:-1]}, …]"

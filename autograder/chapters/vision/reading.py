@@ -34,12 +34,24 @@ def _whole(shares: torch.Tensor) -> torch.Tensor:
     return shares / shares.sum(dim=-1, keepdim=True)
 
 
+def _share_of_all(shares: torch.Tensor) -> torch.Tensor:
+    return shares / shares.sum()
+
+
 COLUMN = (
     "the column in place of the row",
     "Row 0 says what the class token has read. Column 0 says how much of the class "
     "token the others have read.",
 )
 NOT_ONE = "the sum is not 1"
+SOFTMAX = (
+    "a softmax of what are shares already",
+    "Shares are not scores. Divide them by their sum.",
+)
+BY_BATCH = (
+    "one sum for the whole batch",
+    "Each picture has a sum of its own: sum over the last axis, with keepdim=True.",
+)
 SELF = (
     "the class token's share in itself is kept",
     "Input 0 is the class token and no patch: leave out column 0.",
@@ -75,12 +87,16 @@ for pooling, mistake, shares in (
     ("class", ALL_OUTPUTS, lambda x: _whole(x[:, 1:, 1:].mean(dim=1))),
     (
         "class",
-        (
-            "a softmax of what are shares already",
-            "Shares are not scores. Divide them by their sum.",
-        ),
-        lambda x: x[:, 0, 1:].softmax(dim=-1),
+        (ALL_OUTPUTS[0], f"{ALL_OUTPUTS[1]} And shares are no scores: no softmax."),
+        lambda x: x.mean(dim=1)[:, 1:].softmax(dim=-1),
     ),
+    ("class", SOFTMAX, lambda x: x[:, 0, 1:].softmax(dim=-1)),
+    ("class", SOFTMAX, lambda x: _whole(x[:, 0, 1:]).softmax(dim=-1)),
+    ("class", SOFTMAX, lambda x: x[:, 0].softmax(dim=-1)[:, 1:]),
+    ("mean", SOFTMAX, lambda x: x.mean(dim=1).softmax(dim=-1)),
+    ("class", BY_BATCH, lambda x: _share_of_all(x[:, 0, 1:])),
+    ("class", BY_BATCH, lambda x: _share_of_all(x[:, 0, 1:]) * len(x)),
+    ("mean", BY_BATCH, lambda x: _share_of_all(x.mean(dim=1))),
     (
         "mean",
         (

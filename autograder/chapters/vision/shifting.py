@@ -49,17 +49,40 @@ for name, why, turned in (
         lambda images, down, right, turned=turned: moved(images, *turned(down, right))
     )
 
-for place in (0, -1):
-    shifting.mistake(
-        "one shift for the whole batch",
-        "Every image has its own numbers: keep the axis of the batch in the tables, "
-        "(B, H) and (B, W).",
-        when=lambda images, down, right: len(images) > 1,
-    )(
-        lambda images, down, right, place=place: moved(
-            images, down[place].expand_as(down), right[place].expand_as(right)
+ONE_FOR_ALL = (
+    "one shift for the whole batch",
+    "Every image has its own numbers: keep the axis of the batch in the tables, "
+    "(B, H) and (B, W).",
+)
+
+
+def _first(shifts: torch.Tensor) -> torch.Tensor:
+    return shifts[0].expand_as(shifts)
+
+
+def _last(shifts: torch.Tensor) -> torch.Tensor:
+    return shifts[-1].expand_as(shifts)
+
+
+for alike in (_first, _last):
+    for turned in (
+        lambda down, right, alike: (alike(down), alike(right)),
+        lambda down, right, alike: (down, alike(right)),
+        lambda down, right, alike: (alike(down), right),
+        # with a sign exchanged besides
+        lambda down, right, alike: (-down, alike(right)),
+        lambda down, right, alike: (down, -alike(right)),
+        lambda down, right, alike: (alike(down), -right),
+        lambda down, right, alike: (-alike(down), right),
+        lambda down, right, alike: (-alike(down), -alike(right)),
+    ):
+        shifting.mistake(
+            *ONE_FOR_ALL, when=lambda images, down, right: len(images) > 1
+        )(
+            lambda images, down, right, alike=alike, turned=turned: moved(
+                images, *turned(down, right, alike)
+            )
         )
-    )
 
 
 def _fetched(images: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor):
@@ -74,14 +97,34 @@ def _tables(images, down, right) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.arange(height) - down[:, None], torch.arange(width) - right[:, None]
 
 
-@shifting.mistake(
+OTHER_SIDE = (
     "what leaves comes in on the other side",
     "Negative indices count from the end, and roll turns in a circle. What comes in "
     "from outside is 0.",
 )
+
+
+@shifting.mistake(*OTHER_SIDE)
 def _(images, down, right):
     rows, columns = _tables(images, down, right)
     return _fetched(images, rows % images.shape[2], columns % images.shape[3])
+
+
+for untested in ((True, True), (True, False), (False, True)):
+    for fetch in (
+        lambda places, count: places.clamp(-count, count - 1) % count,
+        lambda places, count: places % count,
+    ):
+
+        @shifting.mistake(*OTHER_SIDE)
+        def _(images, down, right, untested=untested, fetch=fetch):
+            tables, sizes = _tables(images, down, right), images.shape[2:]
+            rows, columns = (
+                (places < size) & (without | (places >= 0))  # only the end is tested
+                for places, size, without in zip(tables, sizes, untested, strict=True)
+            )
+            found = _fetched(images, *map(fetch, tables, sizes))
+            return found * (rows[:, :, None] & columns[:, None, :])[:, None]
 
 
 @shifting.mistake(
@@ -93,6 +136,25 @@ def _(images, down, right):
     rows, columns = _tables(images, down, right)
     height, width = images.shape[2:]
     return _fetched(images, rows.clamp(0, height - 1), columns.clamp(0, width - 1))
+
+
+for stays in (
+    lambda down, right: right == 0,
+    lambda down, right: down == 0,
+    lambda down, right: (down == 0) | (right == 0),
+    lambda down, right: (down == 0) & (right == 0),
+):
+
+    @shifting.mistake(
+        "images that are not moved are lost",
+        "A shift of 0 brings every pixel to its own place. With slices it needs a case "
+        "of its own, since [:-0] is empty. Ask for each pixel where it comes from, and "
+        "it needs none.",
+        when=lambda images, down, right, stays=stays: bool(stays(down, right).any()),
+    )
+    def _(images, down, right, stays=stays):
+        lost = stays(down, right)[:, None, None, None]
+        return moved(images, down, right).masked_fill(lost, 0.0)
 
 
 shifting.mistake("not moved at all", "The result is a new tensor: return it.")(

@@ -48,9 +48,9 @@ def _is_seen(gradient: torch.Tensor) -> bool:
     return bool((gradient != 0).any())
 
 
-field.mistake(
-    "rows and columns exchanged", "Rows first: the height of the box, then its width."
-)(lambda gradient: look(gradient)[::-1])
+EXCHANGED = "rows and columns exchanged"
+ROWS_FIRST = "Rows first: the height of the box, then its width."
+field.mistake(EXCHANGED, ROWS_FIRST)(lambda gradient: look(gradient)[::-1])
 field.mistake(
     "one too few",
     "From row 1 to row 2 there are two rows: last minus first, plus 1.",
@@ -87,6 +87,9 @@ for name, why, ask in (
     ),
 ):
     field.mistake(name, why)(lambda gradient, ask=ask: _box(ask(gradient)))
+    field.mistake(EXCHANGED, f"{ROWS_FIRST} And besides: {name}. {why}")(
+        lambda gradient, ask=ask: _box(ask(gradient))[::-1]
+    )
 
 
 @field.mistake(

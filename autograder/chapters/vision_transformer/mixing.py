@@ -104,6 +104,7 @@ for spec, right in ((mixing, mix), (cutting, paste)):
     for mistake, change in (
         (UNMIXED_LABELS, lambda new, old, permutation: (new[0], old[1])),
         (UNMIXED_LABELS, _hardened),
+        (UNMIXED_LABELS, lambda new, old, partner: (new[0], new[1].round())),
         (UNMIXED_IMAGES, lambda new, old, permutation: (old[0], new[1])),
         (PARTNERS_LABEL, lambda new, old, partner: (new[0], old[1][partner])),
         (EXCHANGED, lambda new, old, permutation: new[::-1]),
@@ -124,6 +125,11 @@ for spec, right in ((mixing, mix), (cutting, paste)):
         def _(images, targets, how, permutation, right=right, other=other):
             mixed, _ = right(images, targets, how, permutation)
             return mixed, right(images, targets, how, other(permutation))[1]
+
+        @spec.mistake(UNMIXED_LABELS[0], f"{UNMIXED_LABELS[1]} {OTHER_LABEL[1]}")
+        def _(images, targets, how, permutation, right=right, other=other):
+            mixed, _ = right(images, targets, how, permutation)
+            return mixed, right(images, targets, how, other(permutation))[1].round()
 
 
 # --- mixup: what goes wrong -----------------------------------------------------------

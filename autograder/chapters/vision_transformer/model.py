@@ -218,7 +218,7 @@ def _check(student: StudentModule, seed: int) -> None:
         with model.accidents_named():
             built = student.build(*sizes, 0.0, pooling)
         shapes = _shapes(p, channels, classes, d, layers, d_ff, n, pooling)
-        own = functools.partial(_own, pooling, n, layers)
+        own = functools.partial(_own, pooling, grid, layers)
         expect_parameters(built, shapes, on, own)
         state = draw_state(generator, shapes)
         built.load_state_dict(state)
@@ -249,9 +249,14 @@ def _shapes(p, channels, classes, d, layers, d_ff, n, pooling) -> Shapes:
 
 
 def _own(
-    pooling: str, n: int, layers: int, state: State, missing: list, extra: list
+    pooling: str,
+    grid: tuple[int, int],
+    layers: int,
+    state: State,
+    missing: list,
+    extra: list,
 ) -> Iterator[tuple[bool, str, str]]:
-    table = state.get("position.table", torch.empty(0, 0))
+    table, n = state.get("position.table", torch.empty(0, 0)), grid[0] * grid[1]
     if pooling == "class":
         why = 'With pooling="class" a class token stands first: ClassToken(d_model).'
         token = all(name.startswith("class_token") for name in missing)
@@ -269,6 +274,13 @@ def _own(
         more = any(name.startswith("class_token") for name in extra)
         yield more, "mean over the class token", why
         yield table.shape[0] == n + 1, "a position too many", why
+    if grid[0] != grid[1]:
+        counts = {side * side + more for side in grid for more in (0, 1)}
+        why = (
+            f"The grid has {grid[0]} rows and {grid[1]} columns: count by "
+            "patch_count(height, width, patch_size), with both sizes."
+        )
+        yield len(table) in counts, "the grid taken for a square", why
     yield (
         "position.table" in missing and not any("position" in name for name in extra),
         "no learned positions",

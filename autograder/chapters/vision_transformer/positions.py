@@ -63,6 +63,7 @@ SMOOTHED = (
     "smoothed before it is made smaller",
     "Here the plain bilinear formula is wanted: leave antialias at False.",
 )
+IN_FRONT = "the rows of class tokens come back unchanged, before the others."
 for mistake, options in (
     (CORNERS, {"align_corners": True}),
     (NEAREST, {"mode": "nearest"}),
@@ -75,6 +76,11 @@ for mistake, options in (
         lambda table, old, new, special, options=options: _below(
             table, special, _picture(table, old, new, special, **options)
         )
+    )
+    interpolation.mistake(mistake[0], f"{mistake[1]} And {IN_FRONT}")(
+        lambda table, old, new, special, options=options: _below(
+            table, special, _picture(table, old, new, special, **options)
+        ).roll(-special, 0)
     )
 
 TRANSPOSED = (
@@ -91,6 +97,24 @@ for turn in ((-1, 1), (1, -1), (-1, -1)):
 interpolation.mistake(*TRANSPOSED)(
     lambda table, old, new, special: _below(
         table, special, _picture(table, old, new, special).mT
+    )
+)
+
+
+def _by_columns(table, old, new, special) -> torch.Tensor:
+    """Lay the old rows out column by column."""
+    image = table[special:].reshape(*old[::-1], table.shape[1]).permute(2, 1, 0)
+    return F.interpolate(image[None], size=new, mode="bilinear")[0]
+
+
+interpolation.mistake(*TRANSPOSED)(
+    lambda table, old, new, special: _below(
+        table, special, _by_columns(table, old, new, special)
+    )
+)
+interpolation.mistake(*TRANSPOSED)(
+    lambda table, old, new, special: _below(
+        table, special, _by_columns(table, old, new, special).mT
     )
 )
 for axis in (0, 1):
@@ -159,7 +183,7 @@ interpolation.mistake(
 )
 LOST = (
     "the class token's row is lost",
-    "The rows of class tokens come back unchanged, before the others.",
+    IN_FRONT.capitalize(),
 )
 interpolation.mistake(*LOST, when=_has_class_token)(
     lambda table, old, new, special: resized(table, old, new, special)[special:]
@@ -182,6 +206,11 @@ interpolation.mistake(
 )(lambda table, old, new, special: resized(table.roll(special, 0), old, new, special))
 interpolation.mistake(*IGNORED)(
     lambda table, old, new, special: resized(table, old, new, 1)
+)
+interpolation.mistake(*IGNORED)(
+    lambda table, old, new, special: torch.cat(
+        (table[:1], resized(table, old, new, special)[special:])
+    )
 )
 CUT_OFF = (
     "rows cut off or repeated",

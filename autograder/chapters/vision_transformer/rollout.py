@@ -156,6 +156,12 @@ for mistake, combine in (
         lambda weights, combine=combine: combine(_mixed(_means(weights)))
     )
     rollout.mistake(*mistake)(lambda weights, combine=combine: combine(_means(weights)))
+for layers in (lambda heads: _mixed(heads), lambda heads: heads):
+    rollout.mistake(*BY_ENTRY)(  # and the rows made to sum to 1 in the end
+        lambda weights, layers=layers: _normalised(
+            [torch.stack(layers(_means(weights))).prod(0)]
+        )[0]
+    )
 rollout.mistake("only the first layer", LAST[1])(
     lambda weights: _mixed(_means(weights))[0]
 )
@@ -163,10 +169,27 @@ for kept in (slice(1, None), slice(None, -1)):
     rollout.mistake(
         "a layer is left out", LAST[1], when=lambda weights: len(weights) > 1
     )(lambda weights, kept=kept: _product(_mixed(_means(weights))[kept]))
-rollout.mistake(
+ONCE = (
     "the identity only once",
     "Every layer has a residual connection: mix before you multiply.",
-)(lambda weights: 0.5 * _product(_means(weights)) + 0.5 * _identity(weights))
+)
+for backwards in (False, True):
+    rollout.mistake(*ONCE)(
+        lambda weights, backwards=backwards: _mixed(
+            [_product(_means(weights), backwards=backwards)]
+        )[0]
+    )
+for joined in (torch.amax, torch.amin):
+    for order in (lambda heads: heads, lambda heads: _normalised(heads)):
+        rollout.mistake(
+            ONCE[0],
+            f"{ONCE[1]} And the heads are averaged; a maximum or a minimum is no "
+            "longer a mixture.",
+        )(
+            lambda weights, joined=joined, order=order: _mixed(
+                [_product(order([joined(layer, 0) for layer in weights]))]
+            )[0]
+        )
 
 
 # --- the check ------------------------------------------------------------------------

@@ -91,6 +91,21 @@ def _(h, w, down, right):
     return _looking_at(row * w + column, seen)
 
 
+for one, other in ((True, True), (True, False), (False, True)):
+
+    @steps.mistake(*SIDES)
+    def _(h, w, down, right, one=one, other=other):
+        """Number by r · height + c the token that looks, the other one, or both."""
+        weights = torch.zeros(h * w, h * w)
+        for r, c in itertools.product(range(h), range(w)):
+            row, column = r + down, c + right
+            if 0 <= row < h and 0 <= column < w:
+                here = r * (h if one else w) + c
+                there = row * (h if other else w) + column
+                weights[here % (h * w), there % (h * w)] = 1
+        return weights
+
+
 WRAPS = (
     "wraps around the border",
     "An image ends at its border. A place outside is not the one on the opposite side: "
@@ -165,6 +180,21 @@ def _(h, w, down, right):
 def _(h, w, down, right):
     weights = shift(h, w, down, right)
     return weights + (1 - weights.sum(1, keepdim=True)) / (h * w)
+
+
+@steps.mistake(
+    OTHER_WAY[0],
+    f"{OTHER_WAY[1]} And where there is nothing to look at, the row stays zero.",
+)
+def _(h, w, down, right):
+    weights = shift(h, w, down, right)  # and what is at the border looks at itself
+    return weights.T + torch.diag(1 - weights.sum(1))
+
+
+for past_it in (wraps, runs_on, repeats):
+    steps.mistake(OTHER_WAY[0], f"{OTHER_WAY[1]} And an image ends at its border.")(
+        lambda h, w, down, right, past_it=past_it: past_it(h, w, down, right).T
+    )
 
 
 steps.mistake("the step is ignored", "Token (r, c) looks one step further.")(

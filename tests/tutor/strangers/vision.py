@@ -28,7 +28,8 @@ def standardise(images, train):
     "1e-6 is added to the spread",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="a small spread does not count as 1",
 )
 def standardise(images, train):
     mean = train.mean(dim=(0, 2, 3), keepdim=True)
@@ -41,7 +42,8 @@ def standardise(images, train):
     "the spread is clamped at 1e-6",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="a small spread does not count as 1",
 )
 def standardise(images, train):
     axes = (0, 2, 3)
@@ -55,7 +57,8 @@ def standardise(images, train):
     "the variance in place of the spread AND measured on the images",
     kind="double",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="statistics of the images themselves",
 )
 def standardise(images, train):
     mean = images.mean(dim=(0, 2, 3), keepdim=True)
@@ -84,7 +87,8 @@ def standardise(images, train):
     "what leaves below comes in at the other side",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="what leaves comes in on the other side",
 )
 def shift_images(images, down, right):
     b, c, h, w = images.shape
@@ -120,7 +124,8 @@ def shift_images(images, down, right):
     "a loop that fails for shifts of zero or less: slices of -0",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="images that are not moved are lost",
 )
 def shift_images(images, down, right):
     result = torch.zeros_like(images)
@@ -144,7 +149,8 @@ def shift_images(images, down, right):
     "up and down exchanged AND the first image's shift to the right for all",
     kind="double",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="one shift for the whole batch",
 )
 def shift_images(images, down, right):
     b, _, h, w = images.shape
@@ -196,7 +202,8 @@ def confusion(predictions, labels, classes):
     "of equal pairs the last is taken",
     kind="subtle",
     first="useless",
-    verdict="useless",
+    verdict="named",
+    says="of equal pairs the last",
 )
 def confusion(predictions, labels, classes):
     matrix = torch.zeros(classes, classes, dtype=torch.long)
@@ -283,7 +290,8 @@ def calibration_error(probabilities, labels, bins):
     "the sum is not divided by N AND bins between the smallest and largest confidence",
     kind="double",
     first="useless",
-    verdict="useless",
+    verdict="named",
+    says="bins between the smallest and the largest confidence",
 )
 def calibration_error(probabilities, labels, bins):
     confidence, prediction = probabilities.max(dim=-1)
@@ -385,7 +393,8 @@ def read_by_the_head(rollouts, rows, columns, pooling):
     "divided by the sum over the whole batch",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="one sum for the whole batch",
 )
 def read_by_the_head(rollouts, rows, columns, pooling):
     if pooling == "class":
@@ -418,7 +427,8 @@ def read_by_the_head(rollouts, rows, columns, pooling):
     "a softmax over the patches AND the mean over all rows for the class, too",
     kind="double",
     first="useless",
-    verdict="useless",
+    verdict="named",
+    says="the mean over the outputs, with a class token",
 )
 def read_by_the_head(rollouts, rows, columns, pooling):
     shares = rollouts.mean(dim=1)

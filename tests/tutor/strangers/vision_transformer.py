@@ -140,6 +140,7 @@ def unpatchify(patches, patch_size, height, width):
     kind="subtle",
     first="told",
     verdict="told",
+    says="the weights start too large",
 )
 class PatchEmbedding(nn.Module):
     def __init__(self, patch_size, channels, d_model):
@@ -159,6 +160,7 @@ class PatchEmbedding(nn.Module):
     kind="subtle",
     first="told",
     verdict="told",
+    says="the weights start too small",
 )
 class PatchEmbedding(nn.Module):
     def __init__(self, patch_size, channels, d_model):
@@ -366,7 +368,8 @@ class VisionTransformer(nn.Module):
     "the height is taken for the width",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="the grid taken for a square",
 )
 class VisionTransformer(nn.Module):
     def __init__(
@@ -407,7 +410,8 @@ class VisionTransformer(nn.Module):
     "old grid read with rows and columns exchanged",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="the grid is transposed",
 )
 def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
     special, rest = table[:class_tokens], table[class_tokens:]
@@ -444,7 +448,8 @@ def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
     "always one class token",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="class_tokens is ignored",
 )
 def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
     h, w = old_grid
@@ -462,7 +467,8 @@ def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
     "bicubic AND the class tokens stand at the end",
     kind="double",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="another interpolation",
 )
 def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
     special, rest = table[:class_tokens], table[class_tokens:]
@@ -498,7 +504,8 @@ def shift_weights(height, width, row_offset, column_offset):
     "transposed AND outside the token looks at itself",
     kind="double",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="looks the other way",
 )
 def shift_weights(height, width, row_offset, column_offset):
     n = height * width
@@ -519,7 +526,8 @@ def shift_weights(height, width, row_offset, column_offset):
     "row times height in place of width",
     kind="subtle",
     first="useless",
-    verdict="useless",
+    verdict="named",
+    says="height and width exchanged",
 )
 def shift_weights(height, width, row_offset, column_offset):
     n = height * width
@@ -641,7 +649,8 @@ def receptive_field(gradient):
     "rows and columns exchanged AND channels added up",
     kind="double",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="rows and columns exchanged",
 )
 def receptive_field(gradient):
     seen = gradient.sum(dim=0) != 0
@@ -759,7 +768,8 @@ def attention_rollout(weights):
     "elementwise product",
     kind="plain",
     first="useless",
-    verdict="useless",
+    verdict="named",
+    says="multiplied entry by entry",
 )
 def attention_rollout(weights):
     t = weights[0].shape[-1]
@@ -775,7 +785,8 @@ def attention_rollout(weights):
     "the maximum over the heads AND the identity is only added once at the end",
     kind="double",
     first="useless",
-    verdict="useless",
+    verdict="named",
+    says="the identity only once",
 )
 def attention_rollout(weights):
     t = weights[0].shape[-1]
@@ -835,7 +846,8 @@ def mixup(images, targets, share, permutation):
     "targets not permuted (flip) AND the shares are rounded to one hot",
     kind="double",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="labels not mixed",
 )
 def mixup(images, targets, share, permutation):
     mixed = images * share + images[permutation] * (1 - share)
