@@ -5,7 +5,7 @@ import torch
 from autograder.chapters.embeddings.chapter import chapter
 from autograder.chapters.embeddings.refusals import expect_refusal, mistakes_in_refusing
 from autograder.exercise.inputs import seeded
-from autograder.exercise.spec import Case, Function
+from autograder.exercise.spec import Case, Function, errors_named
 from autograder.interface import StudentFunction
 
 
@@ -127,6 +127,16 @@ def _in_a_list(ids: list[int], words: dict[str, int], length: int) -> list[str]:
     return [names[i] for i in ids]
 
 
+SIZE = (
+    "the size of the vocabulary taken for its largest id",
+    "The ids may have gaps, so that the largest one is not smaller than the number of "
+    "tokens. An id is known if it is one of the vocabulary's values: turn the dict "
+    "round and ask it.",
+)
+REFUSED = (
+    "an id that exists is refused",
+    "Each of these ids is one of the vocabulary's values: only others are refused.",
+)
 decoding.accident("list assignment index out of range", *GAPS)
 decoding.mistake(*GAPS, when=_known)(
     lambda ids, words: _in_a_list(ids, words, len(words))
@@ -175,8 +185,8 @@ def encode_decode(
     ordered = {"<pad>": 0, "<unk>": 1, "the": 2, "dog": 3}
     names = ["cat", "dog", "sees", "the", "<pad>", "<unk>", "mice"]
     drawn = _draw_ids(seeded(seed))
-    shuffled = dict(zip(names, drawn, strict=True))
-    shuffled["gap"] = 9  # no token has the ids 7 and 8
+    # no token has the ids 7 and 8
+    shuffled = {"gap": 9, **dict(zip(names, drawn, strict=True))}
     for tokens, words in (
         (["the", "fox", "the"], ordered),
         (["mice", "fox", "the", "gap", "cat", "hen"], shuffled),
@@ -189,10 +199,18 @@ def encode_decode(
             '"<unk>".'
         )
         encoding.judge(encode, Case(on, (tokens, words), what="the ids", why=why))
-    for ids, words in (([2, 1, 2], ordered), ([9, *drawn, 9], shuffled), ([], ordered)):
+    for ids, words in (
+        ([2, 1, 2], ordered),
+        (drawn, shuffled),
+        ([9, *drawn, 9], shuffled),
+        ([], ordered),
+    ):
         on = f"decode({ids}, {words})"
         why = "One token for each id, as a list of strings."
-        decoding.judge(decode, Case(on, (ids, words), what="the tokens", why=why))
+        case = Case(on, (ids, words), what="the tokens", why=why)
+        refused = SIZE if max(ids, default=0) >= len(words) else REFUSED
+        with errors_named(("ValueError", *refused)):
+            decoding.judge(decode, case)
     for ids, words in (([2, -1], ordered), ([4], ordered), ([0, 8], shuffled)):
         on = f"decode({ids}, {words}): no token has the id {ids[-1]}"
         expect_refusal(

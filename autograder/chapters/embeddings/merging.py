@@ -87,6 +87,21 @@ for name, why, how in (
 
 
 @merging.mistake(
+    "a symbol is used twice",
+    "In (a, a, a) the second symbol belongs to the first merge: go on behind both, two "
+    "symbols further.",
+)
+def _(symbols, pair):
+    new = []
+    for i in range(len(symbols)):
+        if symbols[i : i + 2] == pair:
+            new.append("".join(pair))
+        elif i == 0 or symbols[i - 1 : i + 1] != pair:
+            new.append(symbols[i])
+    return tuple(new)
+
+
+@merging.mistake(
     "merged from the right",
     "Of (a, a, a) the first two are merged: read from the left, always.",
 )

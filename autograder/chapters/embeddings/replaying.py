@@ -120,6 +120,19 @@ def _(text, merges, specials, pieces):
     return replay(pieces, merges, specials, lambda s, pair: merged(s, pair, most=1))
 
 
+@replaying.mistake(
+    "only the first merge that fits",
+    "All merges are replayed, one after the other: a break or return after the first "
+    "one that changes the symbols ends too early.",
+)
+def _(text, merges, specials, pieces):
+    def first(symbols, pair):
+        fits = (one for one in merges if merged(symbols, one) != tuple(symbols))
+        return merged(symbols, next(fits, pair))
+
+    return [t for p in pieces for t in replay([p], [("", "")], specials, first)]
+
+
 @replaying.mistake(*SPACES)
 def _(text, merges, specials, pieces):
     return [t.strip() for t in replay(pieces, merges, specials) if t.strip()]

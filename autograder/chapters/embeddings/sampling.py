@@ -1,5 +1,6 @@
 """The loss of skip-gram with negative sampling."""
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -57,39 +58,6 @@ CUT_OFF = (
 log = F.logsigmoid
 for name, why, loss in (
     (
-        "the sign of the negatives is not turned",
-        "A false neighbour should NOT fit: ln σ(-c·n). With +c·n the negatives are "
-        "treated as true neighbours.",
-        lambda t, f: (-log(t) - log(f).sum(-1)).mean(),
-    ),
-    (
-        "the minus sign is missing",
-        "A loss is to be made small. Logarithms of probabilities are negative, so "
-        "there is a minus before both terms.",
-        lambda t, f: (log(t) + log(-f).sum(-1)).mean(),
-    ),
-    (
-        "a minus too few before the negatives",
-        "Both terms are logarithms of probabilities and get a minus.",
-        lambda t, f: (-log(t) + log(-f).sum(-1)).mean(),
-    ),
-    (
-        MEAN,
-        "The formula sums over the K negatives; the mean is taken over the batch only. "
-        ".mean() of a (B, K) tensor divides by K as well.",
-        lambda t, f: -log(t).mean() - log(-f).mean(),
-    ),
-    (
-        "sum over the batch",
-        "Divide by the size of the batch: the loss should not grow with it.",
-        lambda t, f: -log(t).sum() - log(-f).sum(),
-    ),
-    (
-        "one loss for each pair",
-        "One number is wanted, the mean over the batch: a tensor of shape ().",
-        lambda t, f: -log(t) - log(-f).sum(-1),
-    ),
-    (
         "no negatives",
         "Without false neighbours, longer and longer equal vectors are best.",
         lambda t, f: -log(t).mean(),
@@ -103,16 +71,6 @@ for name, why, loss in (
         "only one of the negatives",
         "All K negatives count: sum over their axis.",
         lambda t, f: (-log(t) - log(-f[:, 0])).mean(),
-    ),
-    (
-        "no logarithm",
-        "These are probabilities; the formula takes their logarithm.",
-        lambda t, f: (-t.sigmoid() - (-f).sigmoid().sum(-1)).mean(),
-    ),
-    (
-        "no sigmoid",
-        "Without ln σ the loss has no lower end, and the vectors grow for ever.",
-        lambda t, f: (-t + f.sum(-1)).mean(),
     ),
     (
         "softmax in place of sigmoids",
@@ -151,6 +109,68 @@ for name, why, loss in (
     ),
 ):
     with_scores(name, why)(loss)
+
+# --- what goes wrong: in the terms, in their sum, or in both -------------------------
+
+IN_TERMS = (  # the two terms, (B,) and (B, K)
+    (
+        "the sign of the negatives is not turned",
+        "A false neighbour should NOT fit: ln σ(-c·n). With +c·n the negatives are "
+        "treated as true neighbours.",
+        lambda t, f: (-log(t), -log(f)),
+    ),
+    (
+        "the minus sign is missing",
+        "A loss is to be made small. Logarithms of probabilities are negative, so "
+        "there is a minus before both terms.",
+        lambda t, f: (log(t), log(-f)),
+    ),
+    (
+        "a minus too few before the negatives",
+        "Both terms are logarithms of probabilities and get a minus.",
+        lambda t, f: (-log(t), log(-f)),
+    ),
+    (
+        "no logarithm",
+        "These are probabilities; the formula takes their logarithm.",
+        lambda t, f: (-t.sigmoid(), -(-f).sigmoid()),
+    ),
+    (
+        "no sigmoid",
+        "Without ln σ the loss has no lower end, and the vectors grow for ever.",
+        lambda t, f: (-t, f),
+    ),
+)
+IN_SUMS = (
+    (
+        MEAN,
+        "The formula sums over the K negatives; the mean is taken over the batch only. "
+        ".mean() of a (B, K) tensor divides by K as well.",
+        lambda true, false: true.mean() + false.mean(),
+    ),
+    (
+        "sum over the batch",
+        "Divide by the size of the batch: the loss should not grow with it.",
+        lambda true, false: true.sum() + false.sum(),
+    ),
+    (
+        "one loss for each pair",
+        "One number is wanted, the mean over the batch: a tensor of shape ().",
+        lambda true, false: true + false.sum(-1),
+    ),
+)
+for name, why, terms in IN_TERMS:
+    with_scores(name, why)(
+        lambda t, f, terms=terms: sum(each.sum() for each in terms(t, f)) / len(t)
+    )
+for name, why, added in IN_SUMS:
+    with_scores(name, why)(lambda t, f, added=added: added(-log(t), -log(-f)))
+for (first, reason, terms), (second, other, added) in itertools.product(
+    IN_TERMS, IN_SUMS
+):
+    with_scores(f"{first}, and {second}", f"{reason}\n{other}")(
+        lambda t, f, terms=terms, added=added: added(*terms(t, f))
+    )
 
 
 # --- what goes wrong: in the scores ---------------------------------------------------

@@ -1,5 +1,6 @@
 """tf-idf: how often a word occurs in a document, and in how few."""
 
+import itertools
 from collections.abc import Callable
 
 import torch
@@ -87,16 +88,6 @@ for name, why, weigh in (
         lambda c, n, h: torch.log(n / h).expand_as(c),
     ),
     (
-        "shares in place of counts",
-        "The counts were divided by the length of the document; here they are not.",
-        lambda c, n, h: c / c.sum(1, keepdim=True) * torch.log(n / h),
-    ),
-    (
-        "0 or 1 in place of counts",
-        "A term that occurs twice in a document counts twice.",
-        lambda c, n, h: (c > 0) * torch.log(n / h),
-    ),
-    (
         OCCURRENCES,
         "How many documents hold the term, not how often it occurs in all: "
         "(counts > 0).sum(dim=0).",
@@ -106,25 +97,6 @@ for name, why, weigh in (
         OCCURRENCES,
         "The logarithm is of documents over documents that hold the term.",
         lambda c, n, h: c * torch.log(c.sum() / c.sum(0)),
-    ),
-    ("logarithm to base 10", NATURAL, lambda c, n, h: c * torch.log10(n / h)),
-    ("logarithm to base 2", NATURAL, lambda c, n, h: c * torch.log2(n / h)),
-    (
-        "no logarithm",
-        "Without the logarithm, a term that is everywhere has the factor 1, not 0.",
-        lambda c, n, h: c * n / h,
-    ),
-    (
-        "terms counted in place of documents",
-        "The logarithm is of all documents over those that hold the term; how many "
-        "terms there are has no part in it.",
-        lambda c, n, h: c * torch.log(c.shape[1] / h),
-    ),
-    (
-        "the fraction upside down",
-        "The logarithm of (documents with the term / documents) is negative. A rare "
-        "term has a large weight: documents over documents with the term.",
-        lambda c, n, h: c * torch.log(h / n),
     ),
     (*VARIANT, lambda c, n, h: c * _smooth(n, h)),
     (*VARIANT, lambda c, n, h: c * (_smooth(n, h) + 1)),
@@ -141,6 +113,51 @@ for name, why, weigh in (
     ),
 ):
     with_matrix(name, why)(weigh)
+
+
+IN_COUNTS = (
+    (
+        "shares in place of counts",
+        "The counts were divided by the length of the document; here they are not.",
+        lambda c: c / c.sum(1, keepdim=True),
+    ),
+    (
+        "0 or 1 in place of counts",
+        "A term that occurs twice in a document counts twice.",
+        lambda c: (c > 0).float(),
+    ),
+)
+IN_FACTORS = (
+    ("logarithm to base 10", NATURAL, lambda c, n, h: torch.log10(n / h)),
+    ("logarithm to base 2", NATURAL, lambda c, n, h: torch.log2(n / h)),
+    (
+        "no logarithm",
+        "Without the logarithm, a term that is everywhere has the factor 1, not 0.",
+        lambda c, n, h: n / h,
+    ),
+    (
+        "terms counted in place of documents",
+        "The logarithm is of all documents over those that hold the term; how many "
+        "terms there are has no part in it.",
+        lambda c, n, h: torch.log(c.shape[1] / h),
+    ),
+    (
+        "the fraction upside down",
+        "The logarithm of (documents with the term / documents) is negative. A rare "
+        "term has a large weight: documents over documents with the term.",
+        lambda c, n, h: torch.log(h / n),
+    ),
+)
+for name, why, change in IN_COUNTS:
+    with_matrix(name, why)(lambda c, n, h, change=change: change(c) * torch.log(n / h))
+for name, why, factor in IN_FACTORS:
+    with_matrix(name, why)(lambda c, n, h, factor=factor: c * factor(c, n, h))
+for (first, reason, change), (second, other, factor) in itertools.product(
+    IN_COUNTS, IN_FACTORS
+):
+    with_matrix(f"{first}, and {second}", f"{reason}\n{other}")(
+        lambda c, n, h, change=change, factor=factor: change(c) * factor(c, n, h)
+    )
 
 
 def in_order(documents: Documents, terms: list[str]) -> Weighed:

@@ -1,5 +1,6 @@
 """Which formula made a table: the right one, or one of the sources' wrong ones."""
 
+import contextlib
 import random
 
 import torch
@@ -9,7 +10,7 @@ from autograder.chapters.positional_encoding import formula
 from autograder.chapters.positional_encoding.chapter import chapter
 from autograder.exercise.spec import Function
 from autograder.expect import refuse
-from autograder.interface import Data, StudentFunction
+from autograder.interface import Data, StudentError, StudentFunction
 
 DIAGNOSES = {
     "right": {},
@@ -130,6 +131,53 @@ for right, said, (name, why) in (
     )(lambda encoding, said=said: said)
 
 
+# --- the base found from the last pair: what goes wrong -------------------------------
+
+
+def _exchanged(length: int, d_model: int, base: float) -> torch.Tensor:
+    """Exchange sine and cosine in all pairs but the first."""
+    encoding = formula.table(length, d_model, base)
+    pairs = encoding[:, 2:].unflatten(1, (-1, 2)).flip(-1)
+    return torch.cat((encoding[:, :2], pairs.flatten(1)), 1).float()
+
+
+def _last_angle_is_inverse(length: int, d_model: int, base: float) -> torch.Tensor:
+    """Take the base with which the last pair has the angle 1/base at position 1."""
+    return formula.table(length, d_model, base ** (d_model / (d_model - 2))).float()
+
+
+READINGS = (  # and the tables on which who reads so says what is right elsewhere
+    (
+        "sine and cosine of the angle exchanged",
+        "You would be right if sine and cosine were exchanged in each pair. The sine, "
+        "an even column, comes first in torch.atan2(sine, cosine); the other way round "
+        "you get π/2 minus the angle.",
+        _exchanged,
+    ),
+    (
+        "the power d/(d - 2) is missing",
+        "You would be right if the last angle were 1/base. It is base^(-(d-2)/d): "
+        "1/angle is base^((d-2)/d), 3162 for base 10000 and d = 16. Raise it to the "
+        "power d/(d - 2).",
+        _last_angle_is_inverse,
+    ),
+)
+BASES = {"right": formula.BASE, "base 1000": 1_000.0}
+
+
+def _reading_of(student: StudentFunction, sizes: list) -> tuple[str, str] | None:
+    """Find the reading with which the student tells the two bases apart."""
+    for name, why, read in READINGS:
+        with contextlib.suppress(StudentError):
+            if all(
+                student(read(*size, base)) == kind
+                for size in sizes
+                for kind, base in BASES.items()
+            ):
+                return name, why
+    return None
+
+
 @chapter.check(section="position-disagreements")
 def diagnose_encoding(student: StudentFunction, seed: int = 0) -> None:
     """Present the right matrix and the sources' wrong ones in several sizes."""
@@ -146,6 +194,11 @@ def diagnose_encoding(student: StudentFunction, seed: int = 0) -> None:
             encoding = made(kind, length, d_model)
             got = student(encoding)
             on = f"the matrix {kind!r}, length = {length}, d_model = {d_model}"
+            if isinstance(got, str) and {got, kind} == BASES.keys():
+                reading = _reading_of(student, sizes[:3])
+                say = {"on": on, "got": f"{got!r}", "expected": f"{kind!r}"}
+                if reading:
+                    refuse(*reading, **say)
             if got != kind or not isinstance(got, str):
                 _explain(got, kind, encoding, on, first_size=number == 0)
 

@@ -115,6 +115,13 @@ SLIPS: tuple[tuple[str, Changes, str, str], ...] = (  # name, changes, why, sect
         FORMULA,
     ),
     (
+        "exponents up to 1",
+        {"exponent": lambda pair, column, d: pair / max(d / 2 - 1, 1)},
+        "The exponents are 0/d, 2/d, ..., (d-2)/d: the last one is less than 1. "
+        "torch.linspace(0, 1, d // 2) includes its end.",
+        FORMULA,
+    ),
+    (
         "i counts columns in place of pairs",
         {"exponent": lambda pair, column, d: 2 * column / d},
         "Columns 0 and 1 are the sine and the cosine of one angle, with i = 0; columns "

@@ -51,10 +51,13 @@ def _misread(
     )
 
 
-_misread(
+EXCHANGED = (
     "invariance and equivariance exchanged",
     "Equivariant: permuting the input permutes the output rows in the same way, "
     "f(RX) = R f(X).\nInvariant: the output stays as it was, f(RX) = f(X).",
+)
+_misread(
+    *EXCHANGED,
     equivariant=_invariant,
     invariant=_equivariant,
 )
@@ -80,19 +83,25 @@ FLAT = (
     "pooled output called equivariant",
     "Only an output with one row a token can be equivariant: test its shape.",
 )
-_misread(
-    *FLAT,
-    equivariant=lambda outputs, permuted, permutation: (
+for called in (
+    lambda outputs, permuted, permutation: (
         len(outputs) == len(permutation) and _same(permuted, outputs[permutation])
     ),
-)
-_misread(
-    *FLAT,
-    equivariant=lambda outputs, permuted, permutation: (
+    lambda outputs, permuted, permutation: (
         _equivariant(outputs, permuted, permutation)
         or (outputs.ndim == 1 and _same(permuted, outputs))
     ),
-)
+    lambda outputs, permuted, permutation: (
+        outputs.ndim == 1 or _same(permuted, outputs[permutation])
+    ),
+):
+    _misread(*FLAT, equivariant=called)
+    _misread(
+        f"{EXCHANGED[0]}, and {FLAT[0]}",
+        f"{EXCHANGED[1]}\n{FLAT[1]}",
+        equivariant=_invariant,
+        invariant=called,
+    )
 INDEXED = (
     "pooled output indexed like a sequence",
     "A pooled output (d,) has no token axis: nothing can be permuted, so answer False "

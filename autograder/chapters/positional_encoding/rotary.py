@@ -1,7 +1,10 @@
 """Rotary encoding: each pair of entries turned by an angle for its position."""
 
+import contextlib
+import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 
@@ -15,7 +18,8 @@ from autograder.chapters.positional_encoding.forms import (
     wrong_axis_named,
 )
 from autograder.exercise.inputs import normal, seeded
-from autograder.exercise.spec import Case, Function
+from autograder.exercise.naming import Mistake
+from autograder.exercise.spec import UNFIT, Case, Function
 from autograder.interface import StudentFunction
 
 
@@ -29,7 +33,28 @@ def turned(x: torch.Tensor, base: float) -> torch.Tensor:
     return torch.view_as_real(pairs).flatten(-2).to(x.dtype)
 
 
-rotary = Function("rotary-encoding", "apply_rotary", turned)
+class _Rotary(Function):
+    """A specification that also knows two slips at once."""
+
+    def known(self, x: torch.Tensor, base: float) -> Iterator[Mistake]:
+        """Yield single slips first; two make a result that none of them makes."""
+        seen = [turned(x, base)]
+        for each in super().known(x, base):
+            seen.append(each.value)
+            yield each
+        if x.numel() > LARGEST:
+            return
+        for one, other in itertools.combinations(_slips, 2):
+            if one.shows(x, base) and other.shows(x, base) and one.apart(other):
+                with contextlib.suppress(*UNFIT):
+                    value = _misturned(x, base, **one.changes, **other.changes)
+                    if not any(expect.close(value, each, NEAR) for each in seen):
+                        name = f"{one.name}, and {other.name}"
+                        yield Mistake(name, value, f"{one.why}\n{other.why}")
+
+
+LARGEST = 700  # entries for which two slips at once are tried
+rotary = _Rotary("rotary-encoding", "apply_rotary", turned)
 
 
 # --- what goes wrong ------------------------------------------------------------------
@@ -59,24 +84,53 @@ def _rotation(a, b, c, s) -> tuple:
     return a * c - b * s, a * s + b * c
 
 
-def _misread(
-    name: str,
-    why: str,
+def _misturned(
+    x: torch.Tensor,
+    base: float,
     *,
     angle: Callable = _angles,
     pairs: Callable = _neighbours,
     rotation: Callable = _rotation,
     together: Callable = _interleaved,
-    **options,
+) -> torch.Tensor:
+    """Rotate with other angles, pairs, rotations, or places of the results."""
+    turn = angle(x, base)
+    found = rotation(*pairs(x), turn.cos(), turn.sin())
+    return together(*found).to(x.dtype)
+
+
+@dataclass(frozen=True)
+class _Slip:
+    """A mistake in some of the parts of the rotation, and where it shows."""
+
+    name: str
+    why: str
+    changes: dict[str, Callable]
+    when: Callable[..., bool] | None
+
+    def shows(self, x: torch.Tensor, base: float) -> bool:
+        return self.when is None or self.when(x, base)
+
+    def apart(self, other: "_Slip") -> bool:
+        return self.changes.keys().isdisjoint(other.changes)
+
+
+_slips: list[_Slip] = []
+
+
+def _misread(
+    name: str,
+    why: str,
+    *,
+    section: str | None = None,
+    when: Callable[..., bool] | None = None,
+    **changes: Callable,
 ) -> None:
     """Add a mistake in the angles, the pairs, their rotation, or their places."""
-
-    def answer(x: torch.Tensor, base: float) -> torch.Tensor:
-        turn = angle(x, base)
-        found = rotation(*pairs(x), turn.cos(), turn.sin())
-        return together(*found).to(x.dtype)
-
-    rotary.mistake(name, why, **options)(answer)
+    _slips.append(_Slip(name, why, changes, when))
+    rotary.mistake(name, why, section=section, when=when)(
+        lambda x, base: _misturned(x, base, **changes)
+    )
 
 
 def _wide(x: torch.Tensor, base: float) -> bool:
@@ -111,7 +165,7 @@ _misread(
     "rotated backwards",
     "(1, 0) at position 1 must become (cos 1, sin 1) = (.5403, .8415). The scores "
     "alone cannot tell: they depend on the offset either way.",
-    angle=lambda x, base: -_angles(x, base),
+    rotation=lambda a, b, c, s: (a * c + b * s, b * c - a * s),
 )
 _misread(
     "positions from 1",

@@ -1,8 +1,11 @@
 """The matrix that moves the encoding on by some positions: rotations of pairs."""
 
+import contextlib
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 
@@ -15,7 +18,7 @@ from autograder.chapters.positional_encoding.forms import (
     refuses_odd_width,
 )
 from autograder.exercise.naming import Mistake
-from autograder.exercise.spec import Function
+from autograder.exercise.spec import UNFIT, Function
 from autograder.interface import Data, StudentFunction
 
 
@@ -36,7 +39,41 @@ def shifting(offset: int, d_model: int, base: float) -> torch.Tensor:
     return torch.linalg.matrix_exp(offset * torch.block_diag(*blocks)).float()
 
 
-shifts = Function("shift-matrix", "shift_matrix", shifting)
+@dataclass(frozen=True)
+class _Slip:
+    """A mistake in the angles or in the places of their sines and cosines."""
+
+    name: str
+    why: str
+    change: Callable[..., torch.Tensor]
+    when: Callable[..., bool] | None = None
+
+
+_slips_in_angles: list[_Slip] = []
+_slips_in_places: list[_Slip] = []
+
+
+class _Shifts(Function):
+    """A specification that also knows two slips at once: in angles and in places."""
+
+    def known(self, offset: int, d_model: int, base: float) -> Iterator[Mistake]:
+        """Yield single slips first; two make a matrix that none of them makes."""
+        asked = offset, d_model, base
+        seen = [shifting(*asked)]
+        for each in super().known(*asked):
+            seen.append(each.value)
+            yield each
+        for place, angle in itertools.product(_slips_in_places, _slips_in_angles):
+            if angle.when is None or angle.when(*asked):
+                with contextlib.suppress(*UNFIT):
+                    angles = angle.change(offset, _exponents(d_model), base)
+                    value = place.change(angles)
+                    if not any(expect.close(value, each, NEAR) for each in seen):
+                        name = f"{place.name}, and {angle.name}"
+                        yield Mistake(name, value, f"{place.why}\n{angle.why}")
+
+
+shifts = _Shifts("shift-matrix", "shift_matrix", shifting)
 
 
 def _exponents(d_model: int) -> torch.Tensor:
@@ -49,6 +86,7 @@ def _angles(offset: int, d_model: int, base: float) -> torch.Tensor:
 
 def _misread(name: str, why: str, angle: Callable, **options: Callable) -> None:
     """Add a mistake in the angle, a function of offset, exponents 2i/d and base."""
+    _slips_in_angles.append(_Slip(name, why, angle, **options))
     shifts.mistake(name, why, **options)(
         lambda offset, d_model, base: _turning(angle(offset, _exponents(d_model), base))
     )
@@ -61,42 +99,48 @@ _misread(
 )
 
 
-@shifts.mistake(
+def _misplaced(name: str, why: str) -> Callable:
+    """Add a mistake in the places of sines and cosines, a function of the angles."""
+
+    def add(place: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        _slips_in_places.append(_Slip(name, why, place))
+        shifts.mistake(name, why)(lambda *asked: place(_angles(*asked)))
+
+    return add
+
+
+_misplaced(
     "transposed: made for column vectors",
     "PE[p] is a row and stands left of M. This matrix takes PE[p] to PE[p - k]; it is "
     "the right one for columns, M @ PE[p]. For rows the block is [[cos, -sin], [sin, "
     "cos]].",
-)
-def _(offset, d_model, base):
-    return _turning(_angles(offset, d_model, base)).T
-
-
-@shifts.mistake(
+)(lambda angle: _turning(angle).T)
+_misplaced(
     "both sines with the same sign",
     "cos(a + b) = cos a cos b - sin a sin b: one of the two sines is negative; else "
     "the block is no rotation.",
-)
-def _(offset, d_model, base):
-    angle = _angles(offset, d_model, base)
-    return _in_blocks(angle.cos(), angle.sin(), angle.sin(), angle.cos())
+)(lambda angle: _in_blocks(angle.cos(), angle.sin(), angle.sin(), angle.cos()))
+for exchanged in (
+    lambda cos, sin: (sin, -cos, cos, sin),
+    lambda cos, sin: (sin, cos, -cos, sin),
+    lambda cos, sin: (sin, cos, cos, -sin),
+):
+    _misplaced(
+        "sine and cosine on each other's places",
+        "Cosines belong on the diagonal: at offset 0 the matrix must be the identity.",
+    )(
+        lambda angle, exchanged=exchanged: _in_blocks(
+            *exchanged(angle.cos(), angle.sin())
+        )
+    )
 
 
-@shifts.mistake(
-    "sine and cosine on each other's places",
-    "Cosines belong on the diagonal: at offset 0 the matrix must be the identity.",
-)
-def _(offset, d_model, base):
-    angle = _angles(offset, d_model, base)
-    return _in_blocks(angle.sin(), -angle.cos(), angle.cos(), angle.sin())
-
-
-@shifts.mistake(
+@_misplaced(
     "laid out for a sine block and a cosine block",
     "The encoding is interleaved: pair i occupies columns 2i and 2i+1, so the 2 × 2 "
     "blocks lie along the diagonal.",
 )
-def _(offset, d_model, base):
-    angle = _angles(offset, d_model, base)
+def _(angle):
     cos, sin = angle.cos().diag(), angle.sin().diag()
     return torch.cat((torch.cat((cos, -sin), 1), torch.cat((sin, cos), 1))).float()
 

@@ -119,7 +119,8 @@ def encode(tokens, vocabulary):
     "tokens by place in the dict, not by id",
     kind="subtle",
     first="useless",
-    verdict="useless",
+    verdict="named",
+    says="the position in the dict in place of the id",
 )
 def decode(ids, vocabulary):
     words = list(vocabulary)
@@ -135,7 +136,8 @@ def decode(ids, vocabulary):
     "AND KeyError for a gap",
     kind="double",
     first="useless",
-    verdict="useless",
+    verdict="named",
+    says="the size of the vocabulary taken for its largest id",
 )
 def decode(ids, vocabulary):
     back = {index: token for token, index in vocabulary.items()}
@@ -255,7 +257,8 @@ def merge_pair(symbols, pair):
     "in (a, a, a) a merged symbol may be used again: steps of one after a merge",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="a symbol is used twice",
 )
 def merge_pair(symbols, pair):
     merged = []
@@ -368,7 +371,8 @@ def train_bpe(text, merges, special_tokens=()):
     "bpe-encode",
     "only the first merge that fits is applied in a piece",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="only the first merge that fits",
 )
 def bpe_encode(text, merges, special_tokens=()):
     tokens = []
@@ -601,7 +605,8 @@ def tf_idf(documents):
     "the counts are divided by the length of the document AND logarithm to base 10",
     kind="double",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="shares in place of counts, and logarithm to base 10",
 )
 def tf_idf(documents):
     terms = []
@@ -719,7 +724,8 @@ def skip_gram_loss(centers, contexts, negatives):
     "the sign in the negatives' sigmoid is missing AND summed over the batch",
     kind="double",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="the sign of the negatives is not turned, and sum over the batch",
 )
 def skip_gram_loss(centers, contexts, negatives):
     positive = (centers * contexts).sum(dim=1)

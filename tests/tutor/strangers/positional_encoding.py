@@ -64,7 +64,8 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     "equivariant when the rows are the same set: both sorted",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="order of the rows ignored",
 )
 def order_behaviour(outputs, outputs_of_permuted, permutation):
     invariant = torch.allclose(outputs, outputs_of_permuted, atol=1e-5)
@@ -84,7 +85,7 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     kind="double",
     first="named",
     verdict="named",
-    says="pooled output called invariant unseen",
+    says="invariance and equivariance exchanged, and pooled output called equivariant",
 )
 def order_behaviour(outputs, outputs_of_permuted, permutation):
     same = torch.allclose(outputs, outputs_of_permuted, atol=1e-5)
@@ -99,7 +100,7 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     "the exponent is i/d, not 2i/d",
     first="named",
     verdict="named",
-    says="exponent i/d instead of 2i/d",
+    says="exponent i/d in place of 2i/d",
 )
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     if d_model % 2:
@@ -186,7 +187,8 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     "positions from 1 AND the exponents end at 1 by linspace",
     kind="double",
     first="wrong",
-    verdict="wrong",
+    verdict="named",
+    says="positions from 1, and exponents up to 1",
 )
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     if d_model % 2:
@@ -313,7 +315,8 @@ def shift_matrix(offset, d_model, base=10_000.0):
     "cosines at the places of the sines AND the exponents i/d",
     kind="double",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="sine and cosine on each other's places, and exponent i/d in place of 2i/d",
 )
 def shift_matrix(offset, d_model, base=10_000.0):
     if d_model % 2:
@@ -367,7 +370,8 @@ def diagnose_encoding(encoding):
     "the angle's sine and cosine are exchanged in atan2",
     kind="subtle",
     first="useless",
-    verdict="useless",
+    verdict="named",
+    says="sine and cosine of the angle exchanged",
 )
 def diagnose_encoding(encoding):
     d = encoding.shape[1]
@@ -385,7 +389,8 @@ def diagnose_encoding(encoding):
     "the exponent is -1 and not -d/(d - 2): near 1000 for both bases at small widths",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="the power d/(d - 2) is missing",
 )
 def diagnose_encoding(encoding):
     d = encoding.shape[1]
@@ -537,7 +542,7 @@ class SinusoidalPositionalEncoding(nn.Module):
     "the table starts at standard deviation 1",
     first="named",
     verdict="named",
-    says="the table starts at standard deviation 1",
+    says="the weights start too large",
 )
 class LearnedPositionalEncoding(nn.Module):
     def __init__(self, max_length, d_model, dropout=0.0):
@@ -558,7 +563,7 @@ class LearnedPositionalEncoding(nn.Module):
     kind="subtle",
     first="named",
     verdict="named",
-    says="the last rows instead of the first",
+    says="the last rows in place of the first",
 )
 class LearnedPositionalEncoding(nn.Module):
     def __init__(self, max_length, d_model, dropout=0.0):
@@ -599,7 +604,7 @@ class LearnedPositionalEncoding(nn.Module):
     kind="plain",
     first="named",
     verdict="named",
-    says="the table starts constant",
+    says="the weights all start alike",
 )
 class LearnedPositionalEncoding(nn.Module):
     def __init__(self, max_length, d_model, dropout=0.0):
@@ -618,7 +623,7 @@ class LearnedPositionalEncoding(nn.Module):
     "pairs of i and i + d/2",
     first="named",
     verdict="named",
-    says="pairs (i, i + d/2) instead of (2i, 2i + 1)",
+    says="pairs (i, i + d/2) in place of (2i, 2i + 1)",
 )
 def apply_rotary(x, base=10_000.0):
     length, d = x.shape[-2:]
@@ -660,7 +665,8 @@ def apply_rotary(x, base=10_000.0):
     "the result is always float32",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="float64 expected",
 )
 def apply_rotary(x, base=10_000.0):
     length, d = x.shape[-2:]
@@ -702,7 +708,8 @@ def apply_rotary(x, base=10_000.0):
     "turned backwards AND positions from 1",
     kind="double",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="rotated backwards, and positions from 1",
 )
 def apply_rotary(x, base=10_000.0):
     length, d = x.shape[-2:]
