@@ -337,6 +337,16 @@ class ClassHead(nn.Module):
         return hidden[:, 0] @ self.weight + self.bias
 
 
+@wrong("class-head", "divided by the root of the number of classes")
+class ClassHead(Head):
+    def __init__(self, d_model, classes):
+        super().__init__(d_model, classes)
+        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(classes))
+
+    def forward(self, hidden):
+        return hidden[:, 0] @ self.weight + self.bias
+
+
 @wrong("class-head", "the weights start too small")
 class ClassHead(Head):
     def __init__(self, d_model, classes):
@@ -537,6 +547,13 @@ def head_parameters(kind, length, d_model, classes):
     return width[kind] * classes
 
 
+@wrong("head-parameters", "the exception is returned")
+def head_parameters(kind, length, d_model, classes):
+    if kind not in ("class", "mean", "flatten"):
+        return ValueError(kind)
+    return count_weights(kind, length, d_model, classes)
+
+
 @wrong("head-parameters", "an unknown kind is accepted")
 def head_parameters(kind, length, d_model, classes):
     return (
@@ -695,6 +712,16 @@ class TaskHeads(nn.Module):
     def __init__(self, d_model, classes):
         super().__init__()
         self.heads = nn.ModuleList([Head(d_model, classes[0])] * len(classes))
+
+    def forward(self, hidden):
+        return [head.logits(hidden[:, i]) for i, head in enumerate(self.heads)]
+
+
+@wrong("task-heads", "every head has the classes of the first")
+class TaskHeads(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.heads = nn.ModuleList([Head(d_model, classes[0]) for _ in classes])
 
     def forward(self, hidden):
         return [head.logits(hidden[:, i]) for i, head in enumerate(self.heads)]

@@ -6,8 +6,8 @@ from autograder import expect
 from autograder.chapters.class_token.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, seeded
 from autograder.exercise.spec import Case, Function
-from autograder.expect import describe_error, refuse
-from autograder.interface import StudentError, StudentFunction
+from autograder.expect import describe_error, refuse, refuse_if, show
+from autograder.interface import Opaque, StudentError, StudentFunction
 
 KINDS = ("class", "mean", "flatten")
 
@@ -116,6 +116,10 @@ OTHER_ERROR = (
     "another exception than ValueError",
     "Say yourself what is wrong: raise ValueError for any other kind.",
 )
+RETURNED = (
+    "the exception is returned",
+    "An exception is raised, not returned: raise ValueError(...).",
+)
 miscounted(UNKNOWN[0], (MISSPELT,), entries, UNKNOWN[1])
 miscounted(
     OTHER_ERROR[0],
@@ -139,7 +143,10 @@ def head_parameters(student: StudentFunction, seed: int = 0) -> None:
             counts.judge(student, Case(on, (kind, *each), tolerance=1e-9, what=what))
     on = f"head_parameters({MISSPELT!r}, 197, 768, 1000)"
     try:
-        student(MISSPELT, *vit)
+        got = student(MISSPELT, *vit)
+        returned = isinstance(got, Opaque) and got.type_name.endswith("Error")
+        say = {"on": on, "got": f"the result {show(got)}", "expected": "ValueError"}
+        refuse_if(returned, *RETURNED, **say)
     except StudentError as error:
         if error.kind not in ("ValueError", "NotImplementedError"):
             got = f"{error.kind}: {describe_error(error)}"

@@ -1,5 +1,6 @@
 """Heads: from the encoder's outputs to logits."""
 
+import itertools
 from collections.abc import Callable, Iterator
 
 import torch
@@ -63,6 +64,11 @@ def mistakes_in_answering(spec: Specification) -> None:
         "argmax has no gradient, so nothing could be learned. Return the logits; who "
         "wants a decision takes their argmax.",
     )(lambda *given: right(*given).argmax(-1))
+    spec.mistake(
+        "squeeze takes the axis of the batch away",
+        "squeeze() removes every axis of length 1, for a single sequence also that of "
+        "the batch. Name the axis that is meant, or take one position by its index.",
+    )(lambda *given: right(*given).squeeze())
     spec.mistake("no gradient comes back", CUT_OFF)(
         lambda hidden, *given: right(hidden.detach(), *given)
     )
@@ -127,6 +133,10 @@ ONE_ANSWER = (
     "That is one answer for the sequence. A label for each token keeps the axis of the "
     "positions, (B, T, classes)."
 )
+EVERY = (
+    "The head answers for every position that it is given, 0 to T − 1. range(T) and "
+    "hidden[:, :] end there by themselves: nothing is subtracted."
+)
 for name, read, why in (
     ("the head reads position 0 only", lambda hidden: hidden[:, 0], ONE_ANSWER),
     ("the head reads the mean", lambda hidden: hidden.mean(1), ONE_ANSWER),
@@ -152,6 +162,7 @@ for name, read, why in (
         "Whether there is a class token to be left out, the caller knows. The head "
         "answers for every position that it is given.",
     ),
+    ("the last position is left out", lambda hidden: hidden[:, :-1], EVERY),
 ):
     misread(each, name, read, why)
 each.mistake(
@@ -159,6 +170,15 @@ each.mistake(
     "(B, classes, T) is what F.cross_entropy wants; transpose there. The head returns "
     "(B, T, classes): a row for each token.",
 )(lambda hidden, weight, bias: linear(hidden, weight, bias).mT)
+each.mistake("the last position is left out", EVERY)(
+    lambda hidden, *given: F.pad(linear(hidden, *given)[:, :-1], (0, 0, 0, 1))
+)
+for axis, softmax in itertools.product((0, 1), (torch.softmax, torch.log_softmax)):
+    each.mistake(
+        f"a softmax over the {('sequences', 'positions')[axis]}",
+        f"A softmax was applied, and along axis {axis}: the labels of different "
+        f"{('sequences', 'words')[axis]} would compete. Return the logits.",
+    )(lambda *given, axis=axis, softmax=softmax: softmax(linear(*given), axis))
 mistakes_in_answering(each)
 
 # --- the checks -----------------------------------------------------------------------
@@ -193,6 +213,16 @@ def expect_start(student: StudentModule) -> None:
         "With entries of standard deviation 1 the logits have one of √d_model: the "
         "untrained head is certain of its guesses, and mostly wrong. Divide by "
         "√d_model."
+    )
+    spread = state["weight"].std().item()
+    refuse_if(
+        abs(spread * classes**0.5 - 1) < 0.1,
+        "divided by the root of the number of classes",
+        "A logit is a sum of d_model products, so its spread grows with √d_model, "
+        "however many classes there are. Divide by √d_model.",
+        on=f"{on}, freshly built",
+        got=f"weight with a standard deviation of {spread:.3f}",
+        expected=f"about 1/√d_model = {d_model**-0.5:.3f}",
     )
     if state["weight"].any():  # ViT's head starts from zeros
         say = {"name": "weight", "formula": "1/√d_model", "why": why}

@@ -70,6 +70,9 @@ for name, answer, why in (
     ),
     (OF_ITS_OWN[0], divided_by(lambda count, length: count.mean()), OF_ITS_OWN[1]),
     (OF_ITS_OWN[0], divided_by(lambda count, length: count.sum()), OF_ITS_OWN[1]),
+    (OF_ITS_OWN[0], divided_by(lambda count, length: count.max()), OF_ITS_OWN[1]),
+    (OF_ITS_OWN[0], divided_by(lambda count, length: count[:1]), OF_ITS_OWN[1]),
+    (OF_ITS_OWN[0], divided_by(lambda count, length: count[-1:]), OF_ITS_OWN[1]),
     (
         "the sum in place of the mean",
         divided_by(lambda count, length: 1.0),
@@ -125,6 +128,22 @@ LATE = (
     "only replaced afterwards, and NaN times 0 stays NaN. Keep the division from being "
     "0/0.",
 )
+
+for filled in (
+    lambda hidden: hidden.mean(1),
+    lambda hidden: hidden.sum(1),
+    lambda hidden: hidden[:, 0],
+):
+    means.mistake(
+        "padding is read for a sequence without real tokens",
+        "A sequence without any real token has nothing to average: its vector is "
+        "zeros. What stands in its padding must have no effect.",
+        when=lambda hidden, mask: not mask.any(-1).all(),
+    )(
+        lambda hidden, mask, filled=filled: torch.where(
+            mask.any(-1), mean_of_real(hidden, mask), filled(hidden)
+        )
+    )
 
 
 @means.mistake(*LATE)

@@ -62,6 +62,11 @@ for name, read, why in (
         lambda hidden, mask: hidden.amax(1),
         "That is max pooling. This head averages.",
     ),
+    (
+        "mask inverted",
+        lambda hidden, mask: mean_of_real(hidden, mask if mask is None else ~mask),
+        "The padding was averaged. True means a real token.",
+    ),
     (NO_MASK[0], lambda hidden, mask: mean_of_real(hidden, ~~mask), NO_MASK[1]),
 ):
     misread(head, name, read, why)

@@ -98,6 +98,17 @@ prepended.mistake(
     when=_several,
 )(lambda x, token: one_by_one(x, token.flip(0)))
 prepended.mistake(
+    "the class tokens are mixed up over the batch",
+    "repeat_interleave repeats each row before the next one comes, so after a reshape "
+    "a sequence has the same row several times. expand adds the axis of the batch in "
+    "front.",
+    when=_several,
+)(
+    lambda x, token: torch.cat(
+        (token.repeat_interleave(len(x), 0).reshape(len(x), *token.shape), x), 1
+    )
+)
+prepended.mistake(
     "only one of several class tokens is prepended",
     "With count class tokens the result is count + T long.",
     when=_several,

@@ -8,7 +8,7 @@ from autograder import expect
 from autograder.chapters.class_token.chapter import chapter
 from autograder.chapters.class_token.heads import BIAS, WEIGHT, class_head, linear
 from autograder.exercise.inputs import draw_sizes, normal, seeded
-from autograder.exercise.parameters import State, expect_parameters
+from autograder.exercise.parameters import Shapes, State, expect_parameters
 from autograder.exercise.spec import CUT_OFF, GRADIENT, Case, Module, expect_gradients
 from autograder.expect import refuse_if, show
 from autograder.interface import StudentInstance, StudentModule
@@ -63,6 +63,13 @@ for name, places, when, why in (
         _several,
         "The head of task i reads position i.",
     ),
+    (
+        "positions counted from the end",
+        lambda n: [-i for i in range(n)],
+        _several,
+        "hidden[:, -i:] begins i places before the end. Task i reads position i, "
+        "counted from the front: hidden[:, i].",
+    ),
     (IN_FRONT[0], lambda n: range(-n, 0), None, IN_FRONT[1]),
     (IN_FRONT[0], lambda n: range(-1, -n - 1, -1), None, IN_FRONT[1]),
 ):
@@ -115,7 +122,16 @@ tasks.mistake("no gradient comes back", CUT_OFF)(
 # --- the check ------------------------------------------------------------------------
 
 
-def _misread(state: State, missing: list, extra: list, count: int) -> Iterator:
+def _misread(state: State, missing: list, extra: list, shapes: Shapes) -> Iterator:
+    count = len(shapes)
+    wanted = {shape for name, shape in shapes.items() if name.endswith("weight")}
+    found = {tuple(state[name].shape) for name in state if name.endswith("weight")}
+    same = found == {shapes["heads.0.weight"]} != wanted
+    yield (
+        same and not missing and not extra,
+        "every head has the classes of the first",
+        "classes has one number for each task: head i has classes[i] columns.",
+    )
     yield (
         len(missing) == count and not state,
         "an ordinary list in place of nn.ModuleList",
@@ -150,7 +166,7 @@ def loaded(student: StudentModule, flat: list, on: str) -> StudentInstance:
     ]
     state = dict(zip(names, flat, strict=True))
     shapes = {name: tuple(value.shape) for name, value in state.items()}
-    expect_parameters(module, shapes, on, lambda *found: _misread(*found, len(names)))
+    expect_parameters(module, shapes, on, lambda *found: _misread(*found, shapes))
     module.load_state_dict(state)
     return module
 

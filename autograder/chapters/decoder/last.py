@@ -16,6 +16,13 @@ def _right(hidden: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
 last = Function("last-real", "last_real", _right)
 OFF_BY_ONE = "off by one", "Positions are counted from 0: the last of five is 4."
 last.accident("out of bounds", *OFF_BY_ONE)
+for words in ("same number of dimensions", "too many indices"):
+    last.accident(
+        words,
+        "fits one number of axes only",
+        "Anything may follow (B, T): two more axes, or none. hidden[rows, lengths - 1] "
+        "takes whatever follows as it is.",
+    )
 
 # --- what goes wrong ------------------------------------------------------------------
 

@@ -222,6 +222,13 @@ smoothed(
     lambda b: b.mixed(-b.logits.log_softmax(-1).mean()),
     lambda b: b.mixed(-b.logits.log_softmax(-1).mean(-1).sum() / b.real.sum()),
 )
+smoothed(
+    "the sum over the classes in place of their mean, and padding counted in it",
+    "The even part is the mean over the V classes: their sum divided by V. And both "
+    "parts are means over the real positions only.",
+    lambda b: b.mixed(-b.logits.log_softmax(-1).sum(-1).mean()),
+    lambda b: b.mixed(-b.logits.log_softmax(-1).sum() / b.real.sum()),
+)
 
 # --- the check ------------------------------------------------------------------------
 

@@ -88,6 +88,23 @@ for more in (-1, 1):
         "the lengths are off by one",
         "Position p is real if p < length: positions are counted from 0.",
     )(lambda lengths, width, more=more: _right(lengths + more, width))
+for name, why, triangle in (
+    ("upper triangle", "Query i may see the keys j ≤ i.", lambda causal: causal.T),
+    (
+        "off by one: the diagonal is blocked",
+        "Each position may attend to itself.",
+        lambda causal: causal.tril(-1),
+    ),
+):
+    for more in (-1, 1):
+        masks.mistake(
+            f"{name}, and the lengths are off by one",
+            f"{why} And position p is real if p < length: both count from 0.",
+        )(
+            lambda lengths, width, more=more, triangle=triangle: (
+                triangle(lower(width)) & real(lengths + more, width)[:, None]
+            )
+        )
 masks.mistake(*NUMBERS)(lambda lengths, width: _right(lengths, width).int())
 masks.mistake(*ADDITIVE)(lambda lengths, width: _right(lengths, width).log())
 masks.mistake(

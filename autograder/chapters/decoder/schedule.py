@@ -188,7 +188,9 @@ def adam_settings(student: StudentFunction, seed: int = 0) -> None:
         say = {"on": on, "got": f"{list(got)}", "expected": "['betas', 'eps']"}
         why = "The keys are the names of torch.optim.Adam's arguments: betas and eps."
         refuse("the keys have other names", why, **say)
-    judge_parts(settings, got, Case(on, (), tolerance=1e-12, what="the dict"), ())
+    judge_parts(
+        settings, got, Case(on, (), tolerance=1e-12, what="the dict"), ("betas", "eps")
+    )
     generator = seeded(seed)
     gradients = 1e-8 * normal(generator, 3, 5).double()
     parameter = nn.Parameter(torch.zeros(5, dtype=torch.float64))

@@ -1,7 +1,7 @@
 """What the decoder reads and what it is to predict: one step apart."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -46,6 +46,16 @@ class Batch:
     def whole(self, more: int = 2) -> torch.Tensor:
         """Make rows of <sos>, the sentence and <eos>."""
         return self.rows(lambda row: [self.sos, *row, self.eos], more)
+
+    def without_last(self) -> torch.Tensor:
+        """Make labels without the <eos> of the longest sentences."""
+        labels = self.labels()
+        labels[:, -1] = self.pad
+        return labels
+
+    def without_empty(self) -> "Batch":
+        """Leave the empty sentences out."""
+        return replace(self, sequences=[row for row in self.sequences if row])
 
     def late(self) -> torch.Tensor:
         """Make labels with <eos> in the last column."""
@@ -119,6 +129,12 @@ made(
     lambda b: (b.inputs(), b.rows(list, 0)),
     lambda b: (b.inputs(0), b.rows(list, 0)),
 )
+made(
+    "<eos> is missing in the longest sentence",
+    "The rows are longest + 1 wide, so <eos> fits behind the longest sentence, too: it "
+    "follows the last word of every sentence.",
+    lambda b: (b.inputs(), b.without_last()),
+)
 NEVER_READ = (
     "<eos> is the end: nothing is to be predicted after it, so the decoder never reads "
     "it. Inputs are <sos> and the sentence."
@@ -173,6 +189,16 @@ made(
     "padding on the left",
     "Fill up on the right, after the sentence.",
     lambda b: (b.inputs(left=True), b.labels(left=True)),
+)
+made(
+    "padding on the left, and an empty sentence is left out",
+    "Fill up on the right, after the sentence. An empty sentence has a row, too: <sos> "
+    "in, <eos> out.",
+    lambda b: (
+        b.without_empty().inputs(left=True),
+        b.without_empty().labels(left=True),
+    ),
+    when=lambda sequences, *_: any(sequences),
 )
 made(
     "<eos> after the padding",

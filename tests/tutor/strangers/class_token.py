@@ -88,7 +88,8 @@ class ClassToken(nn.Module):
     "repeat_interleave mixes up the order of the tokens",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="the class tokens are mixed up over the batch",
 )
 class ClassToken(nn.Module):
     def __init__(self, d_model, count=1):
@@ -164,7 +165,8 @@ class ClassHead(nn.Module):
     "the weight is divided by the root of classes",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="divided by the root of the number of classes",
 )
 class ClassHead(nn.Module):
     def __init__(self, d_model, classes):
@@ -181,7 +183,8 @@ class ClassHead(nn.Module):
     "squeeze drops the batch axis of a single sequence",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="squeeze takes the axis of the batch away",
 )
 class ClassHead(nn.Module):
     def __init__(self, d_model, classes):
@@ -248,7 +251,8 @@ def masked_mean(hidden, mask):
     "an empty sequence gets the mean of its padding",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="padding is read for a sequence without real tokens",
 )
 def masked_mean(hidden, mask):
     real = mask[:, 0, :, None]
@@ -264,7 +268,8 @@ def masked_mean(hidden, mask):
     "divided by the number of the longest sequence for all",
     kind="subtle",
     first="useless",
-    verdict="useless",
+    verdict="named",
+    says="one number of tokens for the whole batch",
 )
 def masked_mean(hidden, mask):
     longest = int(mask.sum(-1).max())
@@ -274,7 +279,12 @@ def masked_mean(hidden, mask):
 
 
 @stranger(
-    "mean-head", "the mask is turned round", kind="plain", first="told", verdict="told"
+    "mean-head",
+    "the mask is turned round",
+    kind="plain",
+    first="told",
+    verdict="named",
+    says="mask inverted",
 )
 class MeanHead(nn.Module):
     def __init__(self, d_model, classes):
@@ -370,7 +380,8 @@ def head_parameters(kind, length, d_model, classes):
     "ValueError is returned and not raised",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="the exception is returned",
 )
 def head_parameters(kind, length, d_model, classes):
     widths = {"class": d_model, "mean": d_model, "flatten": length * d_model}
@@ -457,7 +468,8 @@ class TokenHead(nn.Module):
     "a loop that leaves out the last position",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="the last position is left out",
 )
 class TokenHead(nn.Module):
     def __init__(self, d_model, classes):
@@ -478,7 +490,8 @@ class TokenHead(nn.Module):
     "the weight divided by d and not by its root AND a log-softmax over positions",
     kind="double",
     first="useless",
-    verdict="useless",
+    verdict="named",
+    says="a softmax over the positions",
 )
 class TokenHead(nn.Module):
     def __init__(self, d_model, classes):
@@ -495,7 +508,8 @@ class TokenHead(nn.Module):
     "task i reads the position i from the end",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="positions counted from the end",
 )
 class TaskHeads(nn.Module):
     def __init__(self, d_model, classes):
@@ -531,7 +545,8 @@ class TaskHeads(nn.Module):
     "a tuple is returned AND every task has the classes of the first",
     kind="double",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="every head has the classes of the first",
 )
 class TaskHeads(nn.Module):
     def __init__(self, d_model, classes):

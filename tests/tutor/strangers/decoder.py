@@ -30,7 +30,8 @@ def decoder_mask(lengths, max_length):
     "the causal mask is turned round AND padding counts one token too few",
     kind="double",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="upper triangle, and the lengths are off by one",
 )
 def decoder_mask(lengths, max_length):
     position = torch.arange(max_length)
@@ -471,7 +472,8 @@ class Transformer(nn.Module):
     "the labels lose <eos> for the longest sentence",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="<eos> is missing in the longest sentence",
 )
 def shift_right(sequences, sos_id, eos_id, pad_id=0):
     width = max(len(sequence) for sequence in sequences) + 1
@@ -510,7 +512,8 @@ def shift_right(sequences, sos_id, eos_id, pad_id=0):
     "padding stands on the left AND an empty sentence is left out",
     kind="double",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="padding on the left, and an empty sentence is left out",
 )
 def shift_right(sequences, sos_id, eos_id, pad_id=0):
     sequences = [sequence for sequence in sequences if sequence]
@@ -580,7 +583,8 @@ def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     "the even part is summed, not averaged, over the classes AND not masked",
     kind="double",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="the sum over the classes in place of their mean, and padding counted in it",
 )
 def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     real = labels != pad_id
@@ -597,7 +601,7 @@ def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     kind="subtle",
     first="named",
     verdict="named",
-    says="NaN when nothing is real",
+    says="NaN when nothing is scored",
 )
 def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     return nn.functional.cross_entropy(
@@ -669,7 +673,8 @@ def adam_settings():
     "both betas exchanged AND epsilon is 10e-9",
     kind="double",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="the betas are exchanged",
 )
 def adam_settings():
     return {"betas": (0.98, 0.9), "eps": 10e-9}
@@ -777,7 +782,8 @@ def repaired_epoch(model, batches, learning_rate):
     "the loss after the step is remembered AND momentum is used",
     kind="double",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="momentum in place of plain gradient descent, and the loss after the step",
 )
 def repaired_epoch(model, batches, learning_rate):
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate, momentum=0.9)
@@ -1032,7 +1038,8 @@ def sample_next(probabilities, uniform):
     "finished hypotheses take no place of the beam",
     kind="subtle",
     first="useless",
-    verdict="useless",
+    verdict="named",
+    says="finished ones take no place in the beam",
 )
 @torch.no_grad()
 def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
@@ -1088,7 +1095,8 @@ def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
     "once one ends, those behind it in the beam are dropped (break)",
     kind="subtle",
     first="useless",
-    verdict="useless",
+    verdict="named",
+    says="what ranks below a finished one is dropped",
 )
 @torch.no_grad()
 def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
@@ -1140,7 +1148,8 @@ def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
     "the mask is causal among the new tokens only at first call",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="no mask among the new tokens",
 )
 def attend_cached(q, k_new, v_new, cache):
     if cache is None:
@@ -1179,7 +1188,7 @@ def attend_cached(q, k_new, v_new, cache):
     kind="double",
     first="named",
     verdict="named",
-    says="the values are not appended",
+    says="the new ones in front",
 )
 def attend_cached(q, k_new, v_new, cache):
     k, v = k_new, v_new
@@ -1288,7 +1297,8 @@ def last_real(hidden, lengths):
     "gather works only for three axes",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="fits one number of axes only",
 )
 def last_real(hidden, lengths):
     index = (lengths - 1)[:, None, None].expand(-1, 1, hidden.shape[-1])
@@ -1377,7 +1387,8 @@ def bleu(hypotheses, references, maximum=4):
     "the n-grams of the length maximum are left out",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="one length too few",
 )
 def bleu(hypotheses, references, maximum=4):
     logs = []
@@ -1402,7 +1413,8 @@ def bleu(hypotheses, references, maximum=4):
     "the brevity penalty is taken for each sentence and averaged",
     kind="subtle",
     first="useless",
-    verdict="useless",
+    verdict="named",
+    says="a brevity penalty for each sentence",
 )
 def bleu(hypotheses, references, maximum=4):
     mean = 0.0
@@ -1428,7 +1440,8 @@ def bleu(hypotheses, references, maximum=4):
     "an arithmetic mean of the precisions AND divided by the reference's n-grams",
     kind="double",
     first="wrong",
-    verdict="wrong",
+    verdict="named",
+    says="recall in place of precision, and the arithmetic mean of the precisions",
 )
 def bleu(hypotheses, references, maximum=4):
     precisions = []

@@ -40,9 +40,10 @@ def beam(
     see: Callable = lambda ids: ids,
     gains: Callable = lambda logits: logits.log_softmax(-1),
     each: bool = False,
-    free: bool = False,
+    free: str = "",
     shrink: bool = False,
     go_on: bool = False,
+    cut: bool = False,
     first: int = 0,
     uncounted: bool = False,
     pool: str = "both",
@@ -51,11 +52,12 @@ def beam(
 ) -> tuple[list[int], float]:
     """Search with a beam, by rules that can be varied.
 
-    ``each`` keeps the best of each hypothesis, ``free`` gives finished ones no place,
-    ``shrink`` takes their places away for good, ``go_on`` extends what has ended,
-    ``first`` stops when so many have ended, ``uncounted`` leaves <eos> out of the
-    length. ``pool`` is what is chosen from. ``gaps`` is filled with how clear each
-    choice was.
+    ``each`` keeps the best of each hypothesis, ``free`` gives finished ones no place
+    ("beam": those among the best, "all": whatever their rank), ``shrink`` takes their
+    places away for good, ``go_on`` extends what has ended, ``cut`` drops what ranks
+    below one that ends, ``first`` stops when so many have ended, ``uncounted`` leaves
+    <eos> out of the length. ``pool`` is what is chosen from. ``gaps`` is filled with
+    how clear each choice was.
     """
 
     def row(ids: list[int]) -> list[float]:
@@ -79,9 +81,11 @@ def beam(
             kept = [draft for family in families for draft in family[:places]]
         else:
             grown = sorted(itertools.chain(*families), reverse=True)
-            kept = _kept(grown, places, eos_id if free else None)
+            kept = _kept(grown, places, eos_id, free)
             if gaps is not None and len(grown) > places:
                 gaps.append(grown[places - 1][0] - grown[places][0])
+        if cut:
+            kept = _up_to_the_end(kept, eos_id)
         finished += [draft for draft in kept if draft[1][-1] == eos_id and not go_on]
         alive = [draft for draft in kept if draft[1][-1] != eos_id or go_on]
     pools = {"both": finished + alive, "finished": finished or alive}
@@ -103,15 +107,25 @@ def beam(
     return ids, best
 
 
-def _kept(drafts: list[Draft], places: int, free: int | None) -> list[Draft]:
-    """Keep the best; drafts that end with ``free`` take no place."""
+def _kept(drafts: list[Draft], places: int, end: int, free: str) -> list[Draft]:
+    """Keep the best; where they are ``free``, drafts that end take no place."""
+    if free == "all":
+        return [draft for draft in drafts if draft[1][-1] == end] + [
+            draft for draft in drafts if draft[1][-1] != end
+        ][:places]
     kept, taken = [], 0
     for draft in drafts:
         if taken == places:
             break
         kept.append(draft)
-        taken += draft[1][-1] != free
+        taken += not (free and draft[1][-1] == end)
     return kept
+
+
+def _up_to_the_end(kept: list[Draft], end: int) -> list[Draft]:
+    """Drop what ranks below the first that ends."""
+    ends = [number for number, draft in enumerate(kept, 1) if draft[1][-1] == end]
+    return kept[: min(ends, default=len(kept))]
 
 
 def _last_gain(model: Callable, *given) -> tuple:
@@ -162,7 +176,19 @@ search.mistake(
     "More than beam_width extensions were kept in a round, because those that end "
     "were not counted. Keep the beam_width best first, then divide them into "
     "finished and alive.",
-)(partial(beam, free=True))
+)(partial(beam, free="beam"))
+search.mistake(
+    "finished ones take no place in the beam",
+    "Extensions that end were set aside before the beam_width best were chosen, even "
+    "improbable ones. Keep the beam_width best of all first, then divide them into "
+    "finished and alive.",
+)(partial(beam, free="all"))
+search.mistake(
+    "what ranks below a finished one is dropped",
+    "At the first extension that ends the rest of the beam was lost: break leaves the "
+    "whole loop. Divide all that were kept: those that end are finished, the others "
+    "alive.",
+)(partial(beam, cut=True))
 search.mistake(
     "the beam shrinks",
     "Finished hypotheses took places in later rounds. Each round keeps the "

@@ -1,5 +1,6 @@
 """BLEU: how many runs of tokens a translation shares with another."""
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -104,6 +105,28 @@ def _mean_of_shares(hypotheses: Corpus, references: Corpus, maximum: int = 4) ->
     return 100 * _brevity(c, r) * math.exp(logarithms)
 
 
+def _penalty_of_each(
+    combined: Callable, hypotheses: Corpus, references: Corpus, *maximum: int
+) -> float:
+    pairs = zip(hypotheses, references, strict=True)
+    penalties = [_brevity(max(len(ours), 1), len(theirs)) for ours, theirs in pairs]
+    bare = _bleu(hypotheses, references, *maximum, penalty=lambda c, r: 1.0)
+    return bare * combined(penalties)
+
+
+def _without_longest(
+    hypotheses: Corpus, references: Corpus, maximum: int = 4, *, divisor: int = 0
+) -> float:
+    """Leave out the longest n-grams; divide by maximum − 1 and ``divisor``."""
+    if maximum == 1:
+        c, r = sum(map(len, hypotheses)), sum(map(len, references))
+        return 100 * _brevity(c, r) * divisor
+    root = 1 / (maximum - 1 + divisor)
+    return _bleu(
+        hypotheses, references, maximum - 1, mean=lambda ps: math.prod(ps) ** root
+    )
+
+
 def _mean_of_sentences(hypotheses: Corpus, references: Corpus, *maximum: int) -> float:
     pairs = zip(hypotheses, references, strict=True)
     scores = [_bleu([ours], [theirs], *maximum) for ours, theirs in pairs]
@@ -156,6 +179,12 @@ overlap.mistake(
 overlap.mistake(
     "a ratio in place of the exponential", "The penalty is exp(1 − r/c), not c/r."
 )(partial(_bleu, penalty=lambda c, r: min(1.0, c / r)))
+for combined in (lambda each: sum(each) / len(each), math.prod):
+    overlap.mistake(
+        "a brevity penalty for each sentence",
+        "c and r are the tokens of all hypotheses and of all references: add up first, "
+        "then take one penalty for the corpus.",
+    )(partial(_penalty_of_each, combined))
 for absent in ("stop", "zero"):
     overlap.mistake(
         "the arithmetic mean of the precisions",
@@ -175,9 +204,10 @@ overlap.mistake(
     "The argument maximum says how long the n-grams become, and by what the sum of "
     "logarithms is divided.",
 )(lambda hypotheses, references, maximum=4: _bleu(hypotheses, references, 4))
-overlap.mistake("one length too few", "range(1, maximum) ends before maximum.")(
-    lambda a, b, maximum=4: _bleu(a, b, maximum - 1) if maximum > 1 else 0.0
-)
+for divisor in (0, 1):
+    overlap.mistake("one length too few", "range(1, maximum) ends before maximum.")(
+        partial(_without_longest, divisor=divisor)
+    )
 overlap.mistake(
     "smoothed",
     "1 was added to matches and n-grams. That is another score; here a precision "
@@ -191,6 +221,57 @@ overlap.mistake(
 overlap.mistake("from 0 to 1", "By custom BLEU runs from 0 to 100: multiply by 100.")(
     lambda *given: _bleu(*given) / 100
 )
+
+
+def _arithmetic(shares: list[float], *, stop: bool = False) -> float:
+    return 0.0 if stop and not all(shares) else sum(shares) / len(shares)
+
+
+overlap.mistake(
+    "the arithmetic mean of the precisions",
+    "The mean of BLEU is the geometric one: the exponential of the mean logarithm.",
+)(partial(_bleu, mean=partial(_arithmetic, stop=True)))
+COUNTED = (
+    ("counts are not clipped", "Take the smaller of the two counts.", {"mode": "all"}),
+    ("each n-gram counts once", "Count with a Counter.", {"mode": "once"}),
+    (
+        "recall in place of precision",
+        "p_n is a share of the hypotheses' n-grams.",
+        {"mode": "recall"},
+    ),
+)
+ARITHMETIC = (
+    "the arithmetic mean of the precisions",
+    "The mean of BLEU is the geometric one.",
+)
+JOINED = (
+    (*ARITHMETIC, {"mean": _arithmetic, "absent": "zero"}),
+    (*ARITHMETIC, {"mean": partial(_arithmetic, stop=True)}),
+    (
+        "the product without the root",
+        "Divide the sum of the logarithms by N.",
+        {"mean": math.prod},
+    ),
+)
+SHORTENED = (
+    (
+        "no brevity penalty",
+        "Short texts pay exp(1 − r/c).",
+        {"penalty": lambda c, r: 1.0},
+    ),
+    (
+        "the brevity penalty is turned round",
+        "c are the tokens of the hypotheses, r those of the references.",
+        {"penalty": lambda c, r: _brevity(r, c)},
+    ),
+)
+for one, other in (
+    *itertools.product(COUNTED, JOINED),
+    *itertools.product(COUNTED + JOINED, SHORTENED),
+):
+    overlap.mistake(f"{one[0]}, and {other[0]}", f"{one[1]} {other[1]}")(
+        partial(_bleu, **one[2], **other[2])
+    )
 
 LOGARITHM = "One precision is 0. The result is 0 then: return before the logarithm."
 DIVIDED = (

@@ -87,7 +87,7 @@ def _epoch(
     *,
     see: Callable = lambda model, batch: (batch[0], batch[1]),
     loss: Callable = lambda logits, batch: _real_loss(logits, batch[2]),
-    optimiser: type = torch.optim.SGD,
+    optimiser: Callable = torch.optim.SGD,
     keep: bool = False,
     late: bool = False,
     once: bool = False,
@@ -191,6 +191,17 @@ training.mistake(
     "The loss was computed once more, with the weights that the step has changed. "
     "Remember the one that went backwards.",
 )(partial(_epoch, late=True))
+momentum = partial(torch.optim.SGD, momentum=0.9)
+training.mistake(
+    "momentum in place of plain gradient descent",
+    "Momentum adds a part of the earlier steps to each step. Take torch.optim.SGD with "
+    "the learning rate alone.",
+)(partial(_epoch, optimiser=momentum))
+training.mistake(
+    "momentum in place of plain gradient descent, and the loss after the step",
+    "Take torch.optim.SGD with the learning rate alone. And remember the loss that "
+    "went backwards, not one computed with the changed weights.",
+)(partial(_epoch, optimiser=momentum, late=True))
 training.mistake(
     "the weights never change",
     "The weights are what they were. Either no step() follows backward(), or the "
