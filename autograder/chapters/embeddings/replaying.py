@@ -67,17 +67,17 @@ SPACES = (
     "The space belongs to the word after it and is part of its tokens. split_words "
     "keeps it; split() and strip() do not.",
 )
+REACHING = (
+    "merges reach from word to word",
+    "Merges were learned inside words and apply inside words: piece by piece.",
+)
 NOT_BACK = (
     "the text does not come back",
     "Something was lost on the way. White space and punctuation belong to the text: "
     "take all pieces of split_words, and all their symbols.",
 )
 for name, why, others in (
-    (
-        "merges reach from word to word",
-        "Merges were learned inside words and apply inside words: piece by piece.",
-        lambda text, specials, pieces: [text],
-    ),
+    (*REACHING, lambda text, specials, pieces: [text]),
     (*SPACES, lambda text, specials, pieces: text.split()),
     (*SPACES, lambda text, specials, pieces: stripped(pieces, specials)),
     (*NOT_BACK, lambda text, specials, pieces: [p for p in pieces if p.strip()]),
@@ -92,6 +92,12 @@ for name, why, order in (
         "merges in the wrong order",
         "A merge needs the symbols that earlier ones made: from the first to the last.",
         lambda merges: merges[::-1],
+    ),
+    (
+        "merges in the wrong order",
+        "A merge needs the symbols that earlier ones made: in the order in which they "
+        "were learned, not by their length.",
+        lambda merges: sorted(merges, key=lambda pair: -len("".join(pair))),
     ),
     (
         "the characters are not merged",
@@ -131,6 +137,14 @@ def _(text, merges, specials, pieces):
         return merged(symbols, next(fits, pair))
 
     return [t for p in pieces for t in replay([p], [("", "")], specials, first)]
+
+
+@replaying.mistake(*REACHING)
+def _(text, merges, specials, pieces):
+    symbols = [s for p in pieces for s in ([p] if p in specials else p)]
+    for pair in merges:
+        symbols = merged(tuple(symbols), pair)
+    return list(symbols)
 
 
 @replaying.mistake(*SPACES)
