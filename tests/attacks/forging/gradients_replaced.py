@@ -1,6 +1,7 @@
 """Replaces what computes the gradients, so that any answer has the right ones."""
 # exercise: masked-softmax
 # where: answer
+# status: ungraded
 
 import torch
 
