@@ -6,6 +6,7 @@ Each public function writes one submission: ``place`` is STUDENT/CHAPTER.
 import ast
 import copy
 import functools
+import importlib
 import json
 from pathlib import Path
 
@@ -242,24 +243,32 @@ def _bank(chapter: str) -> dict[str, dict[str | None, tuple[str, ast.stmt]]]:
     """Find the bank's answers by exercise and mistake; None is a right variant.
 
     An answer is the name it replaces and the statement that makes it. Statements and
-    entries of the bank are in the same order.
+    entries of the bank are in the same order; some entries are made in loops.
     """
-    statements = [node for node in _module(chapter)[1].body if _is_entry(node)]
-    entries = chapters.by_hand(chapter)
+    entries = iter(chapters.by_hand(chapter))
+    bank = vars(importlib.import_module(f"mistakes.{generator.read(chapter).module}"))
     found: dict[str, dict[str | None, tuple[str, ast.stmt]]] = {}
-    for node, entry in zip(statements, entries, strict=True):
+    for node in _module(chapter)[1].body:
+        said = _said(node, bank)
+        if said is None:
+            continue
+        entry = next(each for each in entries if [each.exercise, each.mistake] == said)
         answer = entry.answer.__name__, node
         found.setdefault(entry.exercise, {}).setdefault(entry.mistake, answer)
     return found
 
 
-def _is_entry(node: ast.stmt) -> bool:
-    """Tell whether a statement calls `wrong` or `right`, as a decorator or plainly."""
+def _said(node: ast.stmt, bank: dict) -> list[str | None] | None:
+    """Read exercise and mistake where a statement calls `wrong` or `right`."""
     calls = getattr(node, "decorator_list", [])
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         calls = [node.value.func]
-    names = [getattr(getattr(call, "func", None), "id", "") for call in calls]
-    return bool({"wrong", "right"} & set(names))
+    for call in calls:
+        name = getattr(getattr(call, "func", None), "id", "")
+        if name in ("wrong", "right"):
+            arguments = [eval(ast.unparse(each), bank) for each in call.args]
+            return arguments if name == "wrong" else [*arguments, None]
+    return None
 
 
 def _answer_from_bank(
