@@ -299,7 +299,7 @@ def _text(chapter: str, node: ast.stmt | ast.expr) -> str:
 
 
 def _needs(chapter: str, node: ast.stmt | ast.expr) -> list[str]:
-    """Return the imports of the bank, and the helpers that an answer uses."""
+    """Return the bank's imports and helpers that an answer uses."""
     body = _module(chapter)[1].body
     helpers = {name: each for each in body for name in _helper_names(each)}
     wanted, found = [node], []
@@ -310,18 +310,16 @@ def _needs(chapter: str, node: ast.stmt | ast.expr) -> list[str]:
             if each not in found:
                 found.append(each)
                 wanted.append(each)
-    imports = [
-        each
-        for each in body
-        if isinstance(each, ast.Import)
-        or (isinstance(each, ast.ImportFrom) and each.module != "mistakes")
-    ]
     found.sort(key=lambda each: each.lineno)
-    return [_text(chapter, each) for each in (*imports, *found)]
+    return [_text(chapter, each) for each in found]
 
 
 def _helper_names(node: ast.stmt) -> set[str]:
-    """Name what a helper of the bank defines; an answer has a decorator, no helper."""
+    """Name what a statement of the bank lends to answers; they have decorators."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        bank = getattr(node, "module", None) == "mistakes"
+        names = [] if bank else node.names
+        return {(each.asname or each.name).split(".")[0] for each in names}
     if isinstance(node, ast.Assign):
         targets = [part for target in node.targets for part in ast.walk(target)]
         return {part.id for part in targets if isinstance(part, ast.Name)}
