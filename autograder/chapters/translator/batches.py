@@ -101,8 +101,8 @@ WIDTHS: tuple[tuple[str, str, Callable], ...] = (
     ),
     (
         "not one of the widths",
-        "The batch is as wide as its longest row. Then nearly every batch has a shape "
-        "of its own; take the narrowest of the given widths that holds it.",
+        "Then nearly every batch has a shape of its own. Take the narrowest of the "
+        "given widths that holds it.",
         lambda widths, read, written: max(read, written + 1),
     ),
     (
@@ -267,8 +267,8 @@ def fixed_batch(student: StudentFunction, seed: int = 0) -> None:
             f"a source of 10 to 12 tokens, widths {several}",
         ),
         (
-            (*drawn((9, c), (a, b)), several, *special),
-            f"a source of 9 tokens, widths {several}",
+            (*drawn((3, 1), (2, 1)), (6, 4, 3), *special),
+            "a source of 3 tokens, widths (6, 4, 3)",
         ),
     ):
         with batch.accidents_named():
