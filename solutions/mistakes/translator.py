@@ -204,11 +204,6 @@ def average_states(states):
 # --- the floor of a smoothed loss -----------------------------------------------------
 
 
-def terms(first, other, count):
-    rest = count * other * math.log(other) if other else 0.0
-    return -(first * math.log(first) + rest)
-
-
 @wrong("smoothing-floor", "only the right class counted")
 def smoothing_floor(vocab_size, smoothing):
     """the loss without smoothing"""
@@ -438,41 +433,30 @@ def paired_bootstrap(first, second, indices):
 # --- a model of one's own -------------------------------------------------------------
 
 
-@wrong("own-translator", "there is no such folder")
-def my_model():
-    return "my model"
+def hands_in(mistake, make, *arguments, **options):
+    """Enter an answer that names the folder which a function makes."""
+
+    def my_model():
+        return make(*arguments, **options)
+
+    wrong("own-translator", mistake)(my_model)
 
 
-@wrong("own-translator", "a path in place of the folder's name")
-def my_model():
-    """From the course's folder."""
-    return f"exercises/09_translator/{handed_in.right('translator')}"
+def my_folder():
+    return handed_in.right("translator")
 
 
-@wrong("own-translator", "a folder that is not beside the notebook")
-def my_model():
-    return f"../{handed_in.right('translator')}"
+hands_in("there is no such folder", lambda: "my model")
+hands_in(
+    "a path in place of the folder's name",
+    lambda: f"exercises/09_translator/{my_folder()}",
+)
+for path in (lambda: f"../{my_folder()}", lambda: str(handed_in.PLACE / my_folder())):
+    hands_in("a folder that is not beside the notebook", path)
 
 
-@wrong("own-translator", "a folder that is not beside the notebook")
-def my_model():
-    """By its whole path."""
-    return str(handed_in.PLACE / handed_in.right("translator"))
-
-
-@wrong("own-translator", "a file is missing")
-def my_model():
-    return handed_in.damaged(
-        "translator", "no-tokenizer", lambda x: (x / "tokenizer.json").unlink()
-    )
-
-
-@wrong("own-translator", "a file is missing")
-def my_model():
-    """The weights."""
-    return handed_in.damaged(
-        "translator", "no-weights", lambda x: (x / "model.safetensors").unlink()
-    )
+def writing(name, content):
+    return lambda folder: (folder / name).write_bytes(content)
 
 
 def cut(folder):
@@ -480,162 +464,25 @@ def cut(folder):
     path.write_bytes(path.read_bytes()[:100_000])
 
 
-@wrong("own-translator", "a file was cut short")
-def my_model():
-    return handed_in.damaged("translator", "cut", cut)
+def pickle(folder):
+    torch.save({"a": torch.ones(3)}, folder / "model.safetensors")
 
 
-@wrong("own-translator", "a file was cut short")
-def my_model():
-    """Nothing has arrived."""
-    return handed_in.damaged(
-        "translator", "empty", lambda x: (x / "model.safetensors").write_bytes(b"")
-    )
+def start_again(folder):
+    config = models.load_config(folder)
+    models.save(folder, models.build(config), config)
 
 
-@wrong("own-translator", "a pickled file")
-def my_model():
-    return handed_in.damaged(
-        "translator",
-        "pickled",
-        lambda x: torch.save({"a": torch.ones(3)}, x / "model.safetensors"),
-    )
+def copy_the_course_s(folder):
+    own = results.model_folder("phrasebook")
+    for name in handed_in.FILES:
+        shutil.copy(own / name, folder)
 
 
-@wrong("own-translator", "a file is too large")
-def my_model():
-    return handed_in.damaged(
-        "translator",
-        "large",
-        lambda x: (x / "model.safetensors").write_bytes(bytes(20_000_000)),
-    )
-
-
-@wrong("own-translator", "config.json cannot be used")
-def my_model():
-    return handed_in.damaged(
-        "translator", "half", lambda x: (x / "config.json").write_text('{"kind": "tr')
-    )
-
-
-@wrong("own-translator", "config.json cannot be used")
-def my_model():
-    """A value that cannot be."""
-    return handed_in.changed("translator", "no-heads", heads=7)
-
-
-def picture_model(folder):
-    (folder / "config.json").write_text(
-        '{"kind": "vit", "image_size": 8, "patch_size": 4, "channels": 1, '
-        '"classes": 10, "d_model": 64, "heads": 4, "layers": 2, "d_ff": 64}'
-    )
-
-
-@wrong("own-translator", "config.json cannot be used")
-def my_model():
-    """An older file, which lacks two keys."""
-    return handed_in.damaged("translator", "old", picture_model)
-
-
-def whole_picture_model(folder):
-    picture_model(folder)
-    path = folder / "config.json"
-    more = ', "dropout": 0.0, "pooling": "class"}'
-    path.write_text(path.read_text()[:-1] + more)
-
-
-@wrong("own-translator", "another kind of model")
-def my_model():
-    return handed_in.damaged("translator", "vit", whole_picture_model)
-
-
-@wrong("own-translator", "over the parameter budget")
-def my_model():
-    return handed_in.changed("translator", "over", vocab_size=9000)
-
-
-@wrong("own-translator", "over the parameter budget")
-def my_model():
-    """A shape that would not fit into any memory."""
-    return handed_in.changed("translator", "giant", vocab_size=9_000_000, d_ff=9999999)
-
-
-@wrong("own-translator", "more layers than allowed")
-def my_model():
-    return handed_in.changed("translator", "deep", layers=200)
-
-
-@wrong("own-translator", "weights and config.json do not fit")
-def my_model():
-    return handed_in.changed("translator", "narrow", d_model=64)
-
-
-@wrong("own-translator", "weights and config.json do not fit")
-def my_model():
-    """A layer too many."""
-    return handed_in.changed("translator", "layers", layers=3)
-
-
-@wrong("own-translator", "pre-norm and post-norm exchanged")
-def my_model():
-    return handed_in.changed("translator", "post", norm_first=False)
-
-
-@wrong("own-translator", "NaN in the weights")
-def my_model():
-    def spoil(state):
-        state["embedding.weight"][7, 3] = math.nan
-
-    return handed_in.reweighed("translator", "nan", spoil)
-
-
-@wrong("own-translator", "weights that are all zero")
-def my_model():
-    def spoil(state):
-        for value in state.values():
-            value.zero_()
-
-    return handed_in.reweighed("translator", "zero", spoil)
-
-
-@wrong("own-translator", "untrained weights")
-def my_model():
-    def spoil(folder):
-        config = models.load_config(folder)
-        models.save(folder, models.build(config), config)
-
-    return handed_in.damaged("translator", "untrained", spoil)
-
-
-@wrong("own-translator", "the course's own model")
-def my_model():
-    def copy(folder):
-        own = results.model_folder("phrasebook")
-        for name in handed_in.FILES:
-            shutil.copy(own / name, folder)
-
-    return handed_in.damaged("translator", "copied", copy)
-
-
-@wrong("own-translator", "tokenizer.json cannot be used")
-def my_model():
-    return handed_in.damaged(
-        "translator", "words", lambda x: (x / "tokenizer.json").write_text("{}")
-    )
-
-
-def other_tokenizer(size):
-    def write(folder):
-        pairs = phrasebook.draw(random.Random(5), "train", 3000, set())
-        texts = [text[::-1].lower() for pair in pairs for text in pair]
-        Tokenizer.train(texts, size).save(folder / "tokenizer.json")
-
-    return write
-
-
-@wrong("own-translator", "a tokenizer of another size")
-def my_model():
-    return handed_in.damaged("translator", "small-words", other_tokenizer(700))
+def train_other_tokenizer(folder):
+    pairs = phrasebook.draw(random.Random(5), "train", 3000, set())
+    texts = [text[::-1].lower() for pair in pairs for text in pair]
+    Tokenizer.train(texts, 700).save(folder / "tokenizer.json")
 
 
 def exchange_meanings(folder):
@@ -649,49 +496,61 @@ def exchange_meanings(folder):
     path.write_text(json.dumps(content), "utf-8")
 
 
-@wrong("own-translator", "the tokenizer of another run")
-def my_model():
-    return handed_in.damaged("translator", "other-words", exchange_meanings)
+OLDER = (  # a file that lacks two keys
+    b'{"kind": "vit", "image_size": 8, "patch_size": 4, "channels": 1, "classes": 10, '
+    b'"d_model": 64, "heads": 4, "layers": 2, "d_ff": 64}'
+)
+WHOLE = OLDER[:-1] + b', "dropout": 0.0, "pooling": "class"}'
+for mistake, label, damage in (
+    ("a file is missing", "no-words", lambda x: (x / "tokenizer.json").unlink()),
+    ("a file is missing", "no-weights", lambda x: (x / "model.safetensors").unlink()),
+    ("a file was cut short", "cut", cut),
+    ("a file was cut short", "empty", writing("model.safetensors", b"")),
+    ("a pickled file", "pickled", pickle),
+    ("a file is too large", "large", writing("model.safetensors", bytes(20_000_000))),
+    ("config.json cannot be used", "half", writing("config.json", b'{"kind": "tr')),
+    ("config.json cannot be used", "old", writing("config.json", OLDER)),
+    ("another kind of model", "vit", writing("config.json", WHOLE)),
+    ("untrained weights", "untrained", start_again),
+    ("the course's own model", "copied", copy_the_course_s),
+    ("tokenizer.json cannot be used", "words", writing("tokenizer.json", b"{}")),
+    ("a tokenizer of another size", "small-words", train_other_tokenizer),
+    ("the tokenizer of another run", "other-words", exchange_meanings),
+):
+    hands_in(mistake, handed_in.damaged, "translator", label, damage)
 
+for mistake, label, changes in (
+    ("config.json cannot be used", "no-heads", {"heads": 7}),
+    ("over the parameter budget", "over", {"vocab_size": 9000}),
+    # it would not fit into any memory
+    ("over the parameter budget", "giant", {"vocab_size": 9_000_000, "d_ff": 9999999}),
+    ("more layers than allowed", "deep", {"layers": 200}),
+    ("weights and config.json do not fit", "narrow", {"d_model": 64}),
+    ("weights and config.json do not fit", "layers", {"layers": 3}),
+    ("pre-norm and post-norm exchanged", "post", {"norm_first": False}),
+    ("languages exchanged", "reverse", {"source": "de", "target": "en"}),
+    ("config.json was changed", "heads", {"heads": 2}),
+    ("config.json was changed", "head", {"heads": 1}),
+    ("config.json was changed", "unscaled", {"scaled": False}),
+):
+    hands_in(mistake, handed_in.changed, "translator", label, **changes)
 
-@wrong("own-translator", "languages exchanged")
-def my_model():
-    return handed_in.changed("translator", "reverse", source="de", target="en")
+for mistake, label, change in (
+    ("NaN in the weights", "nan", lambda x: x["embedding.weight"][7].fill_(math.nan)),
+    ("weights that are all zero", "zero", lambda x: [y.zero_() for y in x.values()]),
+    (
+        "the end was never learned",
+        "endless",
+        lambda x: x["embedding.weight"][Tokenizer.EOS].neg_(),
+    ),
+):
+    hands_in(mistake, handed_in.reweighed, "translator", label, change)
 
-
-@wrong("own-translator", "config.json was changed")
-def my_model():
-    return handed_in.changed("translator", "heads", heads=2)
-
-
-@wrong("own-translator", "config.json was changed")
-def my_model():
-    """One head in place of several."""
-    return handed_in.changed("translator", "head", heads=1)
-
-
-@wrong("own-translator", "config.json was changed")
-def my_model():
-    """Embeddings that are said to be unscaled."""
-    return handed_in.changed("translator", "unscaled", scaled=False)
-
-
-@wrong("own-translator", "targets not shifted")
-def my_model():
-    return handed_in.mistrained("unshifted", 60, shifted=False, causal=True)
-
-
-@wrong("own-translator", "trained without the causal mask")
-def my_model():
-    return handed_in.mistrained("future", 140, shifted=True, causal=False)
-
-
-@wrong("own-translator", "the end was never learned")
-def my_model():
-    def spoil(state):
-        state["embedding.weight"][Tokenizer.EOS] *= -1
-
-    return handed_in.reweighed("translator", "endless", spoil)
+for mistake, *arguments, shifted, causal in (
+    ("targets not shifted", "unshifted", 60, False, True),
+    ("trained without the causal mask", "future", 140, True, False),
+):
+    hands_in(mistake, handed_in.mistrained, *arguments, shifted=shifted, causal=causal)
 
 
 @right("own-translator")

@@ -1,5 +1,7 @@
 """A batch whose width is one of a few."""
 
+import functools
+import itertools
 from collections.abc import Callable, Iterable
 
 import torch
@@ -65,20 +67,17 @@ def _fill(rows: Rows, width: int, pad: int, *, left: bool = False) -> torch.Tens
     return torch.tensor(found)
 
 
-def _shifted(targets: Rows, sos: int, eos: int) -> tuple[Rows, Rows]:
-    return [[sos, *row] for row in targets], [[*row, eos] for row in targets]
+def _rows(sources: Rows, targets: Rows, sos: int, eos: int) -> tuple[Rows, Rows, Rows]:
+    """Give the rows of source, inputs and labels."""
+    return sources, [[sos, *row] for row in targets], [[*row, eos] for row in targets]
 
 
-def _longest(rows: Rows) -> int:
-    return max(map(len, rows))
+def _longest(*tables: Rows) -> int:
+    return max(len(row) for rows in tables for row in rows)
 
 
 def _narrowest(widths: tuple[int, ...], need: int) -> int:
     return min(width for width in widths if width >= need)
-
-
-def _exceeds(sources, targets, widths, *_) -> bool:
-    return max(_longest(sources), _longest(targets) + 1) > max(widths)
 
 
 WIDTHS: tuple[tuple[str, str, Callable], ...] = (
@@ -123,14 +122,18 @@ for name, why, choose in WIDTHS:
     @batch.mistake(name, why)
     def _(sources, targets, widths, sos, eos, pad=0, choose=choose):
         width = choose(widths, _longest(sources), _longest(targets))
-        rows = (sources, *_shifted(targets, sos, eos))
-        return tuple(_fill(each, width, pad) for each in rows)
+        return tuple(_fill(x, width, pad) for x in _rows(sources, targets, sos, eos))
 
 
-@batch.mistake(*TOO_LONG, when=_exceeds)
+@batch.mistake(
+    *TOO_LONG,
+    when=lambda sources, targets, widths, sos, eos, *_: (
+        _longest(*_rows(sources, targets, sos, eos)) > max(widths)
+    ),
+)
 def _(sources, targets, widths, sos, eos, pad=0):
-    inputs, labels = _shifted([row[: max(widths) - 1] for row in targets], sos, eos)
-    return tuple(_fill(each, max(widths), pad) for each in (sources, inputs, labels))
+    rows = _rows(sources, [row[: max(widths) - 1] for row in targets], sos, eos)
+    return tuple(_fill(each, max(widths), pad) for each in rows)
 
 
 @batch.mistake(
@@ -138,16 +141,11 @@ def _(sources, targets, widths, sos, eos, pad=0):
     "All three tensors have one width, the narrowest that holds both sides.",
 )
 def _(sources, targets, widths, sos, eos, pad=0):
-    source = _fill(sources, _narrowest(widths, _longest(sources)), pad)
-    width = _narrowest(widths, _longest(targets) + 1)
-    return source, *(_fill(each, width, pad) for each in _shifted(targets, sos, eos))
+    rows = _rows(sources, targets, sos, eos)
+    return tuple(_fill(x, _narrowest(widths, _longest(x)), pad) for x in rows)
 
 
 # --- the rows: what goes wrong --------------------------------------------------------
-
-
-def _wide(sources, targets, widths) -> int:
-    return _narrowest(widths, max(_longest(sources), _longest(targets) + 1))
 
 
 @batch.mistake(
@@ -155,33 +153,25 @@ def _wide(sources, targets, widths) -> int:
     "Words come first, padding after them: positions count from the first word.",
 )
 def _(sources, targets, widths, sos, eos, pad=0):
-    width = _wide(sources, targets, widths)
-    rows = (sources, *_shifted(targets, sos, eos))
+    rows = _rows(sources, targets, sos, eos)
+    width = _narrowest(widths, _longest(*rows))
     return tuple(_fill(each, width, pad, left=True) for each in rows)
 
 
-for before, after in ((True, True), (True, False), (False, True)):
-    for counted in (False, True):
+def _framed(before, after, counted, sources, targets, widths, sos, eos, pad=0):
+    """Put special tokens around the source, which count for the width or do not."""
+    framed = [[sos] * before + row + [eos] * after for row in sources]
+    rows = _rows(framed, targets, sos, eos)
+    width = _narrowest(widths, _longest(framed if counted else sources, *rows[1:]))
+    return tuple(_fill(each, width, pad) for each in rows)
 
-        @batch.mistake(
+
+for ends in itertools.product((0, 1), (0, 1), (False, True)):
+    if any(ends[:2]):
+        batch.mistake(
             "the source with special tokens",
             "Only the decoder needs <sos> and <eos>; the source is given as it is.",
-        )
-        def _(
-            sources,
-            targets,
-            widths,
-            sos,
-            eos,
-            pad=0,
-            before=before,
-            after=after,
-            counted=counted,
-        ):
-            framed = [[sos] * before + row + [eos] * after for row in sources]
-            width = _wide(framed if counted else sources, targets, widths)
-            rows = (framed, *_shifted(targets, sos, eos))
-            return tuple(_fill(each, width, pad) for each in rows)
+        )(functools.partial(_framed, *ends))
 
 
 @batch.mistake(
@@ -218,7 +208,7 @@ for those, beyond in (
     )
     def _(sources, targets, widths, sos, eos, pad=0, those=those, beyond=beyond):
         found = list(by_entries(sources, targets, widths, sos, eos, pad))
-        rows = (sources, *_shifted(targets, sos, eos))
+        rows = _rows(sources, targets, sos, eos)
         for place in those:
             start = _fill(rows[place], _longest(rows[place]), pad if beyond else 0)
             found[place] = _fill(start.tolist(), found[place].shape[1], 0)
