@@ -72,6 +72,8 @@ MOSTLY = (
 COUNTS = "counts in place of shares", "Divide the two counts: a share is from 0 to 1."
 PERCENT = "percent in place of shares", "The result is from 0 to 1."
 COUNTING: tuple[tuple[tuple[str, str], Count, Count], ...] = (
+    (SPOILT, _tokens, lambda hit, real: _share(hit.all(-1))),
+    (SPOILT, _tokens, lambda hit, real: _share((hit & real).all(-1))),
     (COUNTED, lambda hit, real: _share(hit), _sentences),
     (COUNTED, lambda hit, real: _share(hit), lambda hit, real: _share(hit.all(-1))),
     (
@@ -91,8 +93,6 @@ COUNTING: tuple[tuple[tuple[str, str], Count, Count], ...] = (
         lambda hit, real: _share(hit & real),
         _sentences,
     ),
-    (SPOILT, _tokens, lambda hit, real: _share(hit.all(-1))),
-    (SPOILT, _tokens, lambda hit, real: _share((hit & real).all(-1))),
     (
         (
             "the mean of the sentences' shares",

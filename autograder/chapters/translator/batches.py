@@ -14,6 +14,7 @@ from autograder.interface import StudentFunction
 
 Rows = list[list[int]]
 NAMES = ("source", "inputs", "labels")
+EXACT = "What needs 8 places fits into a width of 8: >= and not >."
 TOO_LONG = (
     "what is too long is not refused",
     "With <sos> or <eos> it needs 9 places. A sentence that is cut has lost its end "
@@ -95,7 +96,7 @@ WIDTHS: tuple[tuple[str, str, Callable], ...] = (
     ),
     (
         "a width that fits exactly is passed over",
-        "What needs 8 places fits into a width of 8: >= and not >.",
+        EXACT,
         lambda widths, read, written: _narrowest(widths, max(read, written + 1) + 1),
     ),
     (
@@ -158,20 +159,21 @@ def _(sources, targets, widths, sos, eos, pad=0):
     return tuple(_fill(each, width, pad, left=True) for each in rows)
 
 
-def _framed(before, after, counted, sources, targets, widths, sos, eos, pad=0):
+def _framed(before, after, counted, spare, sources, targets, widths, sos, eos, pad=0):
     """Put special tokens around the source, which count for the width or do not."""
     framed = [[sos] * before + row + [eos] * after for row in sources]
     rows = _rows(framed, targets, sos, eos)
-    width = _narrowest(widths, _longest(framed if counted else sources, *rows[1:]))
-    return tuple(_fill(each, width, pad) for each in rows)
+    need = _longest(framed if counted else sources, *rows[1:])
+    return tuple(_fill(x, _narrowest(widths, need + spare), pad) for x in rows)
 
 
-for ends in itertools.product((0, 1), (0, 1), (False, True)):
-    if any(ends[:2]):
+for before, after, counted, spare in itertools.product((0, 1), repeat=4):
+    if before or after:
         batch.mistake(
             "the source with special tokens",
-            "Only the decoder needs <sos> and <eos>; the source is given as it is.",
-        )(functools.partial(_framed, *ends))
+            "Only the decoder needs <sos> and <eos>; the source is given as it is."
+            + spare * f" And it may fill the width. {EXACT}",
+        )(functools.partial(_framed, before, after, counted, spare))
 
 
 @batch.mistake(
@@ -257,8 +259,8 @@ def fixed_batch(student: StudentFunction, seed: int = 0) -> None:
             f"a source of 10 to 12 tokens, widths {several}",
         ),
         (
-            (*drawn((3, 1), (2, 1)), (6, 4, 3), *special),
-            "a source of 3 tokens, widths (6, 4, 3)",
+            (*drawn((3, 1), (2, 1)), (20, 6, 4, 3), *special),
+            "a source of 3 tokens, widths (20, 6, 4, 3)",
         ),
     ):
         with batch.accidents_named():

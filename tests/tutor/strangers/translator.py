@@ -17,6 +17,8 @@ from transformer.decoder import shift_right
     "number cuts the last column off where that decides",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="no place for the special token",
 )
 def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     need = max(max(len(row) for row in sources), max(len(row) for row in targets))
@@ -37,6 +39,8 @@ def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     "the first width in the tuple that is large enough, not the least",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="the first width that fits, not the narrowest",
 )
 def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     need = max(max(map(len, sources)), max(map(len, targets)) + 1)
@@ -58,6 +62,8 @@ def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     "F.pad without a value: inputs and labels are filled with 0, whatever pad_id is",
     kind="subtle",
     first="shown",
+    verdict="named",
+    says="filled with 0 in place of pad_id",
 )
 def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     need = max(max(map(len, sources)), 1 + max(map(len, targets)))
@@ -76,6 +82,8 @@ def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     "the source gets an <eos>, too AND a width that fits exactly is passed over",
     kind="double",
     first="shown",
+    verdict="named",
+    says="the source with special tokens",
 )
 def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     need = max(len(row) + 1 for row in [*sources, *targets])
@@ -97,6 +105,8 @@ def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     "fixed-batch",
     "a sentence that is too long is cut to the largest width",
     first="named",
+    verdict="named",
+    says="what is too long is not refused",
 )
 def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     need = max(max(map(len, sources)), max(map(len, targets)) + 1)
@@ -118,6 +128,8 @@ def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     "each state is averaged with the average so far: the last counts half",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="an average of averages",
 )
 def average_states(states):
     result = {name: tensor.clone() for name, tensor in states[0].items()}
@@ -136,6 +148,8 @@ def average_states(states):
     "the counters come from the first state",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="the counter of another checkpoint",
 )
 def average_states(states):
     result = {}
@@ -153,6 +167,8 @@ def average_states(states):
     "added up in half precision AND the counters are averaged, too, and rounded down",
     kind="double",
     first="shown",
+    verdict="named",
+    says="added up in half precision",
 )
 def average_states(states):
     result = {}
@@ -168,6 +184,8 @@ def average_states(states):
     "average-states",
     "the median of the states, which for two is the lower of them",
     first="named",
+    verdict="named",
+    says="the median in place of the mean",
 )
 def average_states(states):
     result = {}
@@ -185,6 +203,8 @@ def average_states(states):
     "smoothing is spread over the other classes only: 1 - ε for the right one",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="spread over the wrong classes only",
 )
 def smoothing_floor(vocab_size, smoothing):
     if smoothing == 0:
@@ -200,6 +220,8 @@ def smoothing_floor(vocab_size, smoothing):
     "all V classes are counted as others beside the right one",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="all V classes counted as wrong ones",
 )
 def smoothing_floor(vocab_size, smoothing):
     if smoothing == 0:
@@ -214,6 +236,8 @@ def smoothing_floor(vocab_size, smoothing):
     "only the right class has a term AND the logarithm is to the base 2",
     kind="double",
     first="useless",
+    verdict="named",
+    says="only the right class counted",
 )
 def smoothing_floor(vocab_size, smoothing):
     right = 1 - smoothing + smoothing / vocab_size
@@ -225,6 +249,8 @@ def smoothing_floor(vocab_size, smoothing):
     "padding is taken from what the model says: a place where it says <pad> is skipped",
     kind="subtle",
     first="useless",
+    verdict="named",
+    says="padding is read from what the model says",
 )
 def forced_accuracy(logits, labels, pad_id=0):
     said = logits.argmax(dim=-1)
@@ -241,6 +267,8 @@ def forced_accuracy(logits, labels, pad_id=0):
     "padding is right only if padding is said, too",
     kind="double",
     first="useless",
+    verdict="named",
+    says="the mean of the sentences' shares",
 )
 def forced_accuracy(logits, labels, pad_id=0):
     real = labels.ne(pad_id)
@@ -254,6 +282,8 @@ def forced_accuracy(logits, labels, pad_id=0):
     "forced-accuracy",
     "half or more of a sentence's tokens make it right",
     first="told",
+    verdict="named",
+    says="a sentence that is mostly right counted",
 )
 def forced_accuracy(logits, labels, pad_id=0):
     real = labels != pad_id
@@ -268,6 +298,8 @@ def forced_accuracy(logits, labels, pad_id=0):
     "each head has one vote: the most frequent of the heads' positions",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="a vote of the heads",
 )
 def align(weights, source_length, target_length):
     real = weights[:, :target_length, :source_length]
@@ -280,6 +312,8 @@ def align(weights, source_length, target_length):
     "the row of <sos> is left out: row t + 1 is read for token t",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="one row too late",
 )
 def align(weights, source_length, target_length):
     mean = weights.mean(dim=0)[:, :source_length]
@@ -291,6 +325,8 @@ def align(weights, source_length, target_length):
     "only the first head is read AND the padding of the source is not cut off",
     kind="double",
     first="shown",
+    verdict="named",
+    says="only the first head",
 )
 def align(weights, source_length, target_length):
     return weights[0, :target_length].argmax(dim=-1).tolist()
@@ -302,6 +338,8 @@ def align(weights, source_length, target_length):
     "percentiles",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="1.96 deviations in place of percentiles",
 )
 def paired_bootstrap(first, second, indices):
     gap = second - first
@@ -315,6 +353,8 @@ def paired_bootstrap(first, second, indices):
     "first minus second AND the mean of the samples in place of the whole test set",
     kind="double",
     first="shown",
+    verdict="named",
+    says="first minus second",
 )
 def paired_bootstrap(first, second, indices):
     samples = (first[indices] - second[indices]).mean(dim=-1)
@@ -327,6 +367,8 @@ def paired_bootstrap(first, second, indices):
     "paired-bootstrap",
     "percentiles 5 and 95",
     first="named",
+    verdict="named",
+    says="5 and 95 percent",
 )
 def paired_bootstrap(first, second, indices):
     gap = second - first
@@ -340,6 +382,8 @@ def paired_bootstrap(first, second, indices):
     "own-translator",
     "the path from the course's folder, not the name of the folder beside the notebook",
     first="told",
+    verdict="named",
+    says="a path in place of the folder's name",
 )
 def my_model():
     return "exercises/09_translator/translator"
