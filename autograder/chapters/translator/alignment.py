@@ -44,6 +44,11 @@ HEADS: tuple[tuple[str, str, Callable], ...] = (
         "the largest.",
         lambda x: x.argmax(dim=-1).mode(dim=0).values,
     ),
+    (
+        "a list for each head",
+        "One list is asked for: average over the heads first.",
+        lambda x: x.argmax(dim=-1),
+    ),
 )
 CUTS: tuple[tuple[str, Callable], ...] = (
     ("", lambda x, source, target: x[:, :target, :source]),

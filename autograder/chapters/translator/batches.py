@@ -14,6 +14,7 @@ from autograder.interface import StudentFunction
 
 Rows = list[list[int]]
 NAMES = ("source", "inputs", "labels")
+ONE_SIDE = "only one side decides the width"
 EXACT = "What needs 8 places fits into a width of 8: >= and not >."
 TOO_LONG = (
     "what is too long is not refused",
@@ -87,6 +88,18 @@ WIDTHS: tuple[tuple[str, str, Callable], ...] = (
         "Inputs and labels are one longer than the target: it needs a width of its "
         "length plus 1. Without it, the last token or <eos> is cut off.",
         lambda widths, read, written: _narrowest(widths, max(read, written)),
+    ),
+    (
+        ONE_SIDE,
+        "The targets are in the batch, too: the width has to hold the longest of both "
+        "sides.",
+        lambda widths, read, written: _narrowest(widths, read),
+    ),
+    (
+        ONE_SIDE,
+        "The sources are in the batch, too: the width has to hold the longest of both "
+        "sides.",
+        lambda widths, read, written: _narrowest(widths, written + 1),
     ),
     (
         "a place for a special token in the source, too",
@@ -251,8 +264,8 @@ def fixed_batch(student: StudentFunction, seed: int = 0) -> None:
     for given, on in (
         (hand, "the example by hand"),
         (
-            (*drawn((a, 1, b), (c, 8, a)), (16, 12, 8), 5, 4, 7),
-            "a target of 8 tokens, widths (16, 12, 8)",
+            (*drawn((a, 1, b), (c, 8, a)), (16, 12, 8, 7), 5, 4, 7),
+            "a target of 8 tokens, widths (16, 12, 8, 7)",
         ),
         (
             (*drawn((10 + a % 3, 2), (3, b % 4 + 1)), several, *special),

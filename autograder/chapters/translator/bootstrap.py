@@ -46,6 +46,10 @@ for moved in (lambda indices: indices.flip(0), lambda indices: indices.roll(1, 0
         return (second - first).mean().item(), *_ends(samples)
 
 
+ORDER = (
+    "the difference is not the first result",
+    "Return the difference, then the low end, then the high end.",
+)
 NEAREST = (
     "one of the samples in place of the percentile",
     "A percentile lies between two samples, here a part of the way from one to the "
@@ -108,6 +112,15 @@ INTERVALS: tuple[tuple[tuple[str, str], Callable], ...] = (
     (
         ("low and high exchanged", "The low end comes before the high one."),
         lambda gap, samples: (gap.mean().item(), *_ends(samples)[::-1]),
+    ),
+    (ORDER, lambda gap, samples: (*_ends(samples), gap.mean().item())),
+    (
+        ORDER,
+        lambda gap, samples: (
+            _ends(samples)[0],
+            gap.mean().item(),
+            _ends(samples)[1],
+        ),
     ),
     *(
         (

@@ -110,6 +110,14 @@ for base, other_base in BASES:
 
 
 @floor.mistake(
+    "the perplexity in place of the loss",
+    "Perplexity is exp of the cross-entropy; the cross-entropy itself is asked for.",
+)
+def _(vocab_size, smoothing):
+    return math.exp(by_cross_entropy(vocab_size, smoothing))
+
+
+@floor.mistake(
     "the smoothing itself",
     "The floor is the entropy of the smoothed target; ε is a part of it.",
 )
