@@ -50,7 +50,6 @@ def _sentences(hit: torch.Tensor, real: torch.Tensor) -> float:
     return _share((hit | ~real).all(dim=-1))
 
 
-Count = Callable[[torch.Tensor, torch.Tensor], float]  # of hits and real places (B, T)
 COUNTED = (
     "padding is counted",
     "What stands where nothing is to be said does not count, neither as right nor as "
@@ -61,81 +60,72 @@ SPOILT = (
     "A sentence is right if each of its real labels is said; what the model says after "
     "the end is nothing to anybody.",
 )
-ONE_IS_ENOUGH = (
-    "a sentence with one right token counted",
-    "All of its tokens have to be right: .all, not .any.",
-)
 MOSTLY = (
     "a sentence that is mostly right counted",
     "All of its real tokens have to be right, not half of them.",
 )
 COUNTS = "counts in place of shares", "Divide the two counts: a share is from 0 to 1."
-PERCENT = "percent in place of shares", "The result is from 0 to 1."
-COUNTING: tuple[tuple[tuple[str, str], Count, Count], ...] = (
-    (SPOILT, _tokens, lambda hit, real: _share(hit.all(-1))),
-    (SPOILT, _tokens, lambda hit, real: _share((hit & real).all(-1))),
-    (COUNTED, lambda hit, real: _share(hit), _sentences),
-    (COUNTED, lambda hit, real: _share(hit), lambda hit, real: _share(hit.all(-1))),
+Count = Callable[[torch.Tensor, torch.Tensor], float]  # of hits and real places (B, T)
+COUNTING: tuple[tuple[str, str, Count, Count], ...] = (
+    (*SPOILT, _tokens, lambda hit, real: _share(hit.all(-1))),
+    (*SPOILT, _tokens, lambda hit, real: _share((hit & real).all(-1))),
+    (*COUNTED, lambda hit, real: _share(hit), _sentences),
+    (*COUNTED, lambda hit, real: _share(hit), lambda hit, real: _share(hit.all(-1))),
     (
-        (
-            "padding counted as right",
-            "Padding says nothing about the model: divide by the number of real "
-            "labels.",
-        ),
+        "padding counted as right",
+        "Padding says nothing about the model: divide by the number of real labels.",
         lambda hit, real: _share(hit | ~real),
         _sentences,
     ),
     (
-        (
-            "padding counted as wrong",
-            "Divide by the number of real labels, not by all places.",
-        ),
+        "padding counted as wrong",
+        "Divide by the number of real labels, not by all places.",
         lambda hit, real: _share(hit & real),
         _sentences,
     ),
     (
-        (
-            "the mean of the sentences' shares",
-            "Then a word of a short sentence counts more than one of a long one. Count "
-            "all tokens that are right, and divide by all that are real.",
-        ),
+        "the mean of the sentences' shares",
+        "Then a word of a short sentence counts more than one of a long one. Count all "
+        "tokens that are right, and divide by all that are real.",
         lambda hit, real: _share(_by_sentence(hit, real)),
         _sentences,
     ),
-    (ONE_IS_ENOUGH, _tokens, lambda hit, real: _share((hit & real).any(-1))),
-    (MOSTLY, _tokens, lambda hit, real: _share(_by_sentence(hit, real) >= 0.5)),
-    (MOSTLY, _tokens, lambda hit, real: _share(_by_sentence(hit, real) > 0.5)),
     (
-        COUNTS,
+        "a sentence with one right token counted",
+        "All of its tokens have to be right: .all, not .any.",
+        _tokens,
+        lambda hit, real: _share((hit & real).any(-1)),
+    ),
+    (*MOSTLY, _tokens, lambda hit, real: _share(_by_sentence(hit, real) >= 0.5)),
+    (*MOSTLY, _tokens, lambda hit, real: _share(_by_sentence(hit, real) > 0.5)),
+    (
+        *COUNTS,
         lambda hit, real: (hit & real).sum().item(),
         lambda hit, real: len(hit) * _sentences(hit, real),
     ),
-    (COUNTS, _tokens, lambda hit, real: len(hit) * _sentences(hit, real)),
+    (*COUNTS, _tokens, lambda hit, real: len(hit) * _sentences(hit, real)),
     (
-        PERCENT,
+        "percent in place of shares",
+        "The result is from 0 to 1.",
         lambda hit, real: 100 * _tokens(hit, real),
         lambda hit, real: 100 * _sentences(hit, real),
     ),
     (
-        (
-            "the two shares are exchanged",
-            "First that of the tokens, then that of the sentences.",
-        ),
+        "the two shares are exchanged",
+        "First that of the tokens, then that of the sentences.",
         _sentences,
         _tokens,
     ),
     (
-        (
-            "the same share twice",
-            "A sentence is right only if all of its tokens are.",
-        ),
+        "the same share twice",
+        "A sentence is right only if all of its tokens are.",
         _tokens,
         _tokens,
     ),
 )
-for mistake, tokens, sentences in COUNTING:
+for name, why, tokens, sentences in COUNTING:
 
-    @accuracies.mistake(*mistake)
+    @accuracies.mistake(name, why)
     def _(logits, labels, pad=0, tokens=tokens, sentences=sentences):
         hit, real = logits.argmax(dim=-1) == labels, labels != pad
         return tokens(hit, real), sentences(hit, real)

@@ -55,87 +55,64 @@ NEAREST = (
     "A percentile lies between two samples, here a part of the way from one to the "
     "next, as torch.quantile computes it.",
 )
-# of the differences of the sentences (N,) and of the samples (R,)
-INTERVALS: tuple[tuple[tuple[str, str], Callable], ...] = (
+# of the mean of the sentences' differences, of these (N,), and of the samples' (R,)
+INTERVALS: tuple[tuple[str, str, Callable], ...] = (
     (
-        (
-            "first minus second",
-            "A positive difference says that the second system is better.",
-        ),
-        lambda gap, samples: (-gap.mean().item(), *_ends(-samples)),
+        "first minus second",
+        "A positive difference says that the second system is better.",
+        lambda mean, gap, samples: (-mean, *_ends(-samples)),
     ),
     (
-        (
-            "5 and 95 percent",
-            "An interval of 95 % leaves out 2.5 % at either end.",
-        ),
-        lambda gap, samples: (gap.mean().item(), *_ends(samples, 0.05, 0.95)),
+        "5 and 95 percent",
+        "An interval of 95 % leaves out 2.5 % at either end.",
+        lambda mean, gap, samples: (mean, *_ends(samples, 0.05, 0.95)),
     ),
     (
-        (
-            "the interval of sentences, not of samples",
-            "How much sentences differ is another question. Average over each sample "
-            "first; then look how much the averages differ.",
-        ),
-        lambda gap, samples: (gap.mean().item(), *_ends(gap)),
+        "the interval of sentences, not of samples",
+        "How much sentences differ is another question. Average over each sample "
+        "first; then look how much the averages differ.",
+        lambda mean, gap, samples: (mean, *_ends(gap)),
     ),
     (
-        (
-            "the smallest and the largest sample",
-            "They grow with the number of samples. Take the percentiles 2.5 and 97.5.",
-        ),
-        lambda gap, samples: (
-            gap.mean().item(),
-            samples.min().item(),
-            samples.max().item(),
+        "the smallest and the largest sample",
+        "They grow with the number of samples. Take the percentiles 2.5 and 97.5.",
+        lambda mean, gap, samples: (mean, *_ends(samples, 0.0, 1.0)),
+    ),
+    (
+        "1.96 deviations in place of percentiles",
+        "That assumes a bell curve. Take the percentiles of the samples themselves.",
+        lambda mean, gap, samples: (
+            mean,
+            *(mean + sign * 1.96 * samples.std().item() for sign in (-1, 1)),
         ),
     ),
     (
-        (
-            "1.96 deviations in place of percentiles",
-            "That assumes a bell curve. Take the percentiles of the samples "
-            "themselves.",
-        ),
-        lambda gap, samples: (
-            gap.mean().item(),
-            *((gap.mean() + sign * 1.96 * samples.std()).item() for sign in (-1, 1)),
-        ),
+        "the mean of the samples as the difference",
+        "The difference is that of the whole test set; samples only tell how sure it "
+        "is.",
+        lambda mean, gap, samples: (samples.mean().item(), *_ends(samples)),
     ),
     (
-        (
-            "the mean of the samples as the difference",
-            "The difference is that of the whole test set; samples only tell how sure "
-            "it is.",
-        ),
-        lambda gap, samples: (samples.mean().item(), *_ends(samples)),
+        "low and high exchanged",
+        "The low end comes before the high one.",
+        lambda mean, gap, samples: (mean, *_ends(samples, 0.975, 0.025)),
     ),
+    (*ORDER, lambda mean, gap, samples: (*_ends(samples), mean)),
     (
-        ("low and high exchanged", "The low end comes before the high one."),
-        lambda gap, samples: (gap.mean().item(), *_ends(samples)[::-1]),
-    ),
-    (ORDER, lambda gap, samples: (*_ends(samples), gap.mean().item())),
-    (
-        ORDER,
-        lambda gap, samples: (
-            _ends(samples)[0],
-            gap.mean().item(),
-            _ends(samples)[1],
-        ),
+        *ORDER,
+        lambda mean, gap, samples: (_ends(samples)[0], mean, _ends(samples)[1]),
     ),
     *(
-        (
-            NEAREST,
-            lambda gap, samples, how=how: (gap.mean().item(), *_ends(samples, how=how)),
-        )
+        (*NEAREST, lambda mean, gap, samples, how=how: (mean, *_ends(samples, how=how)))
         for how in ("nearest", "lower", "higher")
     ),
 )
-for mistake, made in INTERVALS:
+for name, why, made in INTERVALS:
 
-    @intervals.mistake(*mistake)
+    @intervals.mistake(name, why)
     def _(first, second, indices, made=made):
         gap = (second - first).double()
-        return made(gap, gap[indices].mean(dim=-1))
+        return made(gap.mean().item(), gap, gap[indices].mean(dim=-1))
 
 
 @intervals.mistake(
