@@ -1,5 +1,6 @@
 """Whether the difference of two systems is more than chance."""
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -103,8 +104,15 @@ INTERVALS: tuple[tuple[str, str, Callable], ...] = (
         lambda mean, gap, samples: (_ends(samples)[0], mean, _ends(samples)[1]),
     ),
     *(
-        (*NEAREST, lambda mean, gap, samples, how=how: (mean, *_ends(samples, how=how)))
-        for how in ("nearest", "lower", "higher")
+        (
+            *NEAREST,
+            lambda mean, gap, samples, low=low, high=high: (
+                mean,
+                _ends(samples, how=low)[0],
+                _ends(samples, how=high)[1],
+            ),
+        )
+        for low, high in itertools.product(("nearest", "lower", "higher"), repeat=2)
     ),
 )
 for name, why, made in INTERVALS:
