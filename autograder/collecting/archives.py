@@ -10,7 +10,6 @@ import io
 import stat
 import struct
 import zipfile
-import zlib
 from typing import BinaryIO
 
 from autograder.collecting.sources import (
@@ -31,11 +30,10 @@ ENCRYPTED = 0x1
 HEAD = struct.Struct("<4s4B4HL2L5H2L")  # of an entry in the list of contents
 FLAGS = 5
 NAME_BYTES, COMMENT_BYTES = 12, 14  # and between them, EXTRA_BYTES
+HEAD_AT = 8  # bytes before the flags
+LOCAL = struct.Struct("<4s5H3L2H")  # the head that stands before an entry itself
+LOCAL_FLAGS, LOCAL_NAME_BYTES, LOCAL_AT = 2, 9, 6
 PIECE = 1_000_000  # bytes that are unpacked at a time
-DAMAGED = (
-    *(zipfile.BadZipFile, zlib.error, struct.error),
-    *(EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError),
-)
 
 
 def list_zip(
@@ -55,7 +53,7 @@ def list_zip(
     guarded = _Guarded(file, limits.directory_bytes)
     try:
         archive = zipfile.ZipFile(guarded)
-    except DAMAGED as error:
+    except Exception as error:  # zipfile has many, for each kind of odd bytes
         raise NotUnderstood(f"is a damaged zip archive ({error})") from None
     guarded.is_open = True
     if len(archive.infolist()) > most:
@@ -63,7 +61,8 @@ def list_zip(
     listing, seen = Listing(), set()
     for entry in archive.infolist():
         name = _name(entry)
-        if entry.is_dir() or is_junk(name.replace("\\", "/")):
+        plain = name.replace("\\", "/")
+        if plain.endswith("/") or is_junk(plain):
             continue
         try:
             path = checked_path(name, limits)
@@ -93,12 +92,27 @@ class _Guarded:
 
     def read(self, size: int = -1) -> bytes:
         if self.is_open:
-            return self._file.read(size)
+            data = self._file.read(size)
+            return self._local(data) if data[:4] == b"PK\x03\x04" else data
         most = self._most + 1
         data = self._file.read(most if size < 0 else min(size, most))
         if len(data) > self._most:
             raise zipfile.BadZipFile("its list of contents is too long")
         return _without_wrong_flags(data) if data[:4] == b"PK\x01\x02" else data
+
+    def _local(self, data: bytes) -> bytes:
+        """Change the head that stands before an entry as the list of contents."""
+        if len(data) != LOCAL.size:
+            return data
+        head = LOCAL.unpack(data)
+        at = self.tell()
+        name = self._file.read(head[LOCAL_NAME_BYTES])
+        self.seek(at)
+        if not head[LOCAL_FLAGS] & UTF_8 or _is_utf_8(name):
+            return data
+        changed = bytearray(data)
+        struct.pack_into("<H", changed, LOCAL_AT, head[LOCAL_FLAGS] & ~UTF_8)
+        return bytes(changed)
 
     def seekable(self) -> bool:
         return True
@@ -112,13 +126,18 @@ def _without_wrong_flags(data: bytes) -> bytes:
     while at + HEAD.size <= len(data) and data[at : at + 4] == b"PK\x01\x02":
         head = HEAD.unpack_from(data, at)
         name = data[at + HEAD.size : at + HEAD.size + head[NAME_BYTES]]
-        if head[FLAGS] & UTF_8:
-            try:
-                name.decode("utf-8")
-            except UnicodeDecodeError:
-                struct.pack_into("<H", contents, at + 8, head[FLAGS] & ~UTF_8)
+        if head[FLAGS] & UTF_8 and not _is_utf_8(name):
+            struct.pack_into("<H", contents, at + HEAD_AT, head[FLAGS] & ~UTF_8)
         at += HEAD.size + sum(head[NAME_BYTES : COMMENT_BYTES + 1])
     return bytes(contents)
+
+
+def _is_utf_8(name: bytes) -> bool:
+    try:
+        name.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _name(entry: zipfile.ZipInfo) -> str:
@@ -158,7 +177,9 @@ def _file(
         try:
             with archive.open(entry) as packed:
                 return _read(packed, min(entry.file_size, limits.file_bytes))
-        except DAMAGED as error:
+        except NotUnderstood:
+            raise
+        except Exception as error:
             raise NotUnderstood(f"is damaged in the archive ({error})") from None
 
     return File(path, entry.file_size, read, mark=f"{entry.CRC:08x}")

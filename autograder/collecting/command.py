@@ -236,11 +236,12 @@ class Collection:
     def collect_all(self, paths: list[Path], form: str) -> None:
         """Collect downloads, one after the other."""
         for path in paths:
-            is_archive = not path.is_dir() and form in (CANVAS, MOODLE)
-            name = self.to.keep_download(path) if is_archive else path.resolve().name
-            self.downloads.append(name)
+            self.downloads.append(placing.name_of_download(path))
             with contextlib.ExitStack() as stack:
-                self._collect(list(self._open(path, form, stack)), path)
+                found = list(self._open(path, form, stack))
+                if not path.is_dir():
+                    self.to.keep_download(path, self.downloads[-1])
+                self._collect(found, path)
 
     def _open(
         self, path: Path, form: str, stack: contextlib.ExitStack

@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from dataclasses import replace
 
-from autograder.collecting.people import NAME, PARTICIPANT, numbered
+from autograder.collecting.people import NAME, PARTICIPANT, numbered, same_value
 from autograder.collecting.sources import (
     File,
     HandedIn,
@@ -50,7 +50,7 @@ def handed_in(
     several = numbered(name for name, _ in by_person)
     whole = fingerprint(listing.files)
     found = [
-        _one(name, number, files, download, times, name in several)
+        _one(name, number, files, download, times, same_value(NAME, name) in several)
         for (name, number), files in by_person.items()
     ]
     for each in found:

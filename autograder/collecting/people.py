@@ -197,7 +197,7 @@ def read_table(path: Path) -> list[list[str]]:
 
 
 def numbered(people: Iterable[str]) -> set[str]:
-    """Return the names that stand for more than one person."""
+    """Return the names, as they are compared, that several people have."""
     seen: dict[str, int] = defaultdict(int)
     for name in people:
         seen[_same(NAME, name)] += 1

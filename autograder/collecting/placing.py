@@ -35,7 +35,8 @@ from autograder.grading.deadlines import MOST_ATTEMPTS, TIMESTAMP, parse_time
 
 RECORD = ".collected.json"
 ORIGINALS, DOWNLOADS = "originals", "downloads"
-LARGEST_RECORD = 1_000_000
+LARGEST_RECORD = 1_000_000  # bytes
+MOST_SEEN = 100
 NUMBERED = re.compile(r"attempt-(\d{1,6})")
 
 
@@ -48,7 +49,7 @@ class Record:
         chapter: what it is an attempt at.
         attempt: the folder's name.
         download: what was collected.
-        fingerprint: of that download, if it was taken.
+        seen: checksums of the downloads that it was in, where it has no key.
         where: the place in the download.
         person: what the download calls the student.
         key: the download's own name for this handing in.
@@ -63,7 +64,7 @@ class Record:
     chapter: str
     attempt: str
     download: str
-    fingerprint: str
+    seen: tuple[str, ...]
     where: str
     person: str
     key: str
@@ -114,7 +115,8 @@ def read_record(folder: Path) -> Record | None:
     try:
         data = read_regular(folder / RECORD, LARGEST_RECORD, follow=False)
         found = json.loads(data)
-        record = Record(**found | {"notes": tuple(found["notes"])})
+        lists = {name: tuple(found[name]) for name in ("seen", "notes")}
+        record = Record(**found | lists)
     except (OSError, ValueError, TypeError, KeyError):
         return None
     # a folder that was copied belongs to whom it lies with
@@ -153,10 +155,10 @@ def _by_hand(folder: Path, chapter: str) -> Record | None:
     with contextlib.suppress(OSError, ValueError):
         text = read_regular(folder / TIMESTAMP, 200, follow=False)
         when = parse_time(text.decode("utf-8", "replace")).isoformat()
-    unknown = dict.fromkeys(("download", "fingerprint", "where", "person", "key"), "")
+    unknown = dict.fromkeys(("download", "where", "person", "key"), "")
     return Record(
         student="", chapter=chapter, attempt=folder.name, order=0, handed_in=when,
-        is_late=False, digest=digest, **unknown,
+        is_late=False, digest=digest, seen=(), **unknown,
     )  # fmt: skip
 
 
@@ -200,6 +202,7 @@ class Class:
         if same := self._same(attempt, there):
             if attempt.handed_in and not same.handed_in and same.download:
                 return self._date(place / same.attempt, same, attempt.handed_in)
+            self._note(place / same.attempt, same, attempt.of.fingerprint)
             return THERE, same.attempt
         self._refuse(attempt, there)
         name = self._name(attempt, place)
@@ -229,8 +232,7 @@ class Class:
             elif record.handed_in and when:
                 is_same = _seconds(record.handed_in) == _seconds(when)
             else:
-                whole = attempt.of.fingerprint
-                is_same = record is there[-1] or (whole and record.fingerprint == whole)
+                is_same = record is there[-1] or attempt.of.fingerprint in record.seen
             if is_same:
                 return record
         return None
@@ -295,6 +297,13 @@ class Class:
         more = ", …" if len(attempt.choice.rest) > 3 else ""
         return [*notes, f"other files are in {COLLECTED}/{ORIGINALS}: {names}{more}"]
 
+    def _note(self, place: Path, record: Record, fingerprint: str) -> None:
+        """Note in which downloads an attempt was, by which it is known again."""
+        if record.download and fingerprint and fingerprint not in record.seen:
+            seen = (*record.seen, fingerprint)[-MOST_SEEN:]
+            if not self.is_rehearsal:
+                write_beside(place / RECORD, _json(replace(record, seen=seen)))
+
     def _date(self, place: Path, record: Record, when: datetime) -> tuple[str, str]:
         """Write the time beside an attempt that had none."""
         if not self.is_rehearsal:
@@ -303,14 +312,11 @@ class Class:
             write_beside(place / RECORD, _json(dated))
         return DATED, place.name
 
-    def keep_download(self, path: Path) -> str:
-        """Keep an archive as it was downloaded; return a name with its checksum."""
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
-        stem = clean_name(path.name).removesuffix(".zip")
-        kept = self.hidden / DOWNLOADS / f"{stem}-{digest}.zip"
+    def keep_download(self, path: Path, name: str) -> None:
+        """Keep an archive as it was downloaded, once."""
+        kept = self.hidden / DOWNLOADS / name
         if self.is_rehearsal or kept.exists():
-            return kept.name
+            return
         if path.stat().st_size > self.room:
             raise CollectError(f"{path}: there is no room left for a copy of it")
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -318,7 +324,16 @@ class Class:
         shutil.copyfile(path, beside)
         os.replace(beside, kept)
         self.room -= kept.stat().st_size
-        return kept.name
+
+
+def name_of_download(path: Path) -> str:
+    """Return what a download is called: its name, of a file with a checksum."""
+    path = path.resolve()
+    if path.is_dir():
+        return path.name
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    return f"{clean_name(path.stem)}-{digest}{path.suffix}"
 
 
 def _holds(path: Path, data: bytes) -> bool:
@@ -343,7 +358,7 @@ def _record(attempt: Attempt, name: str, notes: list[str]) -> Record:
         chapter=attempt.chapter,
         attempt=name,
         download=of.download,
-        fingerprint=of.fingerprint,
+        seen=(of.fingerprint,) if of.fingerprint else (),
         where=of.where,
         person=of.person.name,
         key=attempt.key,

@@ -201,7 +201,9 @@ def clean_name(name: str) -> str:
     >>> clean_name(".a/b"), clean_name("a" + chr(7))
     ('_.a_b', 'a_x07')
     """
-    shown = re.sub(r'[/\\:*?"<>|\n\t]', "_", visible(name)).strip() or "_"
+    shown = re.sub(r'[/\\:*?"<>|]', "_", visible(name))
+    shown = "".join(each if each.isprintable() else "_" for each in shown).strip()
+    shown = shown or "_"
     stem, dot, end = shown.rpartition(".")
     if len(shown.encode()) > LONGEST_NAME:
         end = _cut(end, 20)
