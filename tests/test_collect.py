@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import dataclasses
+import errno
 import hashlib
 import io
 import json
@@ -21,7 +22,15 @@ from hypothesis import strategies as st
 
 from autograder import __main__ as command_line
 from autograder import generator
-from autograder.collecting import canvas, command, moodle, repositories, sources, times
+from autograder.collecting import (
+    canvas,
+    command,
+    moodle,
+    placing,
+    repositories,
+    sources,
+    times,
+)
 from autograder.collecting.archives import list_zip
 from autograder.collecting.people import made_id
 from autograder.collecting.sources import (
@@ -247,6 +256,24 @@ def test_class_yml_knows_people_and_the_zone(tmp_path) -> None:
     assert len(attempts(out, BEN)) == 1
     assert collect("canvas", out, downloads.canvas(tmp_path / "c.zip", [CLEO])) == 0
     assert len(attempts(out, CLEO)) == 1
+
+
+@pytest.mark.parametrize("name", ["Ada1 Brandt-Ó", "Brandt-Ó, Ada1", "ADA1 BRANDT O"])
+def test_names_are_compared_by_their_letters(name, tmp_path) -> None:
+    known = tmp_path / "ids.csv"
+    known.write_text(f'student,name\ns01,"{name}"\n', "utf-8")
+    for form, make_zip in (("canvas", downloads.canvas), ("moodle", downloads.moodle)):
+        path = make_zip(tmp_path / f"{form}.zip", [ADA])
+        assert collect(form, tmp_path / form, path, ids=known) == 0
+        assert len(attempts(tmp_path / form, ADA)) == 1
+
+
+def test_two_people_of_a_name_are_nobody(tmp_path) -> None:
+    known = tmp_path / "ids.csv"
+    known.write_text("student,name\ns01,Ada1 Brandt-Ó\ns02,Ada1 Brandt-Ó\n", "utf-8")
+    path = downloads.canvas(tmp_path / "s.zip", [ADA])
+    assert collect("canvas", tmp_path / "class", path, ids=known) == 1
+    assert "may be s01 or s02" in reasons(tmp_path / "class")
 
 
 # --- Canvas ---------------------------------------------------------------------------
@@ -486,6 +513,24 @@ def test_links_in_an_exchange_are_not_followed(tmp_path) -> None:
     assert reasons(out).count("is a link, not followed") == 2
 
 
+def test_a_folder_of_many_files_costs_its_owner_alone(tmp_path) -> None:
+    root = downloads.exchange(tmp_path / "exchange", [ADA, BEN])
+    [folder] = (root / "transformers" / "inbound").glob(f"{BEN.login}+*")
+    for number in range(2_001):
+        (folder / f"{number}.txt").touch()
+    out = tmp_path / "class"
+    assert collect("nbgrader", out, root) == 1
+    assert "holds more than 2000 files" in reasons(out)
+    assert len(attempts(out, dataclasses.replace(ADA, id=ADA.login))) == 1
+
+
+def test_a_folder_of_somebody_elses_is_said(tmp_path, monkeypatch) -> None:
+    root = downloads.exchange(tmp_path / "exchange", [ADA])
+    monkeypatch.setattr(os, "getuid", lambda: os.stat(root).st_uid + 1)
+    assert collect("nbgrader", tmp_path / "class", root) == 1
+    assert "the folder says ada1, and belongs to" in reasons(tmp_path / "class")
+
+
 def test_a_folder_that_became_a_link_is_not_read(tmp_path) -> None:
     (tmp_path / "inside").mkdir()
     (tmp_path / "outside").mkdir()
@@ -496,7 +541,7 @@ def test_a_folder_that_became_a_link_is_not_read(tmp_path) -> None:
     (tmp_path / "inside" / "x").unlink()
     (tmp_path / "inside").rmdir()
     (tmp_path / "inside").symlink_to("outside")
-    with pytest.raises(OSError, match=r"."):
+    with pytest.raises(NotUnderstood, match="cannot be read"):
         file.read()
 
 
@@ -614,6 +659,26 @@ def test_an_odd_repository_is_a_line_and_stops_nobody(make_odd, tmp_path) -> Non
     assert len(listed(out)) == 1 and listed(out)[0]["where"] == "odd"
     assert len(attempts(out, dataclasses.replace(ADA, id="ada"))) == 1
     assert not (out / "odd").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (["hw4-ada1", "hw4-ada2", "template"], ["s01", "s02", None]),
+        (["hw4-ada1", "hw4-mary-ada2"], ["s01", None]),  # she is another
+        (["ada1", "ada2"], ["s01", "s02"]),
+        (["a-b_ada1", "a-b_ada2.git"], ["s01", "s02"]),
+    ],
+)
+def test_whose_a_repository_is_by_the_classs_list(names, wanted, tmp_path) -> None:
+    people = command.People(command.Class(), downloads.ids(tmp_path / "i.csv", CLASS))
+    found = repositories.people_of(names, "clones", people)
+
+    def find(name: str) -> str | None:
+        with contextlib.suppress(NotUnderstood):
+            return people.find(found[name])
+
+    assert [find(name) for name in names] == wanted
 
 
 @pytest.mark.parametrize(
@@ -930,7 +995,7 @@ def test_no_path_leads_outside(parts) -> None:
         path = checked_path("/".join(parts))
     except NotUnderstood:
         return
-    root = Path("/root/of/it")
+    root = Path("/some/place")
     assert Path(os.path.normpath(root / path)).is_relative_to(root)
     assert path and not path.startswith("/") and "\0" not in path
 
@@ -1003,6 +1068,38 @@ def test_a_kill_between_two_steps_leaves_nothing_half(tmp_path, monkeypatch) -> 
     assert collect("moodle", out, path, **options) == 0
     assert all(len(attempts(out, each)) == 1 for each in CLASS)
     assert not (out / ".collected" / "unfinished").exists()
+
+
+def test_a_fault_of_our_own_costs_one_student(tmp_path, monkeypatch, capsys) -> None:
+    path, options = make("moodle", tmp_path)
+    out, place = tmp_path / "class", placing.Class.place
+
+    def slips(self, attempt):
+        if attempt.student == BEN.id:
+            raise KeyError("slip")
+        return place(self, attempt)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(placing.Class, "place", slips)
+        assert collect("moodle", out, path, **options) == 1
+    assert "KeyError" in reasons(out) and "Traceback" in capsys.readouterr().err
+    assert len(attempts(out, ADA)) == len(attempts(out, CLEO)) == 1
+    assert collect("moodle", out, path, **options) == 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, 2), (errno.EACCES, 1)])
+def test_a_full_disk_ends_it_and_a_locked_folder_does_not(
+    number, code, tmp_path, monkeypatch, capsys
+) -> None:
+    path, options = make("moodle", tmp_path)
+
+    def fails(self, attempt, place):
+        raise OSError(number, os.strerror(number), str(place))
+
+    monkeypatch.setattr(placing.Class, "_write", fails)
+    assert collect("moodle", tmp_path / "class", path, **options) == code
+    said = capsys.readouterr()
+    assert os.strerror(number) in said.out + said.err and "Traceback" not in said.err
 
 
 def test_cells_of_the_lists_begin_no_formula(tmp_path) -> None:

@@ -205,7 +205,6 @@ def unpacked(file: File, limits: Limits = LIMITS) -> Listing:
 
     Raises:
         NotUnderstood: it is none, or holds too much; says why.
-        OSError: it cannot be read.
     """
     data = file.read()
     if not data.startswith(ZIP_BEGINS):

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import errno
 import fcntl
 import os
 import sys
@@ -36,6 +37,7 @@ from autograder.files import write_beside
 from autograder.grading import classfile
 from autograder.grading.classfile import Class, ClassError
 from autograder.grading.clean import csv_file, line, say
+from autograder.grading.guard import Fault, guarded
 
 DESCRIPTION = """\
 Turn what was downloaded into the class folder that `grade` reads.
@@ -65,6 +67,7 @@ OPEN = 1  # the exit code where something was not understood
 CANVAS, MOODLE, NBGRADER, GIT = "canvas", "moodle", "nbgrader", "git"
 FORMS = (CANVAS, MOODLE, NBGRADER, GIT)
 NEVER = datetime.min.replace(tzinfo=UTC)
+OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 MOST_SHOWN = 20  # lines of the list
 COLLECTED_HEAD = (
     *("student", "chapter", "attempt", "handed_in", "late", "download", "where"),
@@ -284,7 +287,7 @@ class Collection:
         found.sort(key=lambda each: (each.size, each.where))
         with tqdm(total=len(found), unit="submission", desc="collecting") as progress:
             for each in _in_time(found):
-                of = self._one(each, "")
+                of = self._guarded(each, "")
                 told |= of
                 if not of and each.is_whole:
                     unclear.append(each)
@@ -292,8 +295,17 @@ class Collection:
                     progress.update()
             chapter = notebooks.told_chapters(told)
             for each in unclear:
-                self._one(each, chapter or "?")
+                self._guarded(each, chapter or "?")
                 progress.update()
+
+    def _guarded(self, of: HandedIn, otherwise: str) -> set[str]:
+        """Collect what one person handed in; a fault of ours costs nobody else."""
+        found = guarded(self._one, of, otherwise)
+        if isinstance(found, Fault):
+            self._list(of, of.where, str(found))
+            say(found.log, sys.stderr)
+            return {""}
+        return found
 
     def _one(self, of: HandedIn, otherwise: str) -> set[str]:
         """Collect what one person handed in; return the chapters it was of.
@@ -336,7 +348,7 @@ class Collection:
                 continue
             try:
                 listing = unpacked(file, self.limits)
-            except (NotUnderstood, OSError) as why:
+            except NotUnderstood as why:
                 self._list(of, file.path, str(why))
                 continue
             room -= sum(each.size for each in listing.files)
@@ -359,7 +371,7 @@ class Collection:
         for file in filter(notebooks.is_notebook, files):
             try:
                 chapter = of.chapter or notebooks.chapter_of(file, file.read())
-            except (NotUnderstood, OSError) as why:
+            except NotUnderstood as why:
                 self._list(of, file.path, str(why))
                 continue
             if not chapter:
@@ -432,7 +444,12 @@ class Collection:
         if of.is_late and not when:
             self._list(of, of.where, LATE)
         attempt = Attempt(student, chapter, of, choice, when, key, read)
-        what, name = self.to.place(attempt)
+        try:
+            what, name = self.to.place(attempt)
+        except OSError as error:
+            if error.errno in OF_THE_DISK:
+                raise
+            raise NotUnderstood(f"cannot be written ({error.strerror})") from None
         self.done.append(Done(student, chapter, name, when, what))
 
     def _list(self, of: HandedIn, where: str, why: str) -> None:

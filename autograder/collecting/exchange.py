@@ -83,13 +83,17 @@ def handed_in(
     for folder, files in by_folder.items():
         try:
             read = _inbound if is_inbound else _submitted
-            found.append(read(place, folder, files, download))
+            found.append(read(folder, files, download))
         except NotUnderstood as why:
             lines.append(Line(download, folder, "", str(why)))
+    for each in found if is_inbound else ():
+        if reason := _foreign(place / each.where, each.person.name):
+            each.notes.append(reason)
+            lines.append(Line(download, each.where, each.person.name, reason))
     return found, lines
 
 
-def _inbound(place: Path, folder: str, files: list[File], download: str) -> HandedIn:
+def _inbound(folder: str, files: list[File], download: str) -> HandedIn:
     match = INBOUND.fullmatch(folder)
     if not match:
         raise NotUnderstood("is not named STUDENT+ASSIGNMENT+TIME+SECRET")
@@ -102,12 +106,10 @@ def _inbound(place: Path, folder: str, files: list[File], download: str) -> Hand
     written, problem = _timestamp(files)
     if problem or (written and written.replace(microsecond=0) != when):
         made.notes.append(f"{TIMESTAMP} says another time: the folder's name counts")
-    made.notes += _owner(place / folder, match["student"])
     return made
 
 
-def _submitted(place: Path, folder: str, files: list[File], download: str) -> HandedIn:
-    del place
+def _submitted(folder: str, files: list[File], download: str) -> HandedIn:
     student, _, assignment = folder.partition("/")
     made = _made(student, assignment, files, folder, download)
     made.handed_in, problem = _timestamp(files)
@@ -133,18 +135,18 @@ def _timestamp(files: list[File]) -> tuple[datetime | None, str]:
         if file.path == TIMESTAMP:
             try:
                 return parse_time(file.read()[:200].decode("utf-8", "replace")), ""
-            except (NotUnderstood, OSError, ValueError):
+            except (NotUnderstood, ValueError):
                 return None, f"{TIMESTAMP} is no date, not used"
     return None, ""
 
 
-def _owner(folder: Path, student: str) -> list[str]:
+def _foreign(folder: Path, student: str) -> str:
     """Say if a folder belongs to neither the student nor whoever collects."""
     try:
         owner = folder.lstat().st_uid
         name = pwd.getpwuid(owner).pw_name
     except (OSError, KeyError):
-        return []
+        return ""
     if owner == os.getuid() or name == student:
-        return []
-    return [f"the folder says {student}, and belongs to {name}"]
+        return ""
+    return f"the folder says {student}, and belongs to {name}: ask both"

@@ -68,7 +68,8 @@ def _one(
 ) -> HandedIn:
     """Make one of somebody's files; others may have this name, too."""
     known = times.keys_of(number)
-    keys = [(PARTICIPANT, number), *(key for key in known if key[0] != PARTICIPANT)]
+    keys = [(PARTICIPANT, number)]
+    keys += [key for key in known if key[0] not in (PARTICIPANT, NAME)]
     own = ".".join(name.lower().split())
     notes = []
     if is_shared:

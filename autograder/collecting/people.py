@@ -57,8 +57,7 @@ class People:
             self._add(student.id, LOGIN, student.id)
             for kind in (CANVAS, SIS, LOGIN, EMAIL):
                 self._add(student.id, kind, getattr(student, kind))
-            for name in ((student.first, student.last), (student.last, student.first)):
-                self._add(student.id, NAME, " ".join(name))
+            self._add(student.id, NAME, f"{student.first} {student.last}")
         if ids:
             self._read(ids)
         self._own: dict[str, str] = {}  # ids that were made, by what they were made of
@@ -69,8 +68,11 @@ class People:
         return bool(self._known)
 
     def _add(self, student: str, kind: str, value: str) -> None:
-        if value := _same(kind, value):
-            self._known[kind, value].add(student)
+        # systems begin a name with its first or its last part
+        words = value.split() if kind == NAME else [value]
+        for at in range(len(words)):
+            if same := _same(kind, " ".join((*words[at:], *words[:at]))):
+                self._known[kind, same].add(student)
 
     def _read(self, path: Path) -> None:
         rows = read_table(path)
@@ -102,19 +104,25 @@ class People:
         """
         if not self.is_listed:
             return self._make(person)
+        unclear = ""
         for kind, value in person.keys:
-            found = self._found(kind, value)
+            found = sorted(self._found(kind, value))
             if len(found) > 1:
-                both = " and ".join(sorted(found))
-                raise NotUnderstood(f"{value!r} may be {both}: give ids with --ids")
-            for student in found:
-                if not is_student(student):
-                    raise NotUnderstood(f"{student!r} cannot be a student's id")
-                return student
+                both = " or ".join(found)
+                unclear = f"{value!r} may be {both}: give ids with --ids"
+            elif found and not is_student(found[0]):
+                raise NotUnderstood(f"{found[0]!r} cannot be a student's id")
+            elif found:
+                return found[0]
         raise NotUnderstood(
-            f"{_told(person)} is in no list of students: add it to class.yml, or to a "
+            unclear
+            or f"is in no list of students: add {_told(person)} to class.yml or to a "
             "file given with --ids, and collect again"
         )
+
+    def knows(self, login: str) -> bool:
+        """Whether a list has somebody by this name of an account."""
+        return bool(self._found(LOGIN, login))
 
     def _found(self, kind: str, value: str) -> set[str]:
         same = _same(kind, value)

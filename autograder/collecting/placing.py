@@ -287,7 +287,7 @@ class Class:
         for file in attempt.choice.rest:
             try:
                 data = file.read()
-            except (NotUnderstood, OSError) as error:
+            except NotUnderstood as error:
                 notes.append(f"{shown(file.path)}: {error}")
                 continue
             name = clean_name("__".join(map(clean_name, file.path.split("/"))))
@@ -404,7 +404,7 @@ def contents(chapter: str, choice: Choice) -> dict[str, bytes]:
         for name, file in files.items():
             try:
                 read[f"{place}/{name}"] = file.read()
-            except (NotUnderstood, OSError) as error:
+            except NotUnderstood as error:
                 choice.notes.append(f"{shown(file.path)}: {error}")
     return read
 

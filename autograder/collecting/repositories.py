@@ -51,36 +51,49 @@ FEW = 3  # repositories; a beginning that so many share is no name of theirs
 
 def people_of(names: list[str], folder: str, people: People) -> dict[str, Person]:
     """Return whose each repository is: they are named USER or ASSIGNMENT-USER."""
-    beginning = _beginning(names, folder)
+    bare = {name: name.removesuffix(".git") for name in names}
+    beginning = _beginning(list(bare.values()), folder, people)
     found = {}
-    for name in names:
-        bare = name.removesuffix(".git")
-        candidates = [bare]
-        if beginning and bare.startswith(beginning) and bare != beginning:
-            candidates.insert(0, bare.removeprefix(beginning))
-        if people.is_listed:  # the longest ending that is known
-            candidates += [
-                bare[at + 1 :] for at, sign in enumerate(bare) if sign in "-_"
-            ]
-        keys = tuple((LOGIN, each) for each in dict.fromkeys(candidates) if each)
-        found[name] = Person(keys, candidates[0], candidates[0])
+    for name, whole in bare.items():
+        user = whole.removeprefix(beginning) or whole
+        keys = tuple((LOGIN, each) for each in dict.fromkeys((user, whole)))
+        found[name] = Person(keys, user, user)
     return found
 
 
-def _beginning(names: list[str], folder: str) -> str:
-    """Find the assignment's name before the users', with the sign between."""
+def _beginning(names: list[str], folder: str, people: People) -> str:
+    """Find the assignment's name before the users', with the sign between.
+
+    It is the same for all: of one name alone nobody can tell where the user begins.
+    """
     if folder.endswith(SUBMISSIONS):
         return folder.removesuffix(SUBMISSIONS) + "-"
     for chapter in chapters():
         for written in (chapter, chapter.replace("_", "-")):
             if all(name.startswith((f"{written}-", f"{written}_")) for name in names):
                 return names[0][: len(written) + 1]
-    if len(names) >= FEW:
-        first, last = min(names), max(names)  # all others lie between the two
-        same = [a == b for a, b in zip(first, last, strict=False)]
-        common = first[: same.index(False)] if False in same else ""
-        return common[: common.rfind("-") + 1]
-    return ""
+    if people.is_listed:
+        return _beginning_before(names, people)
+    first, last = min(names), max(names)  # all others lie between the two
+    same = [a == b for a, b in zip(first, last, strict=False)]
+    common = first[: same.index(False)] if False in same else ""
+    return common[: common.rfind("-") + 1] if len(names) >= FEW else ""
+
+
+def _beginning_before(names: list[str], people: People) -> str:
+    """Find the beginning behind which most names are known; "" if none is shared."""
+    signs = {n[: at + 1] for n in names for at, sign in enumerate(n) if sign in "-_"}
+    shared = [
+        each
+        for each in sorted(signs, key=len)
+        if 2 * sum(name.startswith(each) for name in names) > len(names)
+    ]
+
+    def known(beginning: str) -> int:
+        rests = (n.removeprefix(beginning) for n in names if n.startswith(beginning))
+        return sum(map(people.knows, rests))
+
+    return max(("", *shared), key=known)
 
 
 # --- what -----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import itertools
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from autograder.grading.clean import plain, visible
+from autograder.grading.guard import ConcernsAll
 
 JUNK = {
     *("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"),
@@ -26,7 +28,7 @@ class NotUnderstood(Exception):
     """Something cannot be collected; the text says why, for the list."""
 
 
-class CollectError(Exception):
+class CollectError(ConcernsAll):
     """The command cannot begin, or not go on; says what to do."""
 
 
@@ -68,7 +70,7 @@ class File:
     Attributes:
         path: its place, with ``/``, checked by ``checked_path``.
         size: bytes, as far as they are known before it is read.
-        read: returns its content, or raises ``NotUnderstood`` or ``OSError``.
+        read: returns its content, or raises ``NotUnderstood``.
         order: files with a higher number were handed in later; 0: unknown.
         mark: what tells it from a changed one without reading it, if anything does.
     """
@@ -234,36 +236,54 @@ def unlike(name: str, taken: set[str]) -> str:
 def list_folder(root: Path, limits: Limits = LIMITS) -> Listing:
     """List the regular files below a folder; no link is followed.
 
-    Raises:
-        CollectError: it holds more than anybody downloads.
+    Each folder in it is one person's, or one handing in: one that holds too much costs
+    nobody else anything.
     """
     listing = Listing()
-    for number, path in enumerate(_walk(root, "", listing, limits), start=1):
-        if number > limits.entries:
-            raise CollectError(f"{root}: holds more than {limits.entries} files")
-        _add_file(root, path, listing, limits)
+    for top in _entries(root, "", listing, limits.entries):
+        if not top.is_dir(follow_symlinks=False):
+            _add_file(root, top.name, listing, limits)
+            continue
+        found = _walk(root, top.name, listing, limits)
+        most = limits.person_entries
+        for path, is_file in itertools.islice(found, most):
+            if is_file:
+                _add_file(root, path, listing, limits)
+        if next(found, None):
+            listing.wrong.append((top.name, f"holds more than {most} files"))
     return listing
 
 
-def _walk(root: Path, below: str, listing: Listing, limits: Limits) -> Iterator[str]:
-    """Give the paths of what is no folder, in the order of their names."""
+def _walk(
+    root: Path, below: str, listing: Listing, limits: Limits
+) -> Iterator[tuple[str, bool]]:
+    """Give the paths of all that lies below a folder, and whether it is no folder."""
     if below.count("/") >= limits.depth:
         listing.wrong.append((below, "is too deep a folder"))
         return
+    for entry in _entries(root, below, listing, limits.person_entries):
+        path = f"{below}/{entry.name}"
+        is_file = not entry.is_dir(follow_symlinks=False)
+        yield path, is_file
+        if not is_file:
+            yield from _walk(root, path, listing, limits)
+
+
+def _entries(
+    root: Path, below: str, listing: Listing, most: int
+) -> list[os.DirEntry[str]]:
+    """Return what lies in a folder, by name, without what programs left there."""
     try:
         with os.scandir(root / below) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+            entries = list(itertools.islice(found, most + 1))
     except OSError as error:
         listing.wrong.append((below, f"cannot be read ({error.strerror})"))
-        return
-    for entry in entries:
-        path = f"{below}/{entry.name}" if below else entry.name
-        if is_junk(path):
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk(root, path, listing, limits)
-        else:
-            yield path
+        return []
+    if len(entries) > most:
+        listing.wrong.append((below, f"holds more than {most} files"))
+        return []
+    kept = [entry for entry in entries if not is_junk(entry.name)]
+    return sorted(kept, key=lambda entry: entry.name)
 
 
 def _add_file(root: Path, path: str, listing: Listing, limits: Limits) -> None:
@@ -280,7 +300,11 @@ def _add_file(root: Path, path: str, listing: Listing, limits: Limits) -> None:
     else:
 
         def read() -> bytes:
-            return read_within(root, path, limits.file_bytes)
+            try:
+                return read_within(root, path, limits.file_bytes)
+            except OSError as error:
+                why = f"cannot be read ({error.strerror or error})"
+                raise NotUnderstood(why) from None
 
         listing.files.append(File(path, found.st_size, read))
 
@@ -330,7 +354,7 @@ def fingerprint(files: list[File]) -> str:
     for file in sorted(files, key=lambda file: file.path):
         mark = file.mark
         if not mark:
-            with contextlib.suppress(NotUnderstood, OSError):
+            with contextlib.suppress(NotUnderstood):
                 mark = hashlib.sha256(file.read()).hexdigest()
         text = f"{file.path}\0{file.size}\0{mark}\n"
         made.update(text.encode("utf-8", "backslashreplace"))
