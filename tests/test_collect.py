@@ -268,6 +268,15 @@ def test_names_are_compared_by_their_letters(name, tmp_path) -> None:
         assert len(attempts(tmp_path / form, ADA)) == 1
 
 
+def test_two_people_who_are_taken_for_one_are_said(tmp_path) -> None:
+    known = tmp_path / "ids.csv"
+    known.write_text("student,canvas\ns01,12001\ns01,12002\n", "utf-8")
+    path = downloads.canvas(tmp_path / "s.zip", [ADA, BEN])
+    assert collect("canvas", tmp_path / "class", path, ids=known) == 1
+    assert "is taken for s01, as is brandtóada1" in reasons(tmp_path / "class")
+    assert len(attempts(tmp_path / "class", ADA)) == 2
+
+
 def test_two_people_of_a_name_are_nobody(tmp_path) -> None:
     known = tmp_path / "ids.csv"
     known.write_text("student,name\ns01,Ada1 Brandt-Ó\ns02,Ada1 Brandt-Ó\n", "utf-8")
@@ -390,13 +399,15 @@ def test_moodle_in_folders_and_flat(in_folders, tmp_path) -> None:
         assert held(tmp_path / "class", each) == marks(each.notebook)
 
 
-def test_a_file_named_like_anothers_folder_stays_its_owners(tmp_path) -> None:
-    name = f"Ben_2_assignsubmission_file_{CHAPTER}.ipynb"
-    eve = student(5, first="Eve", last="X", number=1, name=name)
-    found, _ = moodle.handed_in(
-        seen(downloads.moodle_name(eve, in_folders=False)), "m.zip", Times()
-    )
-    assert [each.person.name for each in found] == ["Eve X"]
+@pytest.mark.parametrize("in_folders", [True, False])
+@pytest.mark.parametrize("above", ["", "CS-04-1234/"])
+def test_a_file_named_like_anothers_folder_stays_its_owners(in_folders, above) -> None:
+    for between in ("", "/"):
+        name = f"Ben_2_assignsubmission_file_{between}{CHAPTER}.ipynb"
+        eve = student(5, first="Eve", last="X", name=name)
+        path = above + downloads.moodle_name(eve, in_folders)
+        [found], _ = moodle.handed_in(seen(path), "m.zip", Times())
+        assert found.person.name == "Eve X" and found.files[0].path == name
 
 
 def test_people_of_one_name_are_told_apart_by_the_worksheet(tmp_path) -> None:
@@ -560,6 +571,17 @@ def test_the_time_is_that_of_the_chapters_last_commit(tmp_path) -> None:
     assert collect("git", out, tmp_path / "clones") == 0
     assert attempts(out, of)[0][1] == NOON and held(out, of) == marks(ADA.notebook)
     assert attempts(out, of, "05_multi_head_attention")[0][1] == later
+
+
+def test_a_model_that_was_trained_later_is_handed_in_later(tmp_path) -> None:
+    folder, later = tmp_path / "clones" / ADA.login, NOON + timedelta(days=9)
+    files = {"09_translator.ipynb": notebook(1, "09_translator")}
+    downloads.commit(folder, files, NOON)
+    downloads.commit(folder, {"translator/config.json": b"{}"}, later)
+    out = tmp_path / "class"
+    assert collect("git", out, tmp_path / "clones") == 0
+    of = dataclasses.replace(ADA, id=ADA.login)
+    assert attempts(out, of, "09_translator")[0][1] == later
 
 
 def test_packed_shallow_and_detached_clones(tmp_path) -> None:

@@ -27,6 +27,7 @@ from autograder.collecting.sources import (
     Limits,
     Line,
     NotUnderstood,
+    Person,
     free_bytes,
     list_folder,
     shown,
@@ -224,6 +225,7 @@ class Collection:
         done: what was placed, or was there.
         lines: what was not understood.
         downloads: the names of what was collected; of a zip that of its copy.
+        whose: by student, whom the download calls so.
     """
 
     to: placing.Class
@@ -235,10 +237,12 @@ class Collection:
     done: list[Done] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     downloads: list[str] = field(default_factory=list)
+    whose: dict[str, Person] = field(default_factory=dict)
 
     def collect_all(self, paths: list[Path], form: str) -> None:
         """Collect downloads, one after the other."""
         for path in paths:
+            self.whose.clear()  # Moodle's numbers are of one download
             self.downloads.append(placing.name_of_download(path))
             with contextlib.ExitStack() as stack:
                 found = list(self._open(path, form, stack))
@@ -319,6 +323,12 @@ class Collection:
         except NotUnderstood as why:
             self._list(of, of.where, str(why))
             return {""}
+        other = self.whose.setdefault(student, of.person)
+        if other != of.person and not otherwise:
+            why = (
+                f"is taken for {student}, as is {other.name}: look whether they are one"
+            )
+            self._list(of, of.where, why)
         noted = len(self.lines)
         files, packed = self._files(of)
         by_chapter = self._by_chapter(of, files, otherwise)
@@ -439,7 +449,7 @@ class Collection:
     ) -> None:
         when, key = of.handed_in, of.key
         if of.dated:
-            when, key = of.dated([file.path for file in choice.notebooks])
+            when, key = of.dated([file.path for file in choice.used])
         when = self.times.find(of.person, student, chapter) or when
         if of.is_late and not when:
             self._list(of, of.where, LATE)

@@ -4,8 +4,9 @@ A folder is named ``Full Name_123456_assignsubmission_file_``; without *Download
 submissions in folders* that stands before the file's name. In blind marking the name is
 *Participant* for all. The number is the participant's, and of this assignment alone:
 the grading worksheet has it beside the address. No name has a ``_`` in it, for Moodle
-makes a space of it: so nobody's file or name can stand for another's number. What is
-relied on was read in ``mod/assign/locallib.php`` of moodle/moodle.
+makes a space of it, and the first part of a path that looks so is Moodle's: so nobody's
+file or name can stand for another's number. What is relied on was read in
+``mod/assign/locallib.php`` of moodle/moodle.
 """
 
 import re
@@ -24,7 +25,7 @@ from autograder.collecting.sources import (
 from autograder.collecting.times import Times
 
 NAMED = re.compile(
-    r"(?:.*/)?(?P<name>[^_/]*)_(?P<number>\d+)_assignsubmission_(?P<kind>[a-z]+)"
+    r"(?:[^/]*/)*?(?P<name>[^_/]*)_(?P<number>\d+)_assignsubmission_(?P<kind>[a-z]+)"
     r"(?:_?/|_)(?P<file>.+)",
     re.DOTALL,
 )

@@ -136,9 +136,11 @@ def records(class_folder: Path, chapters: list[str]) -> Iterator[Record]:
 
 
 def _attempts(place: Path) -> list[Path]:
-    if place.is_symlink() or not place.is_dir():
-        return []
-    return [each for each in entries(place) if each.is_dir() and not each.is_symlink()]
+    with contextlib.suppress(OSError):  # of a folder that was copied there by hand
+        if not place.is_symlink():
+            found = entries(place)
+            return [p for p in found if os.path.isdir(p) and not p.is_symlink()]
+    return []
 
 
 def _by_hand(folder: Path, chapter: str) -> Record | None:

@@ -247,8 +247,9 @@ class Repository:
     def dated(self, paths: list[str]) -> tuple[datetime, str]:
         """Return when files were last changed, and by which commit."""
         words = ("rev-list", "--max-count=1", "--timestamp", self.commit, "--", *paths)
-        seconds, commit = self.ask(*words, most=1_000).decode().split()
+        found = self.ask(*words, most=1_000).decode().split()
         try:
+            seconds, commit = found
             when = datetime.fromtimestamp(int(seconds), UTC)
         except (ValueError, OverflowError, OSError):
             raise NotUnderstood("its commit has no date") from None
