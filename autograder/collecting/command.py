@@ -325,9 +325,7 @@ class Collection:
             return {""}
         other = self.whose.setdefault(student, of.person)
         if other != of.person and not otherwise:
-            why = (
-                f"is taken for {student}, as is {other.name}: look whether they are one"
-            )
+            why = f"is taken for {student}, as is {other.name}: are they one person?"
             self._list(of, of.where, why)
         noted = len(self.lines)
         files, packed = self._files(of)
