@@ -535,6 +535,20 @@ def test_a_folder_of_many_files_costs_its_owner_alone(tmp_path) -> None:
     assert len(attempts(out, dataclasses.replace(ADA, id=ADA.login))) == 1
 
 
+def test_of_too_many_attempts_the_latest_are_graded(tmp_path) -> None:
+    many = [
+        dataclasses.replace(ADA, handed_in=NOON + timedelta(hours=n), number=n)
+        for n in range(deadlines.MOST_ATTEMPTS + 3)
+    ]
+    out, root = tmp_path / "class", downloads.exchange(tmp_path / "exchange", many)
+    assert collect("nbgrader", out, root) == 1
+    of = dataclasses.replace(ADA, id=ADA.login)
+    assert [when for _, when, _ in attempts(out, of)] == [
+        each.handed_in for each in many[3:]
+    ]
+    assert reasons(out).count("has 100 attempts after it") == 3
+
+
 def test_a_folder_of_somebody_elses_is_said(tmp_path, monkeypatch) -> None:
     root = downloads.exchange(tmp_path / "exchange", [ADA])
     monkeypatch.setattr(os, "getuid", lambda: os.stat(root).st_uid + 1)
@@ -1191,6 +1205,19 @@ def test_help_says_the_forms_and_the_exit_codes(capsys) -> None:
     printed = capsys.readouterr().out
     assert all(form in printed for form in command.FORMS)
     assert "Exit codes: 0" in printed
+
+
+def test_the_grader_finds_all_and_says_nothing_of_our_lists(tmp_path, capsys) -> None:
+    path, options = make("nbgrader", tmp_path)
+    out = tmp_path / "class"
+    assert collect("nbgrader", out, path, **options) == 0
+    words = ["grade", "--submissions", str(out), "--out", str(tmp_path / "out")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["autograder", *words, "--dry-run"])
+        assert command_line.main() == 0
+    said = capsys.readouterr()
+    assert "3 to grade" in said.out and "passed over" not in said.err
+    assert "2026-12-01 12:01" in said.out
 
 
 # --- a class of forty, graded ---------------------------------------------------------

@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
@@ -37,7 +37,8 @@ from autograder.exercise.chapters import chapters
 from autograder.files import write_beside
 from autograder.grading import classfile
 from autograder.grading.classfile import Class, ClassError
-from autograder.grading.clean import csv_file, line, say
+from autograder.grading.clean import csv_file, line, plain, say
+from autograder.grading.deadlines import MOST_ATTEMPTS
 from autograder.grading.guard import Fault, guarded
 
 DESCRIPTION = """\
@@ -78,6 +79,7 @@ LIST_HEAD = ("download", "where", "who", "reason")
 COLLECTED_CSV, LIST_CSV = "collected.csv", "not_understood.csv"
 NO_NOTEBOOK = "holds no notebook: placed as it is, and ungraded until you put one there"
 REST_TOO_LARGE = "holds too much: its other files were not kept"
+TOO_MANY = f"has {MOST_ATTEMPTS} attempts after it, and no more are graded"
 LATE = (
     "is marked as late, and Canvas does not say by how much: give its time with "
     "--times, or it counts as in time"
@@ -289,8 +291,9 @@ class Collection:
         unclear, told = [], set()
         # small ones first: what one person packed takes no room from the others
         found.sort(key=lambda each: (each.size, each.where))
+        found = self._without_too_many(_in_time(found))
         with tqdm(total=len(found), unit="submission", desc="collecting") as progress:
-            for each in _in_time(found):
+            for each in found:
                 of = self._guarded(each, "")
                 told |= of
                 if not of and each.is_whole:
@@ -301,6 +304,18 @@ class Collection:
             for each in unclear:
                 self._guarded(each, chapter or "?")
                 progress.update()
+
+    def _without_too_many(self, found: list[HandedIn]) -> list[HandedIn]:
+        """Keep as many attempts of each person as are graded, the latest ones."""
+        later: Counter[tuple[Person, str]] = Counter()
+        kept = []
+        for each in reversed(found):
+            later[each.person, each.chapter] += 1
+            if later[each.person, each.chapter] > MOST_ATTEMPTS:
+                self._list(each, each.where, TOO_MANY)
+            else:
+                kept.append(each)
+        return kept[::-1]
 
     def _guarded(self, of: HandedIn, otherwise: str) -> set[str]:
         """Collect what one person handed in; a fault of ours costs nobody else."""
@@ -478,7 +493,7 @@ class Collection:
         write_beside(self.to.hidden / COLLECTED_CSV, csv_file([COLLECTED_HEAD, *rows]))
         path = self.to.hidden / LIST_CSV
         kept = [row for row in _rows(path) if row[0] not in self.downloads]
-        mine = [astuple(each) for each in self.lines]
+        mine = [[plain(cell, 1_000) for cell in astuple(each)] for each in self.lines]
         write_beside(path, csv_file([LIST_HEAD, *kept, *mine]))
 
     def tell(self) -> None:

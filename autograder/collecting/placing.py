@@ -1,4 +1,4 @@
-"""Put what was handed in where the grader looks; nothing that is there is ever changed.
+"""Put what was handed in where the grader looks; what is there is never changed.
 
 An attempt is ``STUDENT/CHAPTER/ATTEMPT/``, where ATTEMPT is its time or ``attempt-N``.
 It is made beside its place and renamed, so that a kill leaves all of it or nothing. A

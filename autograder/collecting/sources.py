@@ -40,8 +40,8 @@ class Limits:
         file_bytes: of a file.
         person_bytes: of all that one person handed in at a time.
         total_bytes: of everything.
-        entries: files and folders of a download.
-        person_entries: of an archive that a person handed in.
+        entries: files in an archive, or in the uppermost folder of a download.
+        person_entries: files and folders in an archive or a folder of one person's.
         ratio: how many times larger an unpacked file may be, from ``ratio_from`` on.
         ratio_from: bytes; smaller files fill no disk.
         directory_bytes: of an archive's list of contents, which is read at once.
