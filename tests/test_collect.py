@@ -445,6 +445,20 @@ def test_the_same_again_in_a_later_download_is_no_attempt(tmp_path) -> None:
     assert len(attempts(out, BEN)) == 1
 
 
+def test_what_has_no_time_does_not_come_before_what_has_one(tmp_path) -> None:
+    out, (first, options) = tmp_path / "class", make("moodle", tmp_path)
+    assert collect("moodle", out, first, **options) == 0
+    changed = dataclasses.replace(ADA, notebook=notebook(9))
+    second = downloads.moodle(tmp_path / "2.zip", [changed, BEN, CLEO])
+    assert collect("moodle", out, second, ids=options["ids"]) == 1
+    assert "has no time, and 2026-12-01T12-01-00 has one" in reasons(out)
+    assert held(out, ADA) == marks(ADA.notebook)
+    later = dataclasses.replace(changed, handed_in=NOON + timedelta(days=1))
+    options["times"] = downloads.worksheet(tmp_path / "2.csv", [later, BEN, CLEO])
+    assert collect("moodle", out, second, **options) == 0
+    assert held(out, ADA) == marks(ADA.notebook, changed.notebook)
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [

@@ -98,7 +98,7 @@ class Attempt:
     @property
     def order(self) -> int:
         """The number by which a later one is known, 0 without one."""
-        return max((file.order for file in self.choice.notebooks), default=0)
+        return max((file.order for file in self.of.files), default=0)
 
     @property
     def size(self) -> int:
@@ -245,8 +245,14 @@ class Class:
                 f"{attempt.student} has {len(there)} attempts at {attempt.chapter}, "
                 "more are not graded: take earlier ones away"
             )
+        timed = [each for each in there if each.handed_in]
+        if timed and not attempt.handed_in:
+            raise NotUnderstood(
+                f"has no time, and {timed[-1].attempt} has one, so that nobody can "
+                "tell which is the later: give times with --times"
+            )
         later = [each for each in there if each.order > attempt.order > 0]
-        if later and not attempt.handed_in and not later[-1].handed_in:
+        if later and not attempt.handed_in:
             raise NotUnderstood(
                 f"is older than {later[-1].attempt}, which was collected before: "
                 "give times with --times, or collect downloads in their order"
@@ -292,9 +298,9 @@ class Class:
             except NotUnderstood as error:
                 notes.append(f"{shown(file.path)}: {error}")
                 continue
-            name = clean_name("__".join(map(clean_name, file.path.split("/"))))
-            if not _holds(folder / name, data):  # of a collection that was stopped
-                write_beside(folder / unlike(name, taken), data)
+            flat = _flat(file)
+            if not _holds(folder / flat, data):  # of a collection that was stopped
+                write_beside(folder / unlike(flat, taken), data)
         names = ", ".join(shown(file.path) for file in attempt.choice.rest[:3])
         more = ", …" if len(attempt.choice.rest) > 3 else ""
         return [*notes, f"other files are in {COLLECTED}/{ORIGINALS}: {names}{more}"]
@@ -415,9 +421,13 @@ def as_it_is(files: list[File]) -> dict[str, bytes]:
     """Read what somebody handed in without a notebook, so that the grader says so."""
     read, taken = {}, {same_name(TIMESTAMP)}
     for file in files:
-        name = clean_name("__".join(map(clean_name, file.path.split("/"))))
-        read[unlike(name, taken)] = file.read()
+        read[unlike(_flat(file), taken)] = file.read()
     return read
+
+
+def _flat(file: File) -> str:
+    """Return a name that says in which folders a file lay."""
+    return clean_name("__".join(map(clean_name, file.path.split("/"))))
 
 
 def _other_name(file: File, chapter: str, taken: set[str]) -> str:
