@@ -268,6 +268,22 @@ def test_names_are_compared_by_their_letters(name, tmp_path) -> None:
         assert len(attempts(tmp_path / form, ADA)) == 1
 
 
+def test_the_roster_of_github_classroom_is_a_list_of_ids(tmp_path) -> None:
+    roster = tmp_path / "classroom_roster.csv"
+    lines = ['"identifier","github_username","github_id","name"']
+    lines += [f'"{s.id}","{s.login}","{BEN.number}",""' for s in (ADA, CLEO)]
+    roster.write_text("\n".join(lines))
+    path = downloads.repositories(tmp_path / "hw4-submissions", [ADA, CLEO])
+    for each in (ADA, CLEO):
+        (path / f"chapter-4-{each.login}").rename(path / f"hw4-{each.login}")
+    assert collect("git", tmp_path / "class", path, ids=roster) == 0
+    for each in (ADA, CLEO):
+        assert held(tmp_path / "class", each) == marks(each.notebook)
+    zipped = downloads.canvas(tmp_path / "s.zip", [BEN])  # another kind of number
+    assert collect("canvas", tmp_path / "other", zipped, ids=roster) == 1
+    assert "is in no list" in reasons(tmp_path / "other")
+
+
 def test_two_people_who_are_taken_for_one_are_said(tmp_path) -> None:
     known = tmp_path / "ids.csv"
     known.write_text("student,canvas\ns01,12001\ns01,12002\n", "utf-8")

@@ -41,6 +41,7 @@ COLUMNS = {  # what columns of lists are called, in lower case; others are any k
     "sis login id": LOGIN,
     "username": LOGIN,
     "github_username": LOGIN,
+    "github_id": "github",  # a number like Canvas's, and another
     "name": NAME,
     "full name": NAME,
 }
