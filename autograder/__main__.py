@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from autograder import generator
+from autograder.collecting import command as collecting
 from autograder.generator import ROOT, Missing, SourceError
 from autograder.grading import command as grading
 from autograder.grading import exports
@@ -82,6 +83,7 @@ def parser() -> argparse.ArgumentParser:
     many.add_argument(
         "chapter", nargs="*", metavar="CHAPTER", help="chapters (default: all)"
     )
+    collecting.add_arguments(add(collecting.run, "collect"))
     grading.add_arguments(add(grading.run, "grade"))
     exports.add_arguments(add(exports.run, "export"))
     return top
