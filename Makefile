@@ -43,10 +43,9 @@ publish: ## the site into a folder that a server shows: TO=folder URL=address
 	@SITE_URL="$(URL)" $(python) tools/book.py
 	@$(python) tools/publish.py "$(TO)"
 
-handout: ## what students of one chapter get: CHAPTER=04_attention
-	@$(call need,CHAPTER,make handout CHAPTER=04_attention)
+handout: ## what students get: CHAPTER=04_attention, or the whole course
 	@$(environment)
-	@$(python) -m autograder handout "$(CHAPTER)"
+	@$(python) -m autograder handout $(CHAPTER)
 
 dist: environment ## the wheel that students install, without answers, in _build/dist
 	@$(python) tools/dist.py
