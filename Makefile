@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help course test exercises book pdf publish handout release grade bank bench lint clean environment
+.PHONY: help course test exercises book pdf publish handout dist release grade bank bench lint clean environment
 
 # nbgrader calls programs of the environment by name.
 run := PATH="$(CURDIR)/.venv/bin:$$PATH"
@@ -43,10 +43,12 @@ publish: ## the site into a folder that a server shows: TO=folder URL=address
 	@SITE_URL="$(URL)" $(python) tools/book.py
 	@$(python) tools/publish.py "$(TO)"
 
-handout: ## what students of one chapter get: CHAPTER=04_attention
-	@$(call need,CHAPTER,make handout CHAPTER=04_attention)
+handout: ## what students get: CHAPTER=04_attention, or the whole course
 	@$(environment)
-	@$(python) -m autograder handout "$(CHAPTER)"
+	@$(python) -m autograder handout $(CHAPTER)
+
+dist: environment ## the wheel that students install, without answers, in _build/dist
+	@$(python) tools/dist.py
 
 release: environment ## nbgrader's source/ and release/ in autograder/
 	@$(python) -m autograder release

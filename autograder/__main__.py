@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from autograder import generator
+from autograder.collecting import command as collecting
 from autograder.generator import ROOT, Missing, SourceError
 from autograder.grading import command as grading
 from autograder.grading import exports
@@ -25,10 +26,15 @@ def generate(arguments: argparse.Namespace) -> int:
 
 
 def handout(arguments: argparse.Namespace) -> int:
-    """Write a chapter's notebook and the parts of the chapters before it."""
-    folder = arguments.out / arguments.chapter
-    generator.write_handout(arguments.chapter, folder)
-    print(f"{folder}: the notebook, and transformer/ of the chapters before it")
+    """Write what students get: one chapter with the parts before it, or the course."""
+    folder = arguments.out / (arguments.chapter or "course")
+    agents = None if arguments.no_agents else arguments.agents
+    if arguments.chapter:
+        generator.write_handout(arguments.chapter, folder, agents=agents)
+        print(f"{folder}: the notebook, and transformer/ of the chapters before it")
+    else:
+        generator.write_course(folder, agents=agents)
+        print(f"{folder}: all notebooks, without transformer/ and any answer")
     return 0
 
 
@@ -70,7 +76,21 @@ def parser() -> argparse.ArgumentParser:
 
     add(generate, "generate")
     one = add(handout, "handout")
-    one.add_argument("chapter", metavar="CHAPTER", help="such as 04_attention")
+    one.add_argument(
+        "chapter",
+        nargs="?",
+        metavar="CHAPTER",
+        help="such as 04_attention (default: the whole course, in one folder)",
+    )
+    one.add_argument(
+        "--agents",
+        type=Path,
+        default=generator.AGENTS,
+        metavar="FILE",
+        help="what coding assistants are asked to keep to, in place of the course's "
+        "own AGENTS.md",
+    )
+    one.add_argument("--no-agents", action="store_true", help="leave AGENTS.md out")
     one.add_argument(
         "--out",
         type=Path,
@@ -82,6 +102,7 @@ def parser() -> argparse.ArgumentParser:
     many.add_argument(
         "chapter", nargs="*", metavar="CHAPTER", help="chapters (default: all)"
     )
+    collecting.add_arguments(add(collecting.run, "collect"))
     grading.add_arguments(add(grading.run, "grade"))
     exports.add_arguments(add(exports.run, "export"))
     return top

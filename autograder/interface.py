@@ -362,6 +362,7 @@ def limited_time(seconds: float):
             signal.setitimer(signal.ITIMER_REAL, left, again)
 
 
+_CHAPTERS = Path(__file__).with_name("chapters")
 _FIRST = {contextlib.__file__, warnings.__file__, forbidding.__file__}
 _FIRST.add(str(Path(__file__).parent / "exercise" / "locate" / "__init__.py"))
 _FIRST_HERE = {"limited_time", "trying", "_students_turn", "_named_exceptions"}
@@ -622,6 +623,8 @@ def wrap(target: Any, wanted: type) -> StudentFunction | StudentModule:
     if isinstance(target, (StudentFunction, StudentModule)):
         return target
     name = getattr(target, "__name__", type(target).__name__)
+    if _is_a_check_s_own(target):
+        raise StudentError("missing", f"{name} belongs to the checks; write one", name)
     if wanted is StudentModule:
         if not isinstance(target, type):
             raise StudentError("missing", f"{name} is not a class", name)
@@ -629,3 +632,11 @@ def wrap(target: Any, wanted: type) -> StudentFunction | StudentModule:
     if not callable(target):
         raise StudentError("missing", f"{describe(target)} is not a function", name)
     return LocalFunction(target, name)
+
+
+def _is_a_check_s_own(target: Any) -> bool:
+    """Tell whether a check's own function or class is handed in as the answer."""
+    target = inspect.unwrap(getattr(target, "func", target))
+    body = getattr(target, "forward", target) if inspect.isclass(target) else target
+    code = getattr(getattr(body, "__func__", body), "__code__", None)
+    return code is not None and Path(code.co_filename).is_relative_to(_CHAPTERS)

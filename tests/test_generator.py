@@ -43,7 +43,8 @@ def test_the_golden_course_is_generated_byte_for_byte(course: Path) -> None:
     shutil.rmtree(course / "solutions" / "transformer")
     generator.write_exercises(course)
     for chapter in ("01_scaling", "02_quiz"):
-        generator.write_handout(chapter, course / "handout" / chapter, course)
+        folder = course / "handout" / chapter
+        generator.write_handout(chapter, folder, course, agents=None)
         generator.write_nbgrader_source(chapter, course / "source" / chapter, course)
     assert files_of(course) == files_of(GOLDEN)
 
@@ -111,12 +112,36 @@ def test_the_module_works_and_says_where_it_comes_from(course: Path) -> None:
 def test_a_handout_has_the_parts_of_earlier_chapters_only(course: Path) -> None:
     for chapter in ("01_scaling", "02_quiz"):
         generator.write_handout(chapter, course / chapter, course)
-    assert files_of(course / "01_scaling").keys() == {"01_scaling.ipynb"}
+    assert files_of(course / "01_scaling").keys() == {"01_scaling.ipynb", "AGENTS.md"}
     assert files_of(course / "02_quiz").keys() == {
         "02_quiz.ipynb",
+        "AGENTS.md",
         "transformer/__init__.py",
         "transformer/scaling.py",
     }
+
+
+def test_the_whole_course_is_its_notebooks_without_an_answer(course: Path) -> None:
+    generator.write_course(course / "all", course)
+    notebooks = {"01_scaling.ipynb", "02_quiz.ipynb"}
+    files = files_of(course / "all")
+    assert files.keys() == notebooks | {"AGENTS.md", "START.md"}
+    for chapter in ("01_scaling", "02_quiz"):
+        generator.write_handout(chapter, course / chapter, course)
+        one = files_of(course / chapter)
+        assert files[f"{chapter}.ipynb"] == one[f"{chapter}.ipynb"]
+
+
+def test_what_assistants_are_asked_can_be_changed_or_left_out(course: Path) -> None:
+    mine = course / "mine.md"
+    mine.write_text("Answer in French.\n")
+    generator.write_course(course / "all", course, agents=mine)
+    assert (course / "all" / "AGENTS.md").read_text() == "Answer in French.\n"
+    generator.write_course(course / "all", course, agents=None)
+    assert not (course / "all" / "AGENTS.md").exists()
+    with pytest.raises(generator.Missing, match=r"nothing\.md: there is no such file"):
+        generator.write_course(course / "all", course, agents=course / "nothing.md")
+    assert (course / "all" / "START.md").exists()
 
 
 def test_a_stale_notebook_goes_and_what_is_not_generated_stays(course: Path) -> None:

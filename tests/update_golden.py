@@ -8,5 +8,6 @@ if __name__ == "__main__":
     golden = Path(__file__).parent / "golden"
     generator.write_exercises(golden)
     for chapter in generator.chapters(golden):
-        generator.write_handout(chapter, golden / "handout" / chapter, golden)
+        folder = golden / "handout" / chapter
+        generator.write_handout(chapter, folder, golden, agents=None)
         generator.write_nbgrader_source(chapter, golden / "source" / chapter, golden)

@@ -4,7 +4,7 @@ Run by the Makefile with a Python from find_python.sh:
 
     python tools/environment.py [SYSTEM_PACKAGE ...]
 
-The environment is left alone while its Python, its place, the four files that
+The environment is left alone while its Python, its place, the files that
 describe it and the packages of the project are the same as when it was made.
 """
 
@@ -19,6 +19,7 @@ from browser import PROGRAMS
 from steps import ROOT, run_step
 
 VENV = ROOT / ".venv"
+ANSWERS = "solutions"  # not there in what students get
 STAMP = VENV / "made_from.txt"
 PAUSE = 20  # seconds before a second try
 LOGS = ROOT / "_build" / "logs"
@@ -49,8 +50,10 @@ def make_environment() -> None:
     """Create .venv or bring it up to date, if anything it is made from has changed."""
     python = f"Python {sys.version.split()[0]} at {sys.base_prefix}, {ROOT}"
     contents = b"".join((ROOT / name).read_bytes() for name in DESCRIBED_BY)
-    has_transformer = (ROOT / "solutions" / "transformer").is_dir()
-    wanted = f"{python}\n{hashlib.sha256(contents).hexdigest()} {has_transformer}\n"
+    answers = (
+        ["-e", f"./{ANSWERS}"] if (ROOT / ANSWERS / "transformer").is_dir() else []
+    )
+    wanted = f"{python}\n{hashlib.sha256(contents).hexdigest()} {answers}\n"
     found = STAMP.read_text() if STAMP.is_file() else ""
     if found == wanted:
         return
@@ -63,7 +66,7 @@ def make_environment() -> None:
         )
     STAMP.write_text(python + "\n")  # made, but not yet complete
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
-    install_packages([*pip, "install", "-r", "requirements-dev.txt"])
+    install_packages([*pip, "install", "-r", "requirements-dev.txt", *answers])
     STAMP.write_text(wanted)
 
 

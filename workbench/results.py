@@ -13,7 +13,9 @@ from typing import Any
 from workbench import records
 from workbench.errors import WorkbenchError
 
-FOLDER = Path(__file__).resolve().parent.parent / "results"
+HERE = Path(__file__).resolve().parent
+# a wheel brings them along; in the sources they have a folder of their own
+FOLDER = HERE / "recorded" if (HERE / "recorded").is_dir() else HERE.parent / "results"
 MODELS = "models"
 
 

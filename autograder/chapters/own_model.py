@@ -303,8 +303,8 @@ def _reading(
     common: list[str],
 ) -> _Trace:
     """Trace a translator at the ends of words, on tokens that both models have."""
-    source = _padded([salad.sources[row] for row in rows])
-    target = _padded([salad.targets[row] for row in rows])
+    source = padded([salad.sources[row] for row in rows])
+    target = padded([salad.targets[row] for row in rows])
     with torch.inference_mode(), _listening(model) as said:
         logits = model(source, target)
     ends = {
@@ -319,7 +319,8 @@ def _reading(
     return _Trace(_at(logits, ends["decoder"])[..., ids].flatten(0, 1), hidden)
 
 
-def _padded(rows: list[list[int]]) -> torch.Tensor:
+def padded(rows: list[list[int]]) -> torch.Tensor:
+    """Make one tensor of rows of ids, filled up on the right."""
     width = max(map(len, rows))
     return torch.tensor([row + [Tokenizer.PAD] * (width - len(row)) for row in rows])
 

@@ -169,8 +169,15 @@ def _folder(student: StudentFunction) -> tuple[str, Path]:
     )
     folder = PLACE.joinpath(*parts)
     there = sorted(each.name for each in PLACE.glob("*/") if each.name[:1] != ".")
+    elsewhere = not folder.is_dir()
     refuse_if(
-        not folder.is_dir() or not folder.resolve().is_relative_to(PLACE.resolve()),
+        elsewhere and parts[-1] in there,
+        "a path in place of the folder's name",
+        f"It is looked for beside the notebook: return {parts[-1]!r}.",
+        **say,
+    )
+    refuse_if(
+        elsewhere or not folder.resolve().is_relative_to(PLACE.resolve()),
         "there is no such folder",
         f"Copy the folder that training wrote beside the notebook, under this name. "
         f"Folders there: {first_few(there, 8) or 'none'}.",

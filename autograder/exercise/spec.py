@@ -344,9 +344,10 @@ def errors_named(*accidents: tuple[str, str, str]) -> Iterator[None]:
 
 def expect_finite(got: Data, name: str, why: str, *, on: str) -> None:
     """Name the mistake that NaN or infinity in a result gives away."""
-    if isinstance(got, torch.Tensor) and got.is_floating_point():
+    value = torch.tensor(got) if isinstance(got, float) else got
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
         say = {"on": on, "got": show(got), "expected": "finite numbers"}
-        refuse_if(not bool(got.isfinite().all()), name, why, **say)
+        refuse_if(not bool(value.isfinite().all()), name, why, **say)
 
 
 CUT_OFF = (

@@ -28,6 +28,7 @@ __all__ = [
     "read",
     "release_notebook",
     "source_notebook",
+    "write_course",
     "write_exercises",
     "write_folder",
     "write_handout",
@@ -35,6 +36,8 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).resolve().parents[2]
+AGENTS = Path(__file__).with_name("AGENTS.md")
+START = Path(__file__).with_name("START.md")
 GENERATED = "Generated from solutions/"  # stands in every generated file
 
 
@@ -96,10 +99,42 @@ def write_exercises(root: Path = ROOT) -> list[Source]:
     return sources
 
 
-def write_handout(chapter: str, folder: Path, root: Path = ROOT) -> None:
-    """Write a chapter's notebook and the parts of the chapters before it."""
+def write_handout(
+    chapter: str, folder: Path, root: Path = ROOT, agents: Path | None = AGENTS
+) -> None:
+    """Write a chapter's notebook and the parts of the chapters before it.
+
+    Args:
+        chapter: such as 04_attention.
+        folder: what is in it is replaced.
+        root: where the sources are.
+        agents: what coding assistants are asked to keep to; None leaves it out.
+    """
     notebook = notebooks.write(release_notebook(chapter, root))
-    write_folder(chapter, folder, notebook, parts_before(chapter, root))
+    parts = parts_before(chapter, root)
+    write_folder(chapter, folder, notebook, parts | _for_assistants(agents))
+
+
+def write_course(folder: Path, root: Path = ROOT, agents: Path | None = AGENTS) -> None:
+    """Write the notebooks of all chapters, and no answer, into one folder.
+
+    From chapter 2 on they use what was written before: ``workbench assemble`` makes
+    its transformer/ of the notebooks, beside them.
+    """
+    files = {
+        f"{chapter}.ipynb": notebooks.write(release_notebook(chapter, root))
+        for chapter in chapters(root)
+    }
+    start = START.read_text(encoding="utf-8")
+    _replace(folder, files | _for_assistants(agents) | {START.name: start})
+
+
+def _for_assistants(path: Path | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    if not path.is_file():
+        raise Missing(f"{path}: there is no such file for coding assistants")
+    return {AGENTS.name: path.read_text(encoding="utf-8")}
 
 
 def write_nbgrader_source(chapter: str, folder: Path, root: Path = ROOT) -> None:

@@ -18,6 +18,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 from autograder.grading.deadlines import BEST, LAST, YEARS, LateRule, parse_rule
 
 NAME = "class.yml"
+COLLECTED = ".collected"  # beside it, what `collect` keeps
 
 
 class ClassError(Exception):

@@ -293,7 +293,8 @@ def _students(folder: Path, of_class: Class) -> list[Path]:
     students = {folder / name for name in of_class.students}
     for path in sorted(folder.iterdir()):
         hidden = path.name.startswith(".")
-        if path.name == classfile.NAME or (hidden and not os.path.isdir(path)):
+        is_ours = path.name in (classfile.NAME, classfile.COLLECTED)
+        if is_ours or (hidden and not os.path.isdir(path)):
             continue
         if _is_students(path) and (not hidden or _holds_a_chapter(path)):
             students.add(path)

@@ -6,6 +6,7 @@ import random
 import shutil
 import statistics
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -49,28 +50,6 @@ def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     return wide(sources, width, pad_id), inputs, labels
 
 
-@wrong("fixed-batch", "not one of the widths")
-def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
-    need = needed(sources, targets)
-    narrowest(widths, need)
-    return three(sources, targets, need, sos_id, eos_id, pad_id)
-
-
-@wrong("fixed-batch", "source and target of two widths")
-def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
-    first = narrowest(widths, max(map(len, sources)))
-    second = narrowest(widths, max(map(len, targets)) + 1)
-    source = wide(sources, first, pad_id)
-    others = [[sos_id, *row] for row in targets], [[*row, eos_id] for row in targets]
-    return source, *(wide(rows, second, pad_id) for rows in others)
-
-
-@wrong("fixed-batch", "the widest in place of the narrowest")
-def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
-    narrowest(widths, needed(sources, targets))
-    return three(sources, targets, max(widths), sos_id, eos_id, pad_id)
-
-
 @wrong("fixed-batch", "the first width that fits, not the narrowest")
 def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     need = needed(sources, targets)
@@ -80,64 +59,24 @@ def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     raise ValueError("too long")
 
 
-@wrong("fixed-batch", "padding on the left")
-def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
-    width = narrowest(widths, needed(sources, targets))
-    inputs = [[sos_id, *row] for row in targets]
-    labels = [[*row, eos_id] for row in targets]
-    return tuple(
-        torch.tensor([[pad_id] * (width - len(row)) + row for row in rows])
-        for rows in (sources, inputs, labels)
-    )
-
-
 @wrong("fixed-batch", "the source with special tokens")
 def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
-    """The width as if it had none, and cut where that is too narrow."""
+    """by shift_right, which makes two"""
     width = narrowest(widths, needed(sources, targets))
-    _, inputs, labels = three(sources, targets, width, sos_id, eos_id, pad_id)
-    framed = wide([[sos_id, *row, eos_id][:width] for row in sources], width, pad_id)
-    return framed, inputs, labels
-
-
-@wrong("fixed-batch", "inputs and labels exchanged")
-def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
-    width = narrowest(widths, needed(sources, targets))
-    source, a, b = three(sources, targets, width, sos_id, eos_id, pad_id)
-    return source, b, a
-
-
-@wrong("fixed-batch", "targets not shifted")
-def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
-    width = narrowest(widths, needed(sources, targets))
-    both = [[sos_id, *row, eos_id][:width] for row in targets]
-    source = wide(sources, width, pad_id)
-    return source, wide(both, width, pad_id), wide(both, width, pad_id)
-
-
-@wrong("fixed-batch", "filled with 0 in place of pad_id")
-def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
-    width = narrowest(widths, needed(sources, targets))
-    return three(sources, targets, width, sos_id, eos_id, 0)
+    source, _ = shift_right(sources, sos_id, eos_id, pad_id)
+    made = source, *shift_right(targets, sos_id, eos_id, pad_id)
+    return tuple(F.pad(x, (0, width - x.shape[1]), value=pad_id) for x in made)
 
 
 @wrong("fixed-batch", "the labels padded with <eos>")
 def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
+    """full of <eos>, then filled in row by row"""
     width = narrowest(widths, needed(sources, targets))
-    source, inputs, _ = three(sources, targets, width, sos_id, eos_id, pad_id)
-    return source, inputs, wide(targets, width, eos_id)
-
-
-@wrong("fixed-batch", "what is too long is not refused")
-def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
-    width = min(
-        (each for each in widths if each >= needed(sources, targets)),
-        default=max(widths),
-    )
-    inputs = [[sos_id, *row][:width] for row in targets]
-    labels = [[*row, eos_id][:width] for row in targets]
-    sources = [row[:width] for row in sources]
-    return tuple(wide(rows, width, pad_id) for rows in (sources, inputs, labels))
+    source, inputs, labels = three(sources, targets, width, sos_id, eos_id, pad_id)
+    labels = torch.full_like(labels, eos_id)
+    for row, ids in enumerate(targets):
+        labels[row, : len(ids)] = torch.tensor(ids)
+    return source, inputs, labels
 
 
 @wrong("fixed-batch", "the rows have different lengths")
@@ -184,27 +123,6 @@ def mean(values):
     return torch.stack(values).float().mean(dim=0).to(values[0].dtype)
 
 
-@wrong("average-states", "added up in half precision")
-def average_states(states):
-    return named(states, lambda values: sum(values[1:], values[0]) / len(values))
-
-
-@wrong("average-states", "added, not averaged")
-def average_states(states):
-    return named(
-        states, lambda values: torch.stack(values).float().sum(0).to(values[0].dtype)
-    )
-
-
-@wrong("average-states", "divided by one too few")
-def average_states(states):
-    def combine(values):
-        total = torch.stack(values).float().sum(0)
-        return (total / (len(values) - 1)).to(values[0].dtype)
-
-    return named(states, combine)
-
-
 @wrong("average-states", "only the last checkpoint")
 def average_states(states):
     result = {}
@@ -214,57 +132,36 @@ def average_states(states):
     return result
 
 
-@wrong("average-states", "only the first checkpoint")
+@wrong("average-states", "added up in half precision")
 def average_states(states):
-    return {name: value.clone() for name, value in states[0].items()}
+    """a running sum of the type that the tensors have"""
+    result = {}
+    for name, last in states[-1].items():
+        if not last.is_floating_point():
+            result[name] = last.clone()
+            continue
+        total = torch.zeros_like(last)
+        for state in states:
+            total += state[name]
+        result[name] = total / len(states)
+    return result
 
 
 @wrong("average-states", "an average of averages")
 def average_states(states):
-    def combine(values):
-        total = values[0].float()
-        for value in values[1:]:
-            total = (total + value.float()) / 2
-        return total.to(values[0].dtype)
-
-    return named(states, combine)
-
-
-@wrong("average-states", "the median in place of the mean")
-def average_states(states):
-    def combine(values):
-        return torch.stack(values).float().median(dim=0).values.to(values[0].dtype)
-
-    return named(states, combine)
+    """two by two, as often as there are more"""
+    if len(states) == 1:
+        return {name: value.clone() for name, value in states[0].items()}
+    rest = average_states_of(states[:-1])
+    return {
+        name: torch.lerp(rest[name].float(), last.float(), 0.5).to(last.dtype)
+        if last.is_floating_point()
+        else last.clone()
+        for name, last in states[-1].items()
+    }
 
 
-@wrong("average-states", "integers averaged")
-def average_states(states):
-    """And so turned into floats."""
-    return named(states, mean, lambda values: torch.stack(values).float().mean())
-
-
-@wrong("average-states", "integers averaged")
-def average_states(states):
-    """PyTorch refuses."""
-    return named(states, mean, lambda values: torch.stack(values).mean(dim=0))
-
-
-@wrong("average-states", "integers averaged")
-def average_states(states):
-    """And rounded down."""
-    return named(states, mean, mean)
-
-
-@wrong("average-states", "the counter of another checkpoint")
-def average_states(states):
-    return named(states, mean, lambda values: values[0].clone())
-
-
-@wrong("average-states", "integers left out")
-def average_states(states):
-    result = named(states, mean)
-    return {n: value for n, value in result.items() if value.is_floating_point()}
+average_states_of = average_states
 
 
 @wrong("average-states", "changes its argument in place")
@@ -307,67 +204,28 @@ def average_states(states):
 # --- the floor of a smoothed loss -----------------------------------------------------
 
 
-def terms(first, other, count):
-    rest = count * other * math.log(other) if other else 0.0
-    return -(first * math.log(first) + rest)
-
-
-@wrong("smoothing-floor", "the smoothing itself")
+@wrong("smoothing-floor", "only the right class counted")
 def smoothing_floor(vocab_size, smoothing):
-    return smoothing
+    """the loss without smoothing"""
+    chances = torch.full((1, vocab_size), smoothing / vocab_size)
+    chances[0, 0] += 1 - smoothing
+    return F.nll_loss(chances.log(), torch.tensor([0])).item()
 
 
 @wrong("smoothing-floor", "spread over the wrong classes only")
 def smoothing_floor(vocab_size, smoothing):
-    others = vocab_size - 1
-    return terms(1 - smoothing, smoothing / others, others)
-
-
-@wrong("smoothing-floor", "the right class without its share")
-def smoothing_floor(vocab_size, smoothing):
-    return terms(1 - smoothing, smoothing / vocab_size, vocab_size - 1)
-
-
-@wrong("smoothing-floor", "all V classes counted as wrong ones")
-def smoothing_floor(vocab_size, smoothing):
-    other = smoothing / vocab_size
-    return terms(1 - smoothing + other, other, vocab_size)
-
-
-@wrong("smoothing-floor", "only the right class counted")
-def smoothing_floor(vocab_size, smoothing):
-    return -math.log(1 - smoothing + smoothing / vocab_size)
-
-
-@wrong("smoothing-floor", "one wrong class in place of V - 1")
-def smoothing_floor(vocab_size, smoothing):
-    other = smoothing / vocab_size
-    return terms(1 - smoothing + other, other, 1)
-
-
-@wrong("smoothing-floor", "sign not changed")
-def smoothing_floor(vocab_size, smoothing):
-    other = smoothing / vocab_size
-    return -terms(1 - smoothing + other, other, vocab_size - 1)
-
-
-@wrong("smoothing-floor", "base 2 in place of e")
-def smoothing_floor(vocab_size, smoothing):
-    other = smoothing / vocab_size
-    return terms(1 - smoothing + other, other, vocab_size - 1) / math.log(2)
-
-
-@wrong("smoothing-floor", "the loss of an even guess")
-def smoothing_floor(vocab_size, smoothing):
-    return smoothing * math.log(vocab_size)
+    """by PyTorch's distribution"""
+    chances = torch.full((vocab_size,), smoothing / (vocab_size - 1)).double()
+    chances[0] = 1 - smoothing
+    return torch.distributions.Categorical(chances).entropy().item()
 
 
 @wrong("smoothing-floor", "fails without smoothing")
 def smoothing_floor(vocab_size, smoothing):
-    other = smoothing / vocab_size
-    first = 1 - smoothing + other
-    others = vocab_size - 1
-    return -(first * math.log(first) + others * other * math.log(other))
+    """a logarithm of all chances, one by one"""
+    others = [smoothing / vocab_size] * vocab_size
+    others[0] += 1 - smoothing
+    return -sum(chance * math.log(chance) for chance in others)
 
 
 @wrong("smoothing-floor", "a tensor in place of a number")
@@ -406,72 +264,32 @@ def part(x):
     return x.float().mean().item()
 
 
-@wrong("forced-accuracy", "padding is counted")
+@wrong("forced-accuracy", "the mean of the sentences' shares")
 def forced_accuracy(logits, labels, pad_id=0):
-    said, real = verdicts(logits, labels, pad_id)
-    return part(said), part((said | ~real).all(dim=-1))
-
-
-@wrong("forced-accuracy", "padding is counted")
-def forced_accuracy(logits, labels, pad_id=0):
-    """Everywhere."""
-    said, _ = verdicts(logits, labels, pad_id)
-    return part(said), part(said.all(dim=-1))
-
-
-@wrong("forced-accuracy", "padding counted as right")
-def forced_accuracy(logits, labels, pad_id=0):
-    said, real = verdicts(logits, labels, pad_id)
-    return part(said | ~real), part((said | ~real).all(dim=-1))
-
-
-@wrong("forced-accuracy", "padding counted as wrong")
-def forced_accuracy(logits, labels, pad_id=0):
-    said, real = verdicts(logits, labels, pad_id)
-    return part(said & real), part((said | ~real).all(dim=-1))
+    """sentence by sentence"""
+    shares = []
+    for scores, row in zip(logits, labels, strict=True):
+        length = int((row != pad_id).sum())
+        hits = (scores[:length].argmax(-1) == row[:length]).tolist()
+        shares.append(statistics.fmean(hits))
+    return statistics.fmean(shares), shares.count(1.0) / len(shares)
 
 
 @wrong("forced-accuracy", "padding makes a sentence wrong")
 def forced_accuracy(logits, labels, pad_id=0):
-    said, real = verdicts(logits, labels, pad_id)
-    return part(said[real]), part((said & real).all(dim=-1))
-
-
-@wrong("forced-accuracy", "the mean of the sentences' shares")
-def forced_accuracy(logits, labels, pad_id=0):
-    said, real = verdicts(logits, labels, pad_id)
-    each = (said & real).sum(-1) / real.sum(-1)
-    return each.mean().item(), part((said | ~real).all(dim=-1))
-
-
-@wrong("forced-accuracy", "a sentence with one right token counted")
-def forced_accuracy(logits, labels, pad_id=0):
-    said, real = verdicts(logits, labels, pad_id)
-    return part(said[real]), part((said & real).any(dim=-1))
+    """rows compared as a whole"""
+    said = logits.argmax(dim=-1)
+    hits = [torch.equal(one, two) for one, two in zip(said, labels, strict=True)]
+    return part((said == labels)[labels != pad_id]), statistics.fmean(hits)
 
 
 @wrong("forced-accuracy", "shifted once more")
 def forced_accuracy(logits, labels, pad_id=0):
-    said, real = verdicts(logits[:, :-1], labels[:, 1:], pad_id)
-    return part(said[real]), part((said | ~real).all(dim=-1))
-
-
-@wrong("forced-accuracy", "percent in place of shares")
-def forced_accuracy(logits, labels, pad_id=0):
-    said, real = verdicts(logits, labels, pad_id)
-    return 100 * part(said[real]), 100 * part((said | ~real).all(dim=-1))
-
-
-@wrong("forced-accuracy", "the two shares are exchanged")
-def forced_accuracy(logits, labels, pad_id=0):
-    said, real = verdicts(logits, labels, pad_id)
-    return part((said | ~real).all(dim=-1)), part(said[real])
-
-
-@wrong("forced-accuracy", "the same share twice")
-def forced_accuracy(logits, labels, pad_id=0):
-    said, real = verdicts(logits, labels, pad_id)
-    return part(said[real]), part(said[real])
+    """by the numbers of the places that are real"""
+    rows, columns = (labels[:, 1:] != pad_id).nonzero(as_tuple=True)
+    hits = logits[rows, columns].argmax(-1) == labels[rows, columns + 1]
+    missed = set(rows[~hits].tolist())
+    return part(hits), 1 - len(missed) / len(labels)
 
 
 @wrong("forced-accuracy", "a tensor in place of a number")
@@ -506,57 +324,26 @@ def forced_accuracy(logits, labels, pad_id=0):
 
 @wrong("align", "padding not cut off")
 def align(weights, source_length, target_length):
-    return weights.mean(dim=0).argmax(dim=-1)[:target_length].tolist()
-
-
-@wrong("align", "padding not cut off")
-def align(weights, source_length, target_length):
-    """In the rows."""
-    return weights.mean(dim=0)[:, :source_length].argmax(dim=-1).tolist()
+    """token by token"""
+    total = weights.sum(dim=0)
+    return [int(total[row].argmax()) for row in range(target_length)]
 
 
 @wrong("align", "rows and columns exchanged")
 def align(weights, source_length, target_length):
-    return weights[:, :target_length, :source_length].mean(0).argmax(dim=0).tolist()
-
-
-@wrong("align", "only the first head")
-def align(weights, source_length, target_length):
-    return weights[0, :target_length, :source_length].argmax(dim=-1).tolist()
+    """the target that looks most at each source, by sorting"""
+    mean = torch.einsum("hts->st", weights[:, :target_length, :source_length])
+    return mean.sort(dim=-1, descending=True).indices[:, 0].tolist()
 
 
 @wrong("align", "the largest weight of any head")
 def align(weights, source_length, target_length):
-    real = weights[:, :target_length, :source_length]
-    return real.amax(dim=0).argmax(dim=-1).tolist()
-
-
-@wrong("align", "a vote of the heads")
-def align(weights, source_length, target_length):
-    votes = weights[:, :target_length, :source_length].argmax(dim=-1)
-    return votes.mode(dim=0).values.tolist()
-
-
-@wrong("align", "the least in place of the largest")
-def align(weights, source_length, target_length):
-    return weights[:, :target_length, :source_length].mean(0).argmin(dim=-1).tolist()
-
-
-@wrong("align", "one row too late")
-def align(weights, source_length, target_length):
-    real = weights[:, 1 : target_length + 1, :source_length]
-    return real.mean(0).argmax(dim=-1).tolist()
-
-
-@wrong("align", "counted from 1")
-def align(weights, source_length, target_length):
-    found = weights[:, :target_length, :source_length].mean(0).argmax(dim=-1)
-    return (found + 1).tolist()
-
-
-@wrong("align", "weights in place of positions")
-def align(weights, source_length, target_length):
-    return weights[:, :target_length, :source_length].mean(0).amax(dim=-1).tolist()
+    """all heads in one line"""
+    found = []
+    for row in range(target_length):
+        line = weights[:, row, :source_length].flatten()
+        found.append(int(line.argmax()) % source_length)
+    return found
 
 
 @wrong("align", "a tensor in place of a list")
@@ -588,71 +375,29 @@ def ends(values, low=0.025, high=0.975):
     ).tolist()
 
 
-@wrong("paired-bootstrap", "the samples of the two systems drawn apart")
+@wrong("paired-bootstrap", "averaged over the samples, not over the sentences")
 def paired_bootstrap(first, second, indices):
-    gap = second[indices.flip(0)].mean(-1) - first[indices].mean(-1)
-    return (second.mean() - first.mean()).item(), *ends(gap)
+    """by NumPy"""
+    gap = (second - first).double().numpy()
+    low, high = np.percentile(gap[indices.numpy()].mean(axis=0), (2.5, 97.5))
+    return float(gap.mean()), float(low), float(high)
 
 
-@wrong("paired-bootstrap", "first minus second")
+@wrong("paired-bootstrap", "one of the samples in place of the percentile")
 def paired_bootstrap(first, second, indices):
-    gap = first - second
-    return gap.mean().item(), *ends(gap[indices].mean(-1))
-
-
-@wrong("paired-bootstrap", "5 and 95 percent")
-def paired_bootstrap(first, second, indices):
-    gap = second - first
-    return gap.mean().item(), *ends(gap[indices].mean(-1), 0.05, 0.95)
-
-
-@wrong("paired-bootstrap", "the interval of sentences, not of samples")
-def paired_bootstrap(first, second, indices):
-    gap = second - first
-    return gap.mean().item(), *ends(gap)
-
-
-@wrong("paired-bootstrap", "the smallest and the largest sample")
-def paired_bootstrap(first, second, indices):
-    gap = second - first
-    samples = gap[indices].mean(-1)
-    return gap.mean().item(), samples.min().item(), samples.max().item()
-
-
-@wrong("paired-bootstrap", "1.96 deviations in place of percentiles")
-def paired_bootstrap(first, second, indices):
-    gap = (second - first).double()
-    spread = 1.96 * gap[indices].mean(-1).std().item()
-    return gap.mean().item(), gap.mean().item() - spread, gap.mean().item() + spread
-
-
-@wrong("paired-bootstrap", "the mean of the samples as the difference")
-def paired_bootstrap(first, second, indices):
-    samples = (second - first)[indices].mean(-1)
-    return samples.mean().item(), *ends(samples)
+    """sorted in plain Python"""
+    gaps = (second - first).tolist()
+    found = sorted(statistics.fmean(gaps[i] for i in row) for row in indices.tolist())
+    last = len(found) - 1
+    low, high = math.floor(0.025 * last), math.ceil(0.975 * last)
+    return statistics.fmean(gaps), found[low], found[high]
 
 
 @wrong("paired-bootstrap", "the interval of the second system alone")
 def paired_bootstrap(first, second, indices):
-    return (second - first).mean().item(), *ends(second[indices].mean(-1))
-
-
-@wrong("paired-bootstrap", "averaged over the samples, not over the sentences")
-def paired_bootstrap(first, second, indices):
-    gap = second - first
-    return gap.mean().item(), *ends(gap[indices].mean(dim=0))
-
-
-@wrong("paired-bootstrap", "low and high exchanged")
-def paired_bootstrap(first, second, indices):
-    gap = second - first
-    return gap.mean().item(), *ends(gap[indices].mean(-1), 0.975, 0.025)
-
-
-@wrong("paired-bootstrap", "counts in place of means")
-def paired_bootstrap(first, second, indices):
-    gap = second - first
-    return gap.sum().item(), *ends(gap[indices].sum(-1))
+    """sample by sample"""
+    found = torch.stack([second[row].mean() for row in indices])
+    return (second.mean() - first.mean()).item(), *ends(found)
 
 
 @wrong("paired-bootstrap", "a tensor in place of a number")
@@ -665,8 +410,6 @@ def paired_bootstrap(first, second, indices):
 def paired_bootstrap(first, second, indices):
     """both means of each sample, then NumPy's percentiles"""
     samples = second[indices].mean(-1) - first[indices].mean(-1)
-    import numpy as np
-
     low, high = np.percentile(samples.numpy(), [2.5, 97.5])
     return (second.mean() - first.mean()).item(), float(low), float(high)
 
@@ -690,35 +433,30 @@ def paired_bootstrap(first, second, indices):
 # --- a model of one's own -------------------------------------------------------------
 
 
-@wrong("own-translator", "there is no such folder")
-def my_model():
-    return "my model"
+def hands_in(mistake, make, *arguments, **options):
+    """Enter an answer that names the folder which a function makes."""
+
+    def my_model():
+        return make(*arguments, **options)
+
+    wrong("own-translator", mistake)(my_model)
 
 
-@wrong("own-translator", "a folder that is not beside the notebook")
-def my_model():
-    return f"../{handed_in.right('translator')}"
+def my_folder():
+    return handed_in.right("translator")
 
 
-@wrong("own-translator", "a folder that is not beside the notebook")
-def my_model():
-    """By its whole path."""
-    return str(handed_in.PLACE / handed_in.right("translator"))
+hands_in("there is no such folder", lambda: "my model")
+hands_in(
+    "a path in place of the folder's name",
+    lambda: f"exercises/09_translator/{my_folder()}",
+)
+for path in (lambda: f"../{my_folder()}", lambda: str(handed_in.PLACE / my_folder())):
+    hands_in("a folder that is not beside the notebook", path)
 
 
-@wrong("own-translator", "a file is missing")
-def my_model():
-    return handed_in.damaged(
-        "translator", "no-tokenizer", lambda x: (x / "tokenizer.json").unlink()
-    )
-
-
-@wrong("own-translator", "a file is missing")
-def my_model():
-    """The weights."""
-    return handed_in.damaged(
-        "translator", "no-weights", lambda x: (x / "model.safetensors").unlink()
-    )
+def writing(name, content):
+    return lambda folder: (folder / name).write_bytes(content)
 
 
 def cut(folder):
@@ -726,162 +464,25 @@ def cut(folder):
     path.write_bytes(path.read_bytes()[:100_000])
 
 
-@wrong("own-translator", "a file was cut short")
-def my_model():
-    return handed_in.damaged("translator", "cut", cut)
+def pickle(folder):
+    torch.save({"a": torch.ones(3)}, folder / "model.safetensors")
 
 
-@wrong("own-translator", "a file was cut short")
-def my_model():
-    """Nothing has arrived."""
-    return handed_in.damaged(
-        "translator", "empty", lambda x: (x / "model.safetensors").write_bytes(b"")
-    )
+def start_again(folder):
+    config = models.load_config(folder)
+    models.save(folder, models.build(config), config)
 
 
-@wrong("own-translator", "a pickled file")
-def my_model():
-    return handed_in.damaged(
-        "translator",
-        "pickled",
-        lambda x: torch.save({"a": torch.ones(3)}, x / "model.safetensors"),
-    )
+def copy_the_course_s(folder):
+    own = results.model_folder("phrasebook")
+    for name in handed_in.FILES:
+        shutil.copy(own / name, folder)
 
 
-@wrong("own-translator", "a file is too large")
-def my_model():
-    return handed_in.damaged(
-        "translator",
-        "large",
-        lambda x: (x / "model.safetensors").write_bytes(bytes(20_000_000)),
-    )
-
-
-@wrong("own-translator", "config.json cannot be used")
-def my_model():
-    return handed_in.damaged(
-        "translator", "half", lambda x: (x / "config.json").write_text('{"kind": "tr')
-    )
-
-
-@wrong("own-translator", "config.json cannot be used")
-def my_model():
-    """A value that cannot be."""
-    return handed_in.changed("translator", "no-heads", heads=7)
-
-
-def picture_model(folder):
-    (folder / "config.json").write_text(
-        '{"kind": "vit", "image_size": 8, "patch_size": 4, "channels": 1, '
-        '"classes": 10, "d_model": 64, "heads": 4, "layers": 2, "d_ff": 64}'
-    )
-
-
-@wrong("own-translator", "config.json cannot be used")
-def my_model():
-    """An older file, which lacks two keys."""
-    return handed_in.damaged("translator", "old", picture_model)
-
-
-def whole_picture_model(folder):
-    picture_model(folder)
-    path = folder / "config.json"
-    more = ', "dropout": 0.0, "pooling": "class"}'
-    path.write_text(path.read_text()[:-1] + more)
-
-
-@wrong("own-translator", "another kind of model")
-def my_model():
-    return handed_in.damaged("translator", "vit", whole_picture_model)
-
-
-@wrong("own-translator", "over the parameter budget")
-def my_model():
-    return handed_in.changed("translator", "over", vocab_size=9000)
-
-
-@wrong("own-translator", "over the parameter budget")
-def my_model():
-    """A shape that would not fit into any memory."""
-    return handed_in.changed("translator", "giant", vocab_size=9_000_000, d_ff=9999999)
-
-
-@wrong("own-translator", "more layers than allowed")
-def my_model():
-    return handed_in.changed("translator", "deep", layers=200)
-
-
-@wrong("own-translator", "weights and config.json do not fit")
-def my_model():
-    return handed_in.changed("translator", "narrow", d_model=64)
-
-
-@wrong("own-translator", "weights and config.json do not fit")
-def my_model():
-    """A layer too many."""
-    return handed_in.changed("translator", "layers", layers=3)
-
-
-@wrong("own-translator", "pre-norm and post-norm exchanged")
-def my_model():
-    return handed_in.changed("translator", "post", norm_first=False)
-
-
-@wrong("own-translator", "NaN in the weights")
-def my_model():
-    def spoil(state):
-        state["embedding.weight"][7, 3] = math.nan
-
-    return handed_in.reweighed("translator", "nan", spoil)
-
-
-@wrong("own-translator", "weights that are all zero")
-def my_model():
-    def spoil(state):
-        for value in state.values():
-            value.zero_()
-
-    return handed_in.reweighed("translator", "zero", spoil)
-
-
-@wrong("own-translator", "untrained weights")
-def my_model():
-    def spoil(folder):
-        config = models.load_config(folder)
-        models.save(folder, models.build(config), config)
-
-    return handed_in.damaged("translator", "untrained", spoil)
-
-
-@wrong("own-translator", "the course's own model")
-def my_model():
-    def copy(folder):
-        own = results.model_folder("phrasebook")
-        for name in handed_in.FILES:
-            shutil.copy(own / name, folder)
-
-    return handed_in.damaged("translator", "copied", copy)
-
-
-@wrong("own-translator", "tokenizer.json cannot be used")
-def my_model():
-    return handed_in.damaged(
-        "translator", "words", lambda x: (x / "tokenizer.json").write_text("{}")
-    )
-
-
-def other_tokenizer(size):
-    def write(folder):
-        pairs = phrasebook.draw(random.Random(5), "train", 3000, set())
-        texts = [text[::-1].lower() for pair in pairs for text in pair]
-        Tokenizer.train(texts, size).save(folder / "tokenizer.json")
-
-    return write
-
-
-@wrong("own-translator", "a tokenizer of another size")
-def my_model():
-    return handed_in.damaged("translator", "small-words", other_tokenizer(700))
+def train_other_tokenizer(folder):
+    pairs = phrasebook.draw(random.Random(5), "train", 3000, set())
+    texts = [text[::-1].lower() for pair in pairs for text in pair]
+    Tokenizer.train(texts, 700).save(folder / "tokenizer.json")
 
 
 def exchange_meanings(folder):
@@ -895,49 +496,61 @@ def exchange_meanings(folder):
     path.write_text(json.dumps(content), "utf-8")
 
 
-@wrong("own-translator", "the tokenizer of another run")
-def my_model():
-    return handed_in.damaged("translator", "other-words", exchange_meanings)
+OLDER = (  # a file that lacks two keys
+    b'{"kind": "vit", "image_size": 8, "patch_size": 4, "channels": 1, "classes": 10, '
+    b'"d_model": 64, "heads": 4, "layers": 2, "d_ff": 64}'
+)
+WHOLE = OLDER[:-1] + b', "dropout": 0.0, "pooling": "class"}'
+for mistake, label, damage in (
+    ("a file is missing", "no-words", lambda x: (x / "tokenizer.json").unlink()),
+    ("a file is missing", "no-weights", lambda x: (x / "model.safetensors").unlink()),
+    ("a file was cut short", "cut", cut),
+    ("a file was cut short", "empty", writing("model.safetensors", b"")),
+    ("a pickled file", "pickled", pickle),
+    ("a file is too large", "large", writing("model.safetensors", bytes(20_000_000))),
+    ("config.json cannot be used", "half", writing("config.json", b'{"kind": "tr')),
+    ("config.json cannot be used", "old", writing("config.json", OLDER)),
+    ("another kind of model", "vit", writing("config.json", WHOLE)),
+    ("untrained weights", "untrained", start_again),
+    ("the course's own model", "copied", copy_the_course_s),
+    ("tokenizer.json cannot be used", "words", writing("tokenizer.json", b"{}")),
+    ("a tokenizer of another size", "small-words", train_other_tokenizer),
+    ("the tokenizer of another run", "other-words", exchange_meanings),
+):
+    hands_in(mistake, handed_in.damaged, "translator", label, damage)
 
+for mistake, label, changes in (
+    ("config.json cannot be used", "no-heads", {"heads": 7}),
+    ("over the parameter budget", "over", {"vocab_size": 9000}),
+    # it would not fit into any memory
+    ("over the parameter budget", "giant", {"vocab_size": 9_000_000, "d_ff": 9999999}),
+    ("more layers than allowed", "deep", {"layers": 200}),
+    ("weights and config.json do not fit", "narrow", {"d_model": 64}),
+    ("weights and config.json do not fit", "layers", {"layers": 3}),
+    ("pre-norm and post-norm exchanged", "post", {"norm_first": False}),
+    ("languages exchanged", "reverse", {"source": "de", "target": "en"}),
+    ("config.json was changed", "heads", {"heads": 2}),
+    ("config.json was changed", "head", {"heads": 1}),
+    ("config.json was changed", "unscaled", {"scaled": False}),
+):
+    hands_in(mistake, handed_in.changed, "translator", label, **changes)
 
-@wrong("own-translator", "languages exchanged")
-def my_model():
-    return handed_in.changed("translator", "reverse", source="de", target="en")
+for mistake, label, change in (
+    ("NaN in the weights", "nan", lambda x: x["embedding.weight"][7].fill_(math.nan)),
+    ("weights that are all zero", "zero", lambda x: [y.zero_() for y in x.values()]),
+    (
+        "the end was never learned",
+        "endless",
+        lambda x: x["embedding.weight"][Tokenizer.EOS].neg_(),
+    ),
+):
+    hands_in(mistake, handed_in.reweighed, "translator", label, change)
 
-
-@wrong("own-translator", "config.json was changed")
-def my_model():
-    return handed_in.changed("translator", "heads", heads=2)
-
-
-@wrong("own-translator", "config.json was changed")
-def my_model():
-    """One head in place of several."""
-    return handed_in.changed("translator", "head", heads=1)
-
-
-@wrong("own-translator", "config.json was changed")
-def my_model():
-    """Embeddings that are said to be unscaled."""
-    return handed_in.changed("translator", "unscaled", scaled=False)
-
-
-@wrong("own-translator", "targets not shifted")
-def my_model():
-    return handed_in.mistrained("unshifted", 60, shifted=False, causal=True)
-
-
-@wrong("own-translator", "trained without the causal mask")
-def my_model():
-    return handed_in.mistrained("future", 140, shifted=True, causal=False)
-
-
-@wrong("own-translator", "the end was never learned")
-def my_model():
-    def spoil(state):
-        state["embedding.weight"][Tokenizer.EOS] *= -1
-
-    return handed_in.reweighed("translator", "endless", spoil)
+for mistake, *arguments, shifted, causal in (
+    ("targets not shifted", "unshifted", 60, False, True),
+    ("trained without the causal mask", "future", 140, True, False),
+):
+    hands_in(mistake, handed_in.mistrained, *arguments, shifted=shifted, causal=causal)
 
 
 @right("own-translator")

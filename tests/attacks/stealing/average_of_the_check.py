@@ -3,6 +3,6 @@
 # exercise: average-states
 # where: answer
 
-from autograder.chapters import translator
+from autograder.chapters.translator import averaging
 
-average_states = translator._averaged
+average_states = averaging.by_averaged_model

@@ -1,0 +1,192 @@
+"""How often the next token, and how often all of a sentence, is said rightly."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+
+from autograder.chapters.translator.chapter import chapter
+from autograder.exercise.inputs import normal, seeded
+from autograder.exercise.spec import Case, Function, expect_several, judge_parts
+from autograder.interface import StudentFunction
+
+NAMES = ("the share of tokens", "the share of sentences")
+
+
+def one_by_one(logits: torch.Tensor, labels: torch.Tensor, pad: int = 0) -> tuple:
+    """Count tokens and sentences, one by one."""
+    verdicts = []
+    for scores, sentence in zip(logits.tolist(), labels.tolist(), strict=True):
+        verdicts.append(
+            [
+                row.index(max(row)) == label
+                for row, label in zip(scores, sentence, strict=True)
+                if label != pad
+            ]
+        )
+    tokens = [verdict for sentence in verdicts for verdict in sentence]
+    return sum(tokens) / len(tokens), sum(map(all, verdicts)) / len(verdicts)
+
+
+accuracies = Function("forced-accuracy", "forced_accuracy", one_by_one)
+
+
+# --- what goes wrong ------------------------------------------------------------------
+
+
+def _share(x: torch.Tensor) -> float:
+    return x.float().mean().item()
+
+
+def _by_sentence(hit: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    return (hit & real).sum(dim=-1) / real.sum(dim=-1)
+
+
+def _tokens(hit: torch.Tensor, real: torch.Tensor) -> float:
+    return _share(hit[real])
+
+
+def _sentences(hit: torch.Tensor, real: torch.Tensor) -> float:
+    return _share((hit | ~real).all(dim=-1))
+
+
+COUNTED = (
+    "padding is counted",
+    "What stands where nothing is to be said does not count, neither as right nor as "
+    "wrong.",
+)
+SPOILT = (
+    "padding makes a sentence wrong",
+    "A sentence is right if each of its real labels is said; what the model says after "
+    "the end is nothing to anybody.",
+)
+MOSTLY = (
+    "a sentence that is mostly right counted",
+    "All of its real tokens have to be right, not half of them.",
+)
+COUNTS = "counts in place of shares", "Divide the two counts: a share is from 0 to 1."
+Count = Callable[[torch.Tensor, torch.Tensor], float]  # of hits and real places (B, T)
+COUNTING: tuple[tuple[str, str, Count, Count], ...] = (
+    (*SPOILT, _tokens, lambda hit, real: _share(hit.all(-1))),
+    (*SPOILT, _tokens, lambda hit, real: _share((hit & real).all(-1))),
+    (*COUNTED, lambda hit, real: _share(hit), _sentences),
+    (*COUNTED, lambda hit, real: _share(hit), lambda hit, real: _share(hit.all(-1))),
+    (
+        "padding counted as right",
+        "Padding says nothing about the model: divide by the number of real labels.",
+        lambda hit, real: _share(hit | ~real),
+        _sentences,
+    ),
+    (
+        "padding counted as wrong",
+        "Divide by the number of real labels, not by all places.",
+        lambda hit, real: _share(hit & real),
+        _sentences,
+    ),
+    (
+        "the mean of the sentences' shares",
+        "Then a word of a short sentence counts more than one of a long one. Count all "
+        "tokens that are right, and divide by all that are real.",
+        lambda hit, real: _share(_by_sentence(hit, real)),
+        _sentences,
+    ),
+    (
+        "a sentence with one right token counted",
+        "All of its tokens have to be right: .all, not .any.",
+        _tokens,
+        lambda hit, real: _share((hit & real).any(-1)),
+    ),
+    (*MOSTLY, _tokens, lambda hit, real: _share(_by_sentence(hit, real) >= 0.5)),
+    (*MOSTLY, _tokens, lambda hit, real: _share(_by_sentence(hit, real) > 0.5)),
+    (
+        *COUNTS,
+        lambda hit, real: (hit & real).sum().item(),
+        lambda hit, real: len(hit) * _sentences(hit, real),
+    ),
+    (*COUNTS, _tokens, lambda hit, real: len(hit) * _sentences(hit, real)),
+    (
+        "percent in place of shares",
+        "The result is from 0 to 1.",
+        lambda hit, real: 100 * _tokens(hit, real),
+        lambda hit, real: 100 * _sentences(hit, real),
+    ),
+    (
+        "the two shares are exchanged",
+        "First that of the tokens, then that of the sentences.",
+        _sentences,
+        _tokens,
+    ),
+    (
+        "the same share twice",
+        "A sentence is right only if all of its tokens are.",
+        _tokens,
+        _tokens,
+    ),
+)
+for name, why, tokens, sentences in COUNTING:
+
+    @accuracies.mistake(name, why)
+    def _(logits, labels, pad=0, tokens=tokens, sentences=sentences):
+        hit, real = logits.argmax(dim=-1) == labels, labels != pad
+        return tokens(hit, real), sentences(hit, real)
+
+
+@accuracies.mistake(
+    "padding is read from what the model says",
+    "Which places are real is a matter of the labels: labels != pad_id. A model that "
+    "says padding where a token belongs has made a mistake.",
+)
+def _(logits, labels, pad=0):
+    said = logits.argmax(dim=-1)
+    hit, real = said == labels, said != pad
+    return _tokens(hit, real), _sentences(hit, real)
+
+
+@accuracies.mistake(
+    "shifted once more",
+    "logits[:, t] already scores labels[:, t]: shift_right has moved them.",
+)
+def _(logits, labels, pad=0):
+    hit = logits.argmax(dim=-1)[:, :-1] == labels[:, 1:]
+    real = labels[:, 1:] != pad
+    return _tokens(hit, real), _sentences(hit, real)
+
+
+# --- the check ------------------------------------------------------------------------
+
+
+def _scored(generator: torch.Generator, pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draw labels of several lengths, and logits that are right three times in four."""
+    b, t, v = 9, 7, 11
+    lengths = [t, 2, 3, t - 1, 1, 4, 2, 5, 2]
+    labels = torch.full((b, t), pad)
+    for row, length in enumerate(lengths):
+        ids = torch.randint(2, v, (length,), generator=generator)
+        labels[row, :length] = ids.masked_fill(ids == pad, 2 + (pad == 2))
+    hit = torch.rand(b, t, generator=generator) < 0.75
+    hit[1], hit[2, 0], hit[6] = True, False, True
+    hit[3] = torch.arange(t) == 2  # one of six
+    hit[8] = torch.arange(t) == 0  # one of two
+    # where it is wrong, and nearly always where nothing is to be said, the model says
+    # something else
+    others = labels + torch.randint(1, v, (b, t), generator=generator)
+    others[3, 0] = pad
+    said = torch.where(hit & (labels != pad), labels, others % v)
+    said[1, -1] = pad
+    return normal(generator, b, t, v) + 12.0 * F.one_hot(said, v), labels
+
+
+@chapter.check(section="translator-accuracy")
+def forced_accuracy(student: StudentFunction, seed: int = 0) -> None:
+    """By hand, counted one by one, padding of another id."""
+    generator = seeded(seed)
+    labels = torch.tensor([[5, 3, 0, 0], [4, 1, 2, 3]])
+    said = torch.tensor([[5, 3, 1, 1], [4, 1, 1, 3]])
+    cases = [Case("the example by hand", (4.0 * F.one_hot(said, 6).float(), labels))]
+    for pad in (0, 1):
+        logits, labels = _scored(generator, pad)
+        on = f"logits {tuple(logits.shape)}, pad_id {pad}"
+        cases.append(Case(on, (logits, labels, pad)))
+    for case in cases:
+        got = expect_several(student(*case.inputs), NAMES, case.on)
+        judge_parts(accuracies, got, case, NAMES)

@@ -1,0 +1,132 @@
+"""What anybody may install: it holds what is listed, and nothing that answers."""
+
+import gc
+import importlib
+import subprocess
+import sys
+import tarfile
+import types
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from autograder import generator, interface
+from autograder.chapters.attention import oracles
+from autograder.grading.examine import _sheet_of
+from autograder.grading.paper import Paper
+from tests.test_shown import accepts, first_call, survives
+
+ROOT = Path(__file__).resolve().parents[1]
+OURS = ("autograder.", "workbench.")
+# they end, fork or change the process that calls them, write files or fetch data
+NOT_CALLED = (
+    *(f"autograder.{name}" for name in ("boundary", "collecting", "generator")),
+    *("autograder.grading", "autograder.__main__", "autograder.nbgrader_config"),
+    *(f"workbench.{name}" for name in ("bundle", "commands", "plan", "recording")),
+    *("workbench.texts", "workbench.__main__"),
+)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> dict[str, dict[str, bytes]]:
+    """The files of the wheel and of the source archive, by their names in them."""
+    out = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "tools/dist.py", "--out", str(out)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = out.glob("*.whl")
+    (archive,) = out.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as opened:
+        names = opened.namelist()
+        in_wheel = {name: opened.read(name) for name in names}
+    with tarfile.open(archive) as opened:
+        files = [each for each in opened if each.isfile()]
+        in_archive = {
+            each.name.partition("/")[2]: opened.extractfile(each).read()
+            for each in files
+        }
+    return {"wheel": in_wheel, "archive": in_archive}
+
+
+@pytest.mark.parametrize("which", ["wheel", "archive"])
+def test_only_what_is_listed_is_in_it(made, which) -> None:
+    tops = {name.partition("/")[0] for name in made[which]}
+    told = {name for name in tops if name.endswith((".dist-info", ".egg-info"))}
+    files = {"CHANGELOG.md", "LICENSE", "LICENSE-TEXT", "README.md", "pyproject.toml"}
+    files |= {"PKG-INFO", "setup.cfg"}
+    assert tops - told <= {"autograder", "workbench"} | files
+    for name in made[which]:
+        folders = name.split("/")
+        assert not {"transformer", "solutions", "mistakes", "tests"} & set(folders)
+
+
+@pytest.mark.parametrize("which", ["wheel", "archive"])
+def test_no_part_of_the_reference_is_in_it(made, which) -> None:
+    bodies = [
+        path.read_bytes() for path in (ROOT / "solutions/transformer").glob("?*.py")
+    ]
+    assert bodies
+    for name, contents in made[which].items():
+        assert contents not in bodies or not contents, name
+
+
+def test_every_module_and_the_models_are_in_the_wheel(made) -> None:
+    modules = {
+        str(path.relative_to(ROOT))
+        for package in ("autograder", "workbench")
+        for init in (ROOT / package).rglob("__init__.py")
+        for path in init.parent.glob("*.py")
+    }
+    missing = modules - set(made["wheel"])
+    assert missing == set()
+    recorded = "workbench/recorded/models"
+    for model in ("digits", "phrasebook"):
+        assert f"{recorded}/{model}/model.safetensors" in made["wheel"]
+    assert "autograder/exercise/chapters.json" in made["wheel"]
+    assert "autograder/grading/templates/feedback.html" in made["wheel"]
+
+
+# --- nothing in it answers ------------------------------------------------------------
+
+
+def in_the_wheel() -> dict[str, object]:
+    """Whatever can be called in its modules, and whatever they hold in memory."""
+    for package in ("autograder", "workbench"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            if not name.startswith(NOT_CALLED):
+                importlib.import_module(name.removesuffix(".__init__"))
+    found = {}
+    for each in gc.get_objects():
+        if isinstance(each, (type, types.FunctionType)):
+            module = str(getattr(each, "__module__", ""))
+            if module.startswith(OURS) and not module.startswith(NOT_CALLED):
+                found[f"{module}:{each.__qualname__} {id(each)}"] = each
+    return found
+
+
+@pytest.mark.parametrize("chapter", generator.chapters())
+def test_nothing_in_it_passes_a_check(chapter, monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(interface, "SECONDS_PER_CALL", 0.2)
+    sheet = _sheet_of(Paper.of(chapter))
+    tried = in_the_wheel()
+    assert len(tried) > 1000
+    answers = []
+    for name, check in sheet.checks.items():
+        call = first_call(check, sheet.imports)
+        likely = [each for each in tried if survives(call, tried[each])]
+        found = [e for e in likely if accepts(check, sheet.imports, tried[e])]
+        answers += [(name, each) for each in found]
+    assert answers == []
+
+
+def test_an_oracle_is_no_answer_and_the_same_written_again_is() -> None:
+    wanted = interface.StudentFunction
+    with pytest.raises(interface.StudentError, match="belongs to the checks"):
+        interface.wrap(oracles.weights_of, wanted)
+
+    def mine(scores, mask=None):
+        return oracles.weights_of(scores, mask)
+
+    assert interface.wrap(mine, wanted).name == "mine"

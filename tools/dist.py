@@ -1,0 +1,95 @@
+"""Build the wheel and the source archive that anybody may have: no answer is in them.
+
+``python tools/dist.py`` copies what ``PACKAGES`` and ``FILES`` list into
+``_build/dist/source``, adds the recorded runs that chapters 9 and 10 show, and builds
+from there, so that nothing else of this folder can come along.
+"""
+
+import argparse
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+
+from steps import ROOT, run_step
+
+OUT = ROOT / "_build" / "dist"
+PACKAGES = ("autograder", "workbench")
+FILES = ("CHANGELOG.md", "LICENSE", "LICENSE-TEXT", "README.md", "pyproject.toml")
+RESULTS = ROOT / "results"
+RECORDED = ("*.json", "*.yml", "models/*/*", "tutor/*.json")
+KINDS = (".py", ".json", ".html", ".css", ".md")  # of a package
+
+
+def main() -> None:
+    """Build both and say where they are."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--out", type=Path, default=OUT, help=f"default: {OUT.relative_to(ROOT)}"
+    )
+    out = parser.parse_args().out.resolve()
+    _expect_an_entry(version())
+    source = stage(out / "source")
+    for old in (*out.glob("*.whl"), *out.glob("*.tar.gz")):
+        old.unlink()
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out)]
+    run_step("wheel and source archive", [*build, str(source)], out / "build.log")
+    for made in sorted((*out.glob("*.whl"), *out.glob("*.tar.gz"))):
+        print(f"{made}  {made.stat().st_size / 2**20:.1f} MiB")
+
+
+def stage(folder: Path) -> Path:
+    """Copy what is listed, and nothing else, into a new folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for path in listed():
+        to = folder / path
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / path, to)
+    for path in recorded():
+        to = folder / "workbench" / "recorded" / path.relative_to(RESULTS)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, to)
+    return folder
+
+
+def listed() -> list[Path]:
+    """Name the files of the packages, from the root."""
+    found = [
+        path.relative_to(ROOT)
+        for package in PACKAGES
+        for folder in (ROOT / package, *_packages(ROOT / package))
+        for path in folder.iterdir()
+        if path.suffix in KINDS
+    ]
+    return [*map(Path, FILES), *sorted(set(found))]
+
+
+def _packages(folder: Path) -> list[Path]:
+    """Find the packages inside of one; nbgrader's working folders are none."""
+    inside = {path.parent for path in folder.rglob("__init__.py")}
+    return sorted(inside | set(folder.glob("grading/templates")))
+
+
+def recorded() -> list[Path]:
+    """Find the recorded runs and the models that come with the course."""
+    return sorted({path for each in RECORDED for path in RESULTS.glob(each)})
+
+
+def version() -> str:
+    """Read the version that is built."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
+def _expect_an_entry(number: str) -> None:
+    """Refuse to build what CHANGELOG.md does not tell of."""
+    heads = [
+        line.removeprefix("## ").split()[0].strip("[]")
+        for line in (ROOT / "CHANGELOG.md").read_text("utf-8").splitlines()
+        if line.startswith("## ")
+    ]
+    if number not in heads:
+        sys.exit(f"CHANGELOG.md has no section {number}, the version of pyproject.toml")
+
+
+if __name__ == "__main__":
+    main()
