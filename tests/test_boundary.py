@@ -85,7 +85,10 @@ def test_checks_cannot_tell(chapter: str, tmp_path) -> None:
     "chapter", [c for c in chapters.CHAPTERS if chapters.derived(c)]
 )
 def test_every_mistake_is_named_across_the_boundary(chapter: str, tmp_path) -> None:
-    """On the hidden tests' inputs too; test_mistakes tries them in this process."""
+    """On the hidden tests' inputs too; test_mistakes tries them in this process.
+
+    Where two mistakes give the same on all that was drawn, both are said.
+    """
     wrong = chapters.derived(chapter)
     with remote.kernel(tmp_path) as kernel, contextlib.redirect_stdout(io.StringIO()):
         names = remote.run_notebook(chapter, kernel)
@@ -93,7 +96,8 @@ def test_every_mistake_is_named_across_the_boundary(chapter: str, tmp_path) -> N
         for number, entry in enumerate(wrong):
             with replaced(kernel, chapter, entry, f"derived({chapter!r})", number):
                 found = refused(chapter, entry.exercise, names)
-            assert found.mistake == entry.mistake, f"{entry.label}: {found}"
+            said = [found.mistake, *found.alternatives.split("; ")]
+            assert entry.mistake in said, f"{entry.label}: {found}"
 
 
 def refused(chapter: str, exercise: str, names: dict) -> CheckFailure:

@@ -190,10 +190,11 @@ def test_what_cannot_be_told_keeps_its_points_and_is_flagged(sandbox) -> None:
     there += "    return attend_by(scores) if attend_by else before(scores)"
     outcome = examine(job(solved(softmax=there)), sandbox)
     assert lost(outcome) == set()
-    (flag,) = {json.dumps(each) for each in outcome.flags}
-    assert json.loads(flag)["exercise"] == "softmax"
-    assert "getattr(torch, name" in json.loads(flag)["text"]
-    assert "put together while it runs" in json.loads(flag)["why"]
+    using = {"softmax", "scaled-dot-product-attention"}  # the second calls the first
+    assert {flag["exercise"] for flag in outcome.flags} == using
+    for flag in outcome.flags:
+        assert "getattr(torch, name" in flag["text"]
+        assert "put together while it runs" in flag["why"]
 
 
 def test_an_answer_that_knows_the_visible_part_fails_the_hidden_one(

@@ -99,8 +99,8 @@ def test_checks_never_see_the_solutions() -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(node, (ast.Import, ast.ImportFrom)):
                 continue
-            names = [alias.name for alias in node.names]
-            names.append(getattr(node, "module", None) or "")
+            named = getattr(node, "module", None)
+            names = [named] if named else [alias.name for alias in node.names]
             assert not any(
                 name.split(".")[0] in ("transformer", "mistakes", "solutions")
                 for name in names

@@ -16,6 +16,7 @@ from unicodedata import normalize
 import pytest
 import torch
 import yaml
+from playwright.sync_api import expect
 from pypdf import PdfReader
 from scipy import stats
 
@@ -612,7 +613,7 @@ def test_a_browser_that_does_not_remember_does_no_harm(reader, kind):
     visitor.page.add_init_script(BROKEN[kind])
     page = visitor.open(CHAPTER)
     page.get_by_role("button", name="I have read this").click()
-    assert page.locator(".page-read").get_attribute("aria-pressed") == "true"
+    expect(page.locator(".page-read")).to_have_attribute("aria-pressed", "true")
     assert visitor.open(HOME).get_by_label("reader").is_checked()
 
 

@@ -202,7 +202,7 @@ class Specification:
         found = student.gradients(
             *case.inputs, wrt=wrt, cotangent=cotangent, output=output
         )
-        names = _argument_names(student, wrt)
+        names = _argument_names(self.oracle, wrt)
         order = parameters or student.loaded or found.parameters
         trained = found.parameters
         loaded = {name: trained[name] for name in order if name in trained}
@@ -318,9 +318,12 @@ def _leaf(value: torch.Tensor) -> torch.Tensor:
     return value.detach().clone().requires_grad_()
 
 
-def _argument_names(student: StudentFunction, wrt: tuple[int, ...]) -> list[str]:
-    names = student.argument_names(max(wrt, default=-1) + 1)
-    return [names[index] for index in wrt]
+def _argument_names(oracle: Callable, wrt: tuple[int, ...]) -> list[str]:
+    """Name arguments as the oracle does: it is the same on both sides of a boundary."""
+    names: dict[int, str] = {}
+    with contextlib.suppress(ValueError):  # of PyTorch's own it may not be known
+        names = dict(enumerate(inspect.signature(oracle).parameters))
+    return [names.get(index, f"argument {index + 1}") for index in wrt]
 
 
 # --- what every exercise may say ------------------------------------------------------

@@ -288,9 +288,9 @@ def why_computed(path: str) -> str:
 @functools.lru_cache(maxsize=10_000)
 def why_meddling(path: str) -> str:
     """Say how a library's name changes what other code does; "" if it does not."""
-    if re.match(r"autograder\.checks\.\w+\.[a-z]\w*$", path) or path.count(".") == 0:
+    if re.match(r"autograder\.chapters\.\w+\.[a-z]\w*$", path) or path.count(".") == 0:
         return ""
-    if re.match(r"autograder\.checks(\.\w+)?$", path):
+    if re.match(r"autograder\.chapters(\.\w+)?$", path):
         return ""
     return _longest(path, MEDDLING)
 

@@ -32,7 +32,7 @@ class Language:
 
 
 def by_hand() -> Language:
-    """The table that ``next_words`` reads, as logarithms; an <eos> is never looked up."""
+    """The table that greedy search is tried on; an <eos> is never looked up."""
     rows = [[0, 0.5, 0.4, 0.1], [0, 0.2, 0.2, 0.6], [0, 0.1, 0, 0.9], [1, 0, 0, 0]]
     return Language(torch.tensor(rows).clamp_min(1e-9).log(), torch.zeros(4, 4))
 
