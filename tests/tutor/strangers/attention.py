@@ -795,6 +795,8 @@ def path_length(kind, length, kernel=3):
     "softmax",
     "the largest absolute score is subtracted: very negative rows become zeros",
     kind="subtle",
+    first="shown",
+    verdict="shown",
     round=2,
 )
 def softmax(scores):
@@ -809,6 +811,9 @@ def softmax(scores):
     "worked-context",
     "the column is counted from 1 AND the strongest is looked up down the columns",
     kind="double",
+    first="named",
+    verdict="named",
+    says="counted from 1",
     round=2,
 )
 def worked_context():
@@ -827,6 +832,8 @@ def worked_context():
     "project-qkv",
     "the einsum wants exactly one batch axis",
     kind="subtle",
+    first="told",
+    verdict="told",
     round=2,
 )
 def project_qkv(x_q, x_kv, w_q, w_k, w_v):
@@ -836,7 +843,13 @@ def project_qkv(x_q, x_kv, w_q, w_k, w_v):
     return q, k, v
 
 
-@stranger("causal-mask", "only the first position sees itself", round=2)
+@stranger(
+    "causal-mask",
+    "only the first position sees itself",
+    first="told",
+    verdict="told",
+    round=2,
+)
 def causal_mask(length):
     mask = torch.ones(length, length, dtype=torch.bool).tril(diagonal=-1)
     mask[0, 0] = True
@@ -847,6 +860,8 @@ def causal_mask(length):
     "padding-mask",
     "one token too many (<=) AND the axis of size 1 at the end, not in the middle",
     kind="double",
+    first="told",
+    verdict="told",
     round=2,
 )
 def padding_mask(lengths, max_length):
@@ -859,6 +874,9 @@ def padding_mask(lengths, max_length):
     "masked-softmax",
     "masked after the softmax and divided anew: 0 where a forbidden score is far above",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="renormalised after the softmax",
     round=2,
 )
 def masked_softmax(scores, mask=None):
@@ -873,6 +891,9 @@ def masked_softmax(scores, mask=None):
     "scaled-dot-product-attention",
     "divided by the root of the number of keys AND the mask is not used",
     kind="double",
+    first="named",
+    verdict="named",
+    says="scaled by the number of keys",
     round=2,
 )
 def scaled_dot_product_attention(q, k, v, mask=None):
@@ -884,6 +905,9 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 @stranger(
     "attention-module",
     "the matrices are divided by the root of their output width",
+    first="told",
+    verdict="told",
+    says="the weights start too large",
     round=2,
 )
 class Attention(nn.Module):
@@ -904,6 +928,9 @@ class Attention(nn.Module):
     "geometric-example",
     "the weights are the softmax of the unscaled scores AND car_to_blue is blue to car",
     kind="double",
+    first="named",
+    verdict="named",
+    says="softmax of the unscaled scores",
     round=2,
 )
 def geometric_example(theta_q, theta_k, theta_v):
@@ -931,6 +958,9 @@ def geometric_example(theta_q, theta_k, theta_v):
 @stranger(
     "softmax-jacobian",
     "p(1 - p) on the diagonal, and the product with itself subtracted there again",
+    first="named",
+    verdict="named",
+    says="the diagonal subtracted twice",
     round=2,
 )
 def softmax_jacobian(probabilities):
@@ -944,6 +974,9 @@ def softmax_jacobian(probabilities):
     "additive-attention",
     "tanh of query and key each for itself AND the mask is not used",
     kind="double",
+    first="named",
+    verdict="named",
+    says="tanh of each part in place of their sum",
     round=2,
 )
 class AdditiveAttention(nn.Module):
@@ -965,6 +998,8 @@ class AdditiveAttention(nn.Module):
     "attention-cost",
     "the number of layers is rounded to the nearest, not up",
     kind="subtle",
+    first="shown",
+    verdict="shown",
     round=2,
 )
 def path_length(kind, length, kernel=3):

@@ -675,6 +675,9 @@ class AttentionPooling(nn.Module):
     "class-token",
     "with several class tokens all start with the same numbers",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the weights all start alike",
     round=2,
 )
 class ClassToken(nn.Module):
@@ -691,6 +694,9 @@ class ClassToken(nn.Module):
     "mask-with-class-token",
     "the new entries copy the first token's: False where a sequence is all padding",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the first entry is copied",
     round=2,
 )
 def mask_with_class_token(mask, count=1):
@@ -702,6 +708,9 @@ def mask_with_class_token(mask, count=1):
     "class-head",
     "a softmax is applied AND the bias starts with random numbers",
     kind="double",
+    first="named",
+    verdict="named",
+    says="probabilities in place of logits",
     round=2,
 )
 class ClassHead(nn.Module):
@@ -719,6 +728,9 @@ class ClassHead(nn.Module):
     "masked-mean",
     "divided by the number of real tokens of the whole batch",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="one number of tokens for the whole batch",
     round=2,
 )
 def masked_mean(hidden, mask):
@@ -731,6 +743,9 @@ def masked_mean(hidden, mask):
     "masked-mean",
     "a sequence without real tokens gets the mean of its padding",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="padding is read for a sequence without real tokens",
     round=2,
 )
 def masked_mean(hidden, mask):
@@ -744,6 +759,9 @@ def masked_mean(hidden, mask):
     "mean-head",
     "the mean is taken of the logits: without real tokens they are 0, not the bias",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the bias is masked, too",
     round=2,
 )
 class MeanHead(nn.Module):
@@ -763,6 +781,8 @@ class MeanHead(nn.Module):
     "head-parameters",
     '("class" or "mean") is "class": the mean is refused',
     kind="subtle",
+    first="shown",
+    verdict="shown",
     round=2,
 )
 def head_parameters(kind, length, d_model, classes):
@@ -777,6 +797,9 @@ def head_parameters(kind, length, d_model, classes):
     "readout-behaviour",
     "the last token is called equivariant AND the maximum neither",
     kind="double",
+    first="named",
+    verdict="named",
+    says="neither although the tokens only changed places",
     round=2,
 )
 def readout_behaviour():
@@ -792,7 +815,14 @@ def readout_behaviour():
     }
 
 
-@stranger("token-head", "position 0 is left out, as the class token's", round=2)
+@stranger(
+    "token-head",
+    "position 0 is left out, as the class token's",
+    first="named",
+    verdict="named",
+    says="position 0 is left out",
+    round=2,
+)
 class TokenHead(nn.Module):
     def __init__(self, d_model, classes):
         super().__init__()
@@ -803,7 +833,14 @@ class TokenHead(nn.Module):
         return hidden[:, 1:] @ self.weight + self.bias
 
 
-@stranger("task-heads", "head i reads position i + 1", round=2)
+@stranger(
+    "task-heads",
+    "head i reads position i + 1",
+    first="named",
+    verdict="named",
+    says="class tokens counted from 1",
+    round=2,
+)
 class TaskHeads(nn.Module):
     def __init__(self, d_model, classes):
         super().__init__()
@@ -817,6 +854,9 @@ class TaskHeads(nn.Module):
     "attention-pooling",
     "divided by d in place of its root AND NaN weights for an empty sequence",
     kind="double",
+    first="named",
+    verdict="named",
+    says="divided by d_model in place of its root",
     round=2,
 )
 class AttentionPooling(nn.Module):
@@ -833,7 +873,14 @@ class AttentionPooling(nn.Module):
         return torch.nan_to_num(pooled), weights
 
 
-@stranger("attention-pooling", "the query is brought to length 1 first", round=2)
+@stranger(
+    "attention-pooling",
+    "the query is brought to length 1 first",
+    first="named",
+    verdict="named",
+    says="the query is scaled to length 1",
+    round=2,
+)
 class AttentionPooling(nn.Module):
     def __init__(self, d_model):
         super().__init__()

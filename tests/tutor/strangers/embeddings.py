@@ -824,6 +824,9 @@ def token_table_slips():
 @stranger(
     "vocabulary",
     "the number is the position in the list, repetitions counted: gaps",
+    first="named",
+    verdict="named",
+    says="gaps between the ids",
     round=2,
 )
 def build_vocabulary(tokens, special_tokens=("<pad>", "<unk>", "<sos>", "<eos>")):
@@ -838,6 +841,9 @@ def build_vocabulary(tokens, special_tokens=("<pad>", "<unk>", "<sos>", "<eos>")
     "encode-decode",
     "the id 0 counts as nothing found (get(...) or ...)",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the id 0 is taken for none",
     round=2,
 )
 def encode(tokens, vocabulary):
@@ -849,6 +855,9 @@ def encode(tokens, vocabulary):
     "pair-counts",
     "the pairs are sorted by their count, not by their first appearance",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the pairs are in another order",
     round=2,
 )
 def pair_counts(words):
@@ -863,6 +872,9 @@ def pair_counts(words):
     "merge-pair",
     "the joined text is compared: (a, bc) is taken for the pair (ab, c)",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="text compared in place of symbols",
     round=2,
 )
 def merge_pair(symbols, pair):
@@ -884,6 +896,9 @@ def merge_pair(symbols, pair):
     "train-bpe",
     "it stops when no pair occurs more than once",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="stops while there are pairs left",
     round=2,
 )
 def train_bpe(text, merges, special_tokens=()):
@@ -906,6 +921,9 @@ def train_bpe(text, merges, special_tokens=()):
     "bpe-encode",
     "the longest known token is taken from the left, merges are not replayed",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the longest known token is taken first",
     round=2,
 )
 def bpe_encode(text, merges, special_tokens=()):
@@ -929,6 +947,9 @@ def bpe_encode(text, merges, special_tokens=()):
     "one-hot",
     "the id vocab_size is let through (> in place of >=) AND the result is integers",
     kind="double",
+    first="named",
+    verdict="named",
+    says="no floats",
     round=2,
 )
 def one_hot(ids, vocab_size):
@@ -941,6 +962,8 @@ def one_hot(ids, vocab_size):
     "embedding",
     "row 0 is set to zeros at the start, as if for padding",
     kind="subtle",
+    first="passed",
+    verdict="passed",
     round=2,
 )
 class Embedding(nn.Module):
@@ -959,6 +982,9 @@ class Embedding(nn.Module):
     "tf-idf",
     "the counts are divided by the document's length AND log is to the base 10",
     kind="double",
+    first="named",
+    verdict="named",
+    says="shares in place of counts, and logarithm to base 10",
     round=2,
 )
 def tf_idf(documents):
@@ -975,6 +1001,9 @@ def tf_idf(documents):
     "skip-gram-pairs",
     "the contexts come nearest first, left then right, not from left to right",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="right pairs in another order",
     round=2,
 )
 def skip_gram_pairs(ids, window):
@@ -991,6 +1020,8 @@ def skip_gram_pairs(ids, window):
 @stranger(
     "skip-gram-loss",
     "the negatives' term is log sigmoid(1 - score), not of -score",
+    first="shown",
+    verdict="shown",
     round=2,
 )
 def skip_gram_loss(centers, contexts, negatives):
@@ -1004,6 +1035,9 @@ def skip_gram_loss(centers, contexts, negatives):
     "patch-kernel",
     "rows and columns of the patch exchanged AND no other number of rows refused",
     kind="double",
+    first="named",
+    verdict="named",
+    says="rows and columns exchanged",
     round=2,
 )
 def patch_kernel(matrix, patch_size, channels):

@@ -787,6 +787,9 @@ class GroupedQueryAttention(_Grouped):
     "split-heads",
     "features that do not fit are cut off in place of an error",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="a width that heads does not divide is accepted",
     round=2,
 )
 def split_heads(x, heads):
@@ -799,6 +802,9 @@ def split_heads(x, heads):
     "merge-heads",
     "flatten(1) counts from the front: joins the tokens, too, where there is a batch",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="only works without a batch",
     round=2,
 )
 def merge_heads(x):
@@ -809,6 +815,9 @@ def merge_heads(x):
     "loop-of-heads",
     "the heads' features are interleaved AND the mask is not used",
     kind="double",
+    first="named",
+    verdict="named",
+    says="heads interleaved",
     round=2,
 )
 def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
@@ -822,7 +831,14 @@ def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     return z @ w_o
 
 
-@stranger("sum-over-heads", "head i gets every h-th row of w_o", round=2)
+@stranger(
+    "sum-over-heads",
+    "head i gets every h-th row of w_o",
+    first="named",
+    verdict="named",
+    says="rows dealt out in turn",
+    round=2,
+)
 def sum_over_heads(z, w_o):
     heads = z.shape[-3]
     total = 0
@@ -835,6 +851,8 @@ def sum_over_heads(z, w_o):
     "multi-head-attention",
     "the bias of the keys is added to the values",
     kind="subtle",
+    first="shown",
+    verdict="shown",
     round=2,
 )
 class MultiHeadAttention(nn.Module):
@@ -869,6 +887,9 @@ class MultiHeadAttention(nn.Module):
     "multi-head-attention",
     "the matrices start with 1/√d_k AND the weights are averaged over the heads",
     kind="double",
+    first="named",
+    verdict="named",
+    says="weights averaged over the heads",
     round=2,
 )
 class MultiHeadAttention(nn.Module):
@@ -910,6 +931,9 @@ class MultiHeadAttention(nn.Module):
     "attention-from-torch",
     "w_k and w_v exchanged, the biases not, AND out_proj.weight not transposed",
     kind="double",
+    first="named",
+    verdict="named",
+    says="a matrix is not transposed",
     round=2,
 )
 def attention_from_torch(state):
@@ -931,6 +955,9 @@ def attention_from_torch(state):
     "attention-parameters",
     "the biases of keys and values are counted with d_model",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the biases of keys and values have the wrong width",
     round=2,
 )
 def attention_parameters(d_model, heads, kv_heads=None):
@@ -945,6 +972,9 @@ def attention_parameters(d_model, heads, kv_heads=None):
     "without-heads",
     "the width of a head is taken from the columns of w_o",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the width of a head taken from d_model",
     round=2,
 )
 def without_heads(w_o, heads, removed):
@@ -958,6 +988,9 @@ def without_heads(w_o, heads, removed):
 @stranger(
     "two-lookups",
     "the query is made of the mark, so only the marked token asks",
+    first="named",
+    verdict="named",
+    says="only the marked tokens ask",
     round=2,
 )
 def two_lookups():
@@ -978,6 +1011,9 @@ def two_lookups():
     "repeat-heads",
     "repeated along axis 0: right without a batch only",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="only works without a batch",
     round=2,
 )
 def repeat_heads(x, times):
@@ -988,6 +1024,9 @@ def repeat_heads(x, times):
     "grouped-query-attention",
     "kv_heads is not checked AND w_k, w_v start with one over the root of their width",
     kind="double",
+    first="named",
+    verdict="named",
+    says="kv_heads that does not divide heads is accepted",
     round=2,
 )
 class GroupedQueryAttention(nn.Module):

@@ -730,6 +730,9 @@ def apply_rotary(x, base=10_000.0):
     "order-behaviour",
     "equivariant compares the sorted rows: any order of the rows will do",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="order of the rows ignored",
     round=2,
 )
 def order_behaviour(outputs, outputs_of_permuted, permutation):
@@ -746,6 +749,9 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     "order-behaviour",
     "the answers exclude each other: what is invariant is never equivariant",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the two treated as opposites",
     round=2,
 )
 def order_behaviour(outputs, outputs_of_permuted, permutation):
@@ -764,6 +770,9 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     "sinusoidal-positional-encoding",
     "the exponent is i/d, without the 2, AND all sines stand before all cosines",
     kind="double",
+    first="named",
+    verdict="named",
+    says="sine block, then cosine block, and exponent i/d in place of 2i/d",
     round=2,
 )
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
@@ -779,6 +788,9 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     "sinusoidal-positional-encoding",
     "the base is always 10000",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="base not used",
     round=2,
 )
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
@@ -792,7 +804,13 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     return table
 
 
-@stranger("wavelengths", "rounded up to whole positions", round=2)
+@stranger(
+    "wavelengths",
+    "rounded up to whole positions",
+    first="shown",
+    verdict="shown",
+    round=2,
+)
 def wavelengths(d_model, base=10_000.0):
     if d_model % 2 != 0:
         raise ValueError("d_model must be even")
@@ -804,6 +822,9 @@ def wavelengths(d_model, base=10_000.0):
     "shift-matrix",
     "a negative offset is taken as a positive one",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="sign of the offset lost",
     round=2,
 )
 def shift_matrix(offset, d_model, base=10_000.0):
@@ -821,6 +842,9 @@ def shift_matrix(offset, d_model, base=10_000.0):
     "shift-matrix",
     "the blocks are transposed AND the base is always 10000",
     kind="double",
+    first="named",
+    verdict="named",
+    says="transposed: made for column vectors, and base not used",
     round=2,
 )
 def shift_matrix(offset, d_model, base=10_000.0):
@@ -840,6 +864,9 @@ def shift_matrix(offset, d_model, base=10_000.0):
     "diagnose-encoding",
     "the last angle is taken for 1/base: wrong for narrow tables",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the power d/(d - 2) is missing",
     round=2,
 )
 def diagnose_encoding(encoding):
@@ -856,6 +883,9 @@ def diagnose_encoding(encoding):
     "sinusoidal-module",
     "a sequence of exactly max_length is refused AND dropout acts on the table only",
     kind="double",
+    first="named",
+    verdict="named",
+    says="refused, although the table has a row for each token",
     round=2,
 )
 class SinusoidalPositionalEncoding(nn.Module):
@@ -872,7 +902,14 @@ class SinusoidalPositionalEncoding(nn.Module):
         return x + self.dropout(self.table[:length])
 
 
-@stranger("learned-module", "the table is drawn evenly from 0 to 0.02", round=2)
+@stranger(
+    "learned-module",
+    "the table is drawn evenly from 0 to 0.02",
+    first="named",
+    verdict="named",
+    says="the weights do not start around 0",
+    round=2,
+)
 class LearnedPositionalEncoding(nn.Module):
     def __init__(self, max_length, d_model, dropout=0.0):
         super().__init__()
@@ -886,7 +923,14 @@ class LearnedPositionalEncoding(nn.Module):
         return self.dropout(x + self.table[:length])
 
 
-@stranger("rotary-encoding", "the second entry is made of the new first one", round=2)
+@stranger(
+    "rotary-encoding",
+    "the second entry is made of the new first one",
+    first="named",
+    verdict="named",
+    says="the second of a pair computed from the new first",
+    round=2,
+)
 def apply_rotary(x, base=10_000.0):
     length, width = x.shape[-2:]
     if width % 2:
@@ -904,6 +948,9 @@ def apply_rotary(x, base=10_000.0):
     "rotary-encoding",
     "turned backwards AND positions counted from 1",
     kind="double",
+    first="named",
+    verdict="named",
+    says="rotated backwards, and positions from 1",
     round=2,
 )
 def apply_rotary(x, base=10_000.0):
