@@ -796,7 +796,8 @@ def path_length(kind, length, kernel=3):
     "the largest absolute score is subtracted: very negative rows become zeros",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="the largest absolute value in place of the largest score",
     round=2,
 )
 def softmax(scores):
@@ -833,7 +834,8 @@ def worked_context():
     "the einsum wants exactly one batch axis",
     kind="subtle",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="only works with a batch",
     round=2,
 )
 def project_qkv(x_q, x_kv, w_q, w_k, w_v):
@@ -847,7 +849,8 @@ def project_qkv(x_q, x_kv, w_q, w_k, w_v):
     "causal-mask",
     "only the first position sees itself",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="only the first position sees itself",
     round=2,
 )
 def causal_mask(length):
@@ -861,7 +864,8 @@ def causal_mask(length):
     "one token too many (<=) AND the axis of size 1 at the end, not in the middle",
     kind="double",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="masks queries in place of keys, and off by one",
     round=2,
 )
 def padding_mask(lengths, max_length):
@@ -999,7 +1003,8 @@ class AdditiveAttention(nn.Module):
     "the number of layers is rounded to the nearest, not up",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="rounded to the nearest",
     round=2,
 )
 def path_length(kind, length, kernel=3):

@@ -782,7 +782,8 @@ class MeanHead(nn.Module):
     '("class" or "mean") is "class": the mean is refused',
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="told",
+    says="a known kind is refused",
     round=2,
 )
 def head_parameters(kind, length, d_model, classes):

@@ -963,7 +963,8 @@ def one_hot(ids, vocab_size):
     "row 0 is set to zeros at the start, as if for padding",
     kind="subtle",
     first="passed",
-    verdict="passed",
+    verdict="named",
+    says="row 0 is taken for padding",
     round=2,
 )
 class Embedding(nn.Module):
@@ -1021,7 +1022,8 @@ def skip_gram_pairs(ids, window):
     "skip-gram-loss",
     "the negatives' term is log sigmoid(1 - score), not of -score",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="one minus the score in place of minus the score",
     round=2,
 )
 def skip_gram_loss(centers, contexts, negatives):

@@ -852,7 +852,8 @@ def sum_over_heads(z, w_o):
     "the bias of the keys is added to the values",
     kind="subtle",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="the bias of another projection",
     round=2,
 )
 class MultiHeadAttention(nn.Module):

@@ -808,7 +808,8 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     "wavelengths",
     "rounded up to whole positions",
     first="shown",
-    verdict="shown",
+    verdict="named",
+    says="rounded to whole positions",
     round=2,
 )
 def wavelengths(d_model, base=10_000.0):
