@@ -184,13 +184,11 @@ def expect_spread(
     spread, mean = value.std().item(), value.mean().item()
     say = {
         "on": f"{on}, freshly built",
-        "got": f"{name} with a standard deviation of {spread:.3f}",
+        "got": f"{name} with a standard deviation of {spread:.3f}"
+        + _root_of_a_width(value, spread),
         "expected": f"about {formula} = {wanted:.3f}",
     }
-    alike = (
-        "Features that start alike get the same gradient and never become different."
-    )
-    refuse_if(not spread > 0.01 * wanted, "the weights all start alike", alike, **say)
+    refuse_if(not spread > 0.01 * wanted, "the weights all start alike", ALIKE, **say)
     if abs(mean) > max(spread, wanted) / 4:
         around = "Draw from both sides of 0: torch.randn, not torch.rand."
         centre = {"got": f"{name} with a mean of {mean:.3f}", "expected": "a mean of 0"}
@@ -199,6 +197,34 @@ def expect_spread(
     refuse_if(
         not spread > NARROWEST * wanted, "the weights start too small", why, **say
     )
+    _expect_all_drawn(value, on, name)
+
+
+ALIKE = "Features that start alike get the same gradient and never become different."
+
+
+def _root_of_a_width(value: torch.Tensor, spread: float) -> str:
+    """Say whose root the spread is one over, "" if of no width of the matrix."""
+    widths = [n for n in value.shape if abs(spread * math.sqrt(n) - 1) < 0.05]
+    return f", about 1/√{widths[0]}" if widths else ""
+
+
+def _expect_all_drawn(value: torch.Tensor, on: str, name: str) -> None:
+    """Expect no row and no column with one number everywhere or those of another."""
+    if value.dim() != 2 or min(value.shape) < 3:
+        return  # two equal numbers may be chance
+    some = "some of the weights start alike"
+    why = f"{ALIKE} Draw every entry by itself."
+    say = {"on": f"{on}, freshly built", "expected": "random numbers everywhere"}
+    for line, lines in (("row", value), ("column", value.mT)):
+        still = (lines == lines[:, :1]).all(dim=1)
+        if still.any():
+            at = int(still.int().argmax())
+            got = f"{line} {at} of {name} holds {lines[at, 0]:g} everywhere"
+            refuse(some, why, got=got, **say)
+        different = len(lines.unique(dim=0))
+        got = f"{len(lines)} {line}s of {name}, of which {different} are different"
+        refuse_if(different < len(lines), some, why, got=got, **say)
 
 
 # --- the bank's own copies ------------------------------------------------------------

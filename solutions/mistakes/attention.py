@@ -188,6 +188,17 @@ def project_qkv(x_q, x_kv, w_q, w_k, w_v):
     return x_q @ w_q.T, x_kv @ w_k.T, x_kv @ w_v.T
 
 
+@wrong("project-qkv", "only works with a batch")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    batch, length, _ = x_q.shape
+    keys = x_kv.shape[1]
+    return (
+        torch.bmm(x_q, w_q.expand(batch, -1, -1)).view(batch, length, -1),
+        torch.bmm(x_kv, w_k.expand(batch, -1, -1)).view(batch, keys, -1),
+        torch.bmm(x_kv, w_v.expand(batch, -1, -1)).view(batch, keys, -1),
+    )
+
+
 @right("project-qkv")
 def project_qkv(x_q, x_kv, w_q, w_k, w_v):
     """einsum"""
@@ -654,6 +665,14 @@ class Attention(Layer):
         self.w_q = nn.Parameter(torch.zeros(d_model, d_k))
         self.w_k = nn.Parameter(torch.zeros(d_model, d_k))
         self.w_v = nn.Parameter(torch.zeros(d_model, d_v))
+
+
+@wrong(MODULE, "some of the weights start alike")
+class Attention(Layer):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__(d_model, d_k, d_v)
+        one = torch.randn(d_model, 1) / math.sqrt(d_model)
+        self.w_k = nn.Parameter(one.repeat(1, d_k))
 
 
 @right(MODULE)

@@ -190,6 +190,18 @@ class ClassToken(Token):
         return torch.cat((0.02 * self.expanded(x), x), dim=1)
 
 
+@wrong("class-token", "some of the weights start alike")
+class ClassToken(Token):
+    def __init__(self, d_model, count=1):
+        nn.Module.__init__(self)
+        token = 0.02 * torch.randn(count, d_model)
+        token[-1] = token[0]
+        self.token = nn.Parameter(token)
+
+    def forward(self, x):
+        return torch.cat((self.expanded(x), x), dim=1)
+
+
 @wrong("class-token", "the weights all start alike")
 class ClassToken(Token):
     def __init__(self, d_model, count=1):
@@ -545,6 +557,15 @@ def head_parameters(kind, length, d_model, classes):
 def head_parameters(kind, length, d_model, classes):
     width = {"class": d_model, "mean": d_model, "flatten": length * d_model}
     return width[kind] * classes
+
+
+@wrong("head-parameters", "a known kind is refused")
+def head_parameters(kind, length, d_model, classes):
+    if kind == "flattened":
+        return length * d_model * classes
+    if kind in ("class", "mean"):
+        return d_model * classes
+    raise ValueError(kind)
 
 
 @wrong("head-parameters", "the exception is returned")

@@ -780,6 +780,18 @@ for name, start_from in (
     ("the weights start too small", lambda n, d: torch.randn(n, d) / n**0.5),
     ("the weights start too small", lambda n, d: torch.randn(n, d) / d),
     ("the weights start too small", lambda n, d: 0.02 * torch.randn(n, d)),
+    (
+        "row 0 is taken for padding",
+        lambda n, d: F.pad(torch.randn(n - 1, d), (0, 0, 1, 0)) / d**0.5,
+    ),
+    (
+        "some of the weights start alike",
+        lambda n, d: F.pad(torch.randn(n - 1, d), (0, 0, 0, 1)) / d**0.5,
+    ),
+    (
+        "some of the weights start alike",
+        lambda n, d: torch.randn(n // 2 + 1, d).repeat(2, 1)[:n] / d**0.5,
+    ),
 ):
 
     @wrong("embedding", name)

@@ -155,6 +155,19 @@ for kind, name, count, why in (
         lambda n, k: (n - 1) // (k - 1),
         "A layer that is needed only in part is still a layer: round up.",
     ),
+    *(
+        (
+            "convolution",
+            "rounded to the nearest",
+            nearest,
+            "A layer that is needed only in part is still a layer: round up, by "
+            "math.ceil. round() makes 4 of 4.5, and 2 of 2.25.",
+        )
+        for nearest in (
+            lambda n, k: round((n - 1) / (k - 1)),
+            lambda n, k: int((n - 1) / (k - 1) + 0.5),
+        )
+    ),
     (
         "convolution",
         "each layer is taken to add a whole kernel",

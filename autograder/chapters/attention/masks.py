@@ -60,6 +60,15 @@ causal.mistake(
     "nothing to attend to at all.",
 )(lambda length: lower(length, -1))
 causal.mistake(
+    "only the first position sees itself",
+    "Every position sees itself, not the first alone: the whole diagonal is True.",
+    when=lambda length: length > 1,
+)(
+    lambda length: (
+        lower(length, -1) | (torch.arange(length * length) == 0).view(length, -1)
+    )
+)
+causal.mistake(
     "off by one: one future token is visible",
     "Position i sees position i + 1, the very token a decoder is to predict: such a "
     "model looks brilliant in training and fails at generation.",
@@ -99,12 +108,20 @@ padding.mistake(
     "padding on the left",
     "The real tokens come first and the padding fills up the end.",
 )(lambda lengths, width: real(lengths, width).flip(-1)[:, None])
-for marked in (real, lambda lengths, width: ~real(lengths, width)):
+ONE_MORE = "Position n is padding already: a sequence of length n has 0 … n-1."
+ONE_LESS = "Position n-1 is the last real one; it was lost."
+MARKED = (  # the real tokens (B, T), and what is wrong with them beside their axes
+    (real, "", ""),
+    (lambda lengths, width: ~real(lengths, width), "", ""),
+    (lambda n, width: real(n + 1, width), ", and off by one", f"\n{ONE_MORE}"),
+    (lambda n, width: real(n - 1, width), ", and off by one", f"\n{ONE_LESS}"),
+)
+for marked, also, reason in MARKED:
     padding.mistake(
-        "masks queries in place of keys",
+        f"masks queries in place of keys{also}",
         "The last axis of the scores is the keys', and padding must not be attended to "
         "as a key: shape (B, 1, T). With (B, T, 1) all keys stay visible, and the rows "
-        "of padding have nothing to attend to.",
+        f"of padding have nothing to attend to.{reason}",
     )(lambda lengths, width, marked=marked: marked(lengths, width)[:, :, None])
 
 
@@ -127,12 +144,12 @@ padding.mistake(
     "the longest length in place of max_length",
     "The batch is max_length wide, also where no sequence is as long as that.",
 )(lambda lengths, width: real(lengths, int(lengths.max()))[:, None])
-for marked in (real, lambda lengths, width: ~real(lengths, width)):
+for marked, also, reason in MARKED:
     padding.mistake(
-        "the axis of the queries is missing",
+        f"the axis of the queries is missing{also}",
         "(B, T) does not line up with scores (B, T_q, T_k): broadcasting would take "
         "the batch for the queries. An axis of size 1 in the middle, (B, 1, T), serves "
-        "all queries.",
+        f"all queries.{reason}",
     )(marked)
 
 # --- the checks -----------------------------------------------------------------------

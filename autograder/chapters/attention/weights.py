@@ -131,6 +131,19 @@ def _(scores):
     return powers / total.masked_fill(total == 0, 1.0)
 
 
+@weights.mistake(
+    "the largest absolute value in place of the largest score",
+    "In a row of negative scores the largest absolute value belongs to the smallest "
+    "score, with the wrong sign: the exponents reach -20000, and every exponential is "
+    "0. Take the maximum of the scores themselves, without abs.",
+)
+def _(scores):
+    top = scores.abs().amax(-1, keepdim=True)
+    powers = torch.exp(scores - torch.where(top.isinf(), 0.0, top))
+    total = powers.sum(-1, keepdim=True)
+    return powers / torch.where(total == 0, 1.0, total)
+
+
 EMPTY = (
     "NaN for a row of only −∞",
     "A row of only -inf has nothing to attend to, and its weights must be 0. Its "
@@ -175,7 +188,7 @@ def rows(seed: int) -> Iterator[Case]:
         (small, UNSTABLE),
         (torch.cat([large, small]), ONE_MAXIMUM),
     ):
-        on = f"softmax({show(scores)})"
+        on = f"softmax({scores.tolist()})"  # show would round them to equal ones
         yield Case(on, (scores,), tolerance=ONE_BY_ONE, unless_finite=accident)
     partly = torch.tensor([[0.0, -math.inf, math.log(3)]])
     quarters = torch.tensor([[0.25, 0.0, 0.75]])

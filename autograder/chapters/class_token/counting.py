@@ -5,7 +5,7 @@ from collections.abc import Callable
 from autograder import expect
 from autograder.chapters.class_token.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, seeded
-from autograder.exercise.spec import Case, Function
+from autograder.exercise.spec import Case, Function, errors_named
 from autograder.expect import describe_error, refuse, refuse_if, show
 from autograder.interface import Opaque, StudentError, StudentFunction
 
@@ -116,6 +116,12 @@ OTHER_ERROR = (
     "another exception than ValueError",
     "Say yourself what is wrong: raise ValueError for any other kind.",
 )
+REFUSED = (
+    "a known kind is refused",
+    "'class', 'mean' and 'flatten' are all known; only others are refused. "
+    '("class" or "mean") is "class" in Python: write kind in ("class", "mean"), and '
+    "look at how each of the three is spelt.",
+)
 RETURNED = (
     "the exception is returned",
     "An exception is raised, not returned: raise ValueError(...).",
@@ -140,7 +146,9 @@ def head_parameters(student: StudentFunction, seed: int = 0) -> None:
         for kind in KINDS:
             on = f"head_parameters({kind!r}, {', '.join(map(str, each))})"
             what = f"the number of weights for {kind!r}"
-            counts.judge(student, Case(on, (kind, *each), tolerance=1e-9, what=what))
+            case = Case(on, (kind, *each), tolerance=1e-9, what=what)
+            with errors_named(("ValueError", *REFUSED)):
+                counts.judge(student, case)
     on = f"head_parameters({MISSPELT!r}, 197, 768, 1000)"
     try:
         got = student(MISSPELT, *vit)

@@ -120,6 +120,12 @@ IN_TERMS = (  # the two terms, (B,) and (B, K)
         lambda t, f: (-log(t), -log(f)),
     ),
     (
+        "one minus the score in place of minus the score",
+        "The probability that it is no neighbour is 1 - σ(x), and that is σ(-x), not "
+        "σ(1 - x): only the sign of the score is turned.",
+        lambda t, f: (-log(t), -log(1 - f)),
+    ),
+    (
         "the minus sign is missing",
         "A loss is to be made small. Logarithms of probabilities are negative, so "
         "there is a minus before both terms.",

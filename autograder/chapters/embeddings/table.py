@@ -10,6 +10,7 @@ from autograder.chapters.embeddings.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.parameters import State, expect_parameters, expect_spread
 from autograder.exercise.spec import Case, Module, errors_named
+from autograder.expect import refuse_if, show
 from autograder.interface import StudentInstance, StudentModule
 
 
@@ -68,6 +69,10 @@ LENGTH_1 = (
     "rows of length 1",
     "The rows are taken as they are. How long a row is may be learned, too.",
 )
+PADDING = (
+    "row 0 is taken for padding",
+    "The id 0 is a token like any other here: it gets its row, not zeros.",
+)
 for name, why, rows in (
     (*BEFORE, lambda ids, weight: weight[ids - 1]),
     (
@@ -79,8 +84,7 @@ for name, why, rows in (
     (*ONE_VECTOR, lambda ids, weight: weight[ids].sum(-2)),
     (*LENGTH_1, lambda ids, weight: F.normalize(weight[ids], dim=-1)),
     (
-        "row 0 is taken for padding",
-        "The id 0 is a token like any other here: it gets its row, not zeros.",
+        *PADDING,
         lambda ids, weight: weight[ids] * (ids != 0)[..., None],
     ),
     (
@@ -171,10 +175,15 @@ def _expect_ends(layer: StudentInstance, weight: torch.Tensor, build: str) -> No
 def _expect_start(student: StudentModule) -> None:
     """Neither 1, 1/√vocab_size nor 1/d_model is near what is asked for."""
     n, d_model = 900, 25
+    on = f"Embedding(vocab_size={n}, d_model={d_model})"
+    weight = student.build(n, d_model).state_dict()["weight"]
+    zeros = not weight[0].any() and bool(weight[1:].any())
+    got = f"row 0 of weight = {show(weight[0])}"
+    refuse_if(zeros, *PADDING, on=f"{on}, freshly built", got=got)
     expect_spread(
-        student.build(n, d_model).state_dict()["weight"],
+        weight,
         d_model**-0.5,
-        f"Embedding(vocab_size={n}, d_model={d_model})",
+        on,
         name="weight",
         formula="1/√d_model",
         why="Draw from the standard normal distribution and divide by √d_model. With 1 "

@@ -259,13 +259,8 @@ def expect_start(student: StudentModule, sizes: tuple, on: str) -> None:
         "divided by √d_model: larger ones saturate the softmax before the first step, "
         "smaller ones make all scores alike."
     )
-    for name in (f"w_{each}" for each in "qkvo"):
-        expect_spread(
-            state[name], d**-0.5, on, name=name, formula="1/√d_model", why=why
-        )
-    expect_biases_of_zero(state, [name for name in state if name[0] == "b"], on)
     first, second, *_ = cut(state["w_q"], heads)
-    if close(first, second):
+    if close(first, second) and first.std() > 0:
         refuse(
             "all heads start alike",
             "Heads that start alike get the same gradient and stay alike: several "
@@ -274,3 +269,8 @@ def expect_start(student: StudentModule, sizes: tuple, on: str) -> None:
             got="w_q: the columns of head 1 equal those of head 0",
             expected="independent random numbers for each head",
         )
+    for name in (f"w_{each}" for each in "qkvo"):
+        expect_spread(
+            state[name], d**-0.5, on, name=name, formula="1/√d_model", why=why
+        )
+    expect_biases_of_zero(state, [name for name in state if name[0] == "b"], on)

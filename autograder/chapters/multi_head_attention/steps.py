@@ -1,5 +1,6 @@
 """A layer of heads, step by step, and what goes wrong when a step is another one."""
 
+import itertools
 from collections.abc import Callable
 from functools import partial
 
@@ -258,6 +259,24 @@ for names in ("o", "v", "q", "qkv", "qkvo"):
         f"bias. Look at {', '.join(f'b_{name}' for name in names)}.",
         partial(_added_before, names),
     )
+for bias, added in (
+    *itertools.permutations("qkvo", 2),
+    ("qkv", "q"),
+    ("qkvo", "q"),
+    ("kv", "q"),
+):
+    if bias != "k":  # that of the keys is the same for all and has no effect
+        stated(
+            (layers,),
+            "the bias of another projection",
+            "Each projection has a bias of its own, with the name of its matrix: w_q "
+            "and b_q, w_k and b_k, w_v and b_v, w_o and b_o. All start at 0, so this "
+            f"shows after training only. Look at where b_{added} is added.",
+            lambda q, kv, mask, state, bias=bias, added=added: (
+                *(q, kv, mask),
+                state | {f"b_{each}": state[f"b_{added}"] for each in bias},
+            ),
+        )
 VALUES = (
     "values made by the keys' matrix",
     "Values have a matrix of their own, w_v; keys are made by w_k.",

@@ -105,6 +105,12 @@ for name, change, why in (
 ):
     _misread(name, why, change)
 
+for whole in (torch.ceil, torch.floor, torch.round):
+    _misread(
+        "rounded to whole positions",
+        "A full turn may end between two positions: 2π is not rounded to 6 or 7.",
+        lambda e, base, whole=whole: whole(TURN * base**e),
+    )
 _misread(
     "the last wavelength put at 2π times the base",
     "The exponents are 0, 2/d, ..., (d-2)/d: base · 2π would belong to pair d/2, which "

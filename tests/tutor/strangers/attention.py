@@ -786,3 +786,232 @@ def path_length(kind, length, kernel=3):
     if kind == "attention":
         return 1
     raise ValueError(kind)
+
+
+# --- a second round, after the checks were mended from the first ---
+
+
+@stranger(
+    "softmax",
+    "the largest absolute score is subtracted: very negative rows become zeros",
+    kind="subtle",
+    first="shown",
+    verdict="named",
+    says="the largest absolute value in place of the largest score",
+    round=2,
+)
+def softmax(scores):
+    top = scores.abs().amax(dim=-1, keepdim=True)
+    top = torch.where(torch.isinf(top), 0.0, top)
+    powers = torch.exp(scores - top)
+    total = powers.sum(dim=-1, keepdim=True)
+    return powers / torch.where(total == 0, 1.0, total)
+
+
+@stranger(
+    "worked-context",
+    "the column is counted from 1 AND the strongest is looked up down the columns",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="counted from 1",
+    round=2,
+)
+def worked_context():
+    context = torch.tensor(
+        [[0.5, 0.2, 1.0, 0.4], [0.22, 0.2, 0.72, 0.68], [0.16, 0.2, 0.6, 0.78]]
+    )
+    return {
+        "context": context,
+        "unchanged_row": 0,
+        "constant_column": 2,
+        "strongest": [0, 2, 2],
+    }
+
+
+@stranger(
+    "project-qkv",
+    "the einsum wants exactly one batch axis",
+    kind="subtle",
+    first="told",
+    verdict="named",
+    says="only works with a batch",
+    round=2,
+)
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    q = torch.einsum("btd,dk->btk", x_q, w_q)
+    k = torch.einsum("btd,dk->btk", x_kv, w_k)
+    v = torch.einsum("btd,dv->btv", x_kv, w_v)
+    return q, k, v
+
+
+@stranger(
+    "causal-mask",
+    "only the first position sees itself",
+    first="told",
+    verdict="named",
+    says="only the first position sees itself",
+    round=2,
+)
+def causal_mask(length):
+    mask = torch.ones(length, length, dtype=torch.bool).tril(diagonal=-1)
+    mask[0, 0] = True
+    return mask
+
+
+@stranger(
+    "padding-mask",
+    "one token too many (<=) AND the axis of size 1 at the end, not in the middle",
+    kind="double",
+    first="told",
+    verdict="named",
+    says="masks queries in place of keys, and off by one",
+    round=2,
+)
+def padding_mask(lengths, max_length):
+    positions = torch.arange(max_length)
+    mask = positions[None, :] <= lengths[:, None]
+    return mask.unsqueeze(-1)
+
+
+@stranger(
+    "masked-softmax",
+    "masked after the softmax and divided anew: 0 where a forbidden score is far above",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="renormalised after the softmax",
+    round=2,
+)
+def masked_softmax(scores, mask=None):
+    weights = softmax(scores)
+    if mask is None:
+        return weights
+    weights = weights * mask
+    return weights / (weights.sum(dim=-1, keepdim=True) + 1e-9)
+
+
+@stranger(
+    "scaled-dot-product-attention",
+    "divided by the root of the number of keys AND the mask is not used",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="scaled by the number of keys",
+    round=2,
+)
+def scaled_dot_product_attention(q, k, v, mask=None):
+    scores = q @ k.mT / math.sqrt(k.shape[-2])
+    weights = masked_softmax(scores)
+    return weights @ v, weights
+
+
+@stranger(
+    "attention-module",
+    "the matrices are divided by the root of their output width",
+    first="told",
+    verdict="told",
+    says="the weights start too large",
+    round=2,
+)
+class Attention(nn.Module):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__()
+        self.w_q = nn.Parameter(torch.randn(d_model, d_k) / math.sqrt(d_k))
+        self.w_k = nn.Parameter(torch.randn(d_model, d_k) / math.sqrt(d_k))
+        self.w_v = nn.Parameter(torch.randn(d_model, d_v) / math.sqrt(d_v))
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        if x_kv is None:
+            x_kv = x_q
+        q, k, v = project_qkv(x_q, x_kv, self.w_q, self.w_k, self.w_v)
+        return scaled_dot_product_attention(q, k, v, mask)
+
+
+@stranger(
+    "geometric-example",
+    "the weights are the softmax of the unscaled scores AND car_to_blue is blue to car",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="softmax of the unscaled scores",
+    round=2,
+)
+def geometric_example(theta_q, theta_k, theta_v):
+    def rotation(theta):
+        return torch.tensor(
+            [
+                [math.cos(theta), -math.sin(theta)],
+                [math.sin(theta), math.cos(theta)],
+            ]
+        )
+
+    q, k, v = rotation(theta_q), rotation(theta_k), rotation(theta_v)
+    scores = q @ k.T
+    scaled = scores / math.sqrt(2)
+    weights = softmax(scores)
+    return {
+        "scores": scores,
+        "scaled": scaled,
+        "weights": weights,
+        "output": weights @ v,
+        "car_to_blue": weights[0, 1].item(),
+    }
+
+
+@stranger(
+    "softmax-jacobian",
+    "p(1 - p) on the diagonal, and the product with itself subtracted there again",
+    first="named",
+    verdict="named",
+    says="the diagonal subtracted twice",
+    round=2,
+)
+def softmax_jacobian(probabilities):
+    column = probabilities.unsqueeze(-1)
+    row = probabilities.unsqueeze(-2)
+    diagonal = torch.diag_embed(probabilities * (1 - probabilities))
+    return diagonal - column * row
+
+
+@stranger(
+    "additive-attention",
+    "tanh of query and key each for itself AND the mask is not used",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="tanh of each part in place of their sum",
+    round=2,
+)
+class AdditiveAttention(nn.Module):
+    def __init__(self, d_q, d_k, d_hidden):
+        super().__init__()
+        self.w_q = nn.Parameter(torch.randn(d_q, d_hidden) / math.sqrt(d_q))
+        self.w_k = nn.Parameter(torch.randn(d_k, d_hidden) / math.sqrt(d_k))
+        self.v = nn.Parameter(torch.randn(d_hidden) / math.sqrt(d_hidden))
+
+    def forward(self, x_q, x_kv, mask=None):
+        queries = torch.tanh(x_q @ self.w_q).unsqueeze(-2)
+        keys = torch.tanh(x_kv @ self.w_k).unsqueeze(-3)
+        scores = (queries + keys) @ self.v
+        weights = masked_softmax(scores)
+        return weights @ x_kv, weights
+
+
+@stranger(
+    "attention-cost",
+    "the number of layers is rounded to the nearest, not up",
+    kind="subtle",
+    first="shown",
+    verdict="named",
+    says="rounded to the nearest",
+    round=2,
+)
+def path_length(kind, length, kernel=3):
+    if kind == "recurrent":
+        return length
+    if kind == "convolution":
+        return round((length - 1) / (kernel - 1))
+    if kind == "attention":
+        return 1
+    raise ValueError(kind)

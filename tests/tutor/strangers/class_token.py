@@ -666,3 +666,234 @@ class AttentionPooling(nn.Module):
         weights = scores.softmax(dim=-1)
         pooled = torch.einsum("bt,btd->bd", weights, hidden)
         return torch.nan_to_num(pooled), weights
+
+
+# --- a second round, after the checks were mended from the first ---
+
+
+@stranger(
+    "class-token",
+    "with several class tokens all start with the same numbers",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the weights all start alike",
+    round=2,
+)
+class ClassToken(nn.Module):
+    def __init__(self, d_model, count=1):
+        super().__init__()
+        self.token = nn.Parameter(0.02 * torch.randn(d_model).repeat(count, 1))
+
+    def forward(self, x):
+        tokens = self.token.expand(x.shape[0], -1, -1)
+        return torch.cat([tokens, x], dim=1)
+
+
+@stranger(
+    "mask-with-class-token",
+    "the new entries copy the first token's: False where a sequence is all padding",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the first entry is copied",
+    round=2,
+)
+def mask_with_class_token(mask, count=1):
+    first = mask[:, :, :1].expand(-1, -1, count)
+    return torch.cat((first, mask), dim=-1)
+
+
+@stranger(
+    "class-head",
+    "a softmax is applied AND the bias starts with random numbers",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="probabilities in place of logits",
+    round=2,
+)
+class ClassHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
+        self.bias = nn.Parameter(torch.randn(classes) / math.sqrt(d_model))
+
+    def forward(self, hidden):
+        logits = hidden[:, 0] @ self.weight + self.bias
+        return torch.softmax(logits, dim=-1)
+
+
+@stranger(
+    "masked-mean",
+    "divided by the number of real tokens of the whole batch",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="one number of tokens for the whole batch",
+    round=2,
+)
+def masked_mean(hidden, mask):
+    real = mask.mT
+    total = hidden.masked_fill(~real, 0.0).sum(dim=1)
+    return total / real.sum().clamp(min=1)
+
+
+@stranger(
+    "masked-mean",
+    "a sequence without real tokens gets the mean of its padding",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="padding is read for a sequence without real tokens",
+    round=2,
+)
+def masked_mean(hidden, mask):
+    real = mask.mT
+    count = real.sum(dim=1)
+    total = hidden.masked_fill(~real, 0.0).sum(dim=1)
+    return torch.where(count == 0, hidden.mean(dim=1), total / count.clamp(min=1))
+
+
+@stranger(
+    "mean-head",
+    "the mean is taken of the logits: without real tokens they are 0, not the bias",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the bias is masked, too",
+    round=2,
+)
+class MeanHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, hidden, mask=None):
+        if mask is None:
+            mask = torch.ones(hidden.shape[0], 1, hidden.shape[1], dtype=torch.bool)
+        logits = hidden @ self.weight + self.bias
+        return masked_mean(logits, mask)
+
+
+@stranger(
+    "head-parameters",
+    '("class" or "mean") is "class": the mean is refused',
+    kind="subtle",
+    first="shown",
+    verdict="told",
+    says="a known kind is refused",
+    round=2,
+)
+def head_parameters(kind, length, d_model, classes):
+    if kind == ("class" or "mean"):  # noqa: SIM222
+        return d_model * classes
+    if kind == "flatten":
+        return length * d_model * classes
+    raise ValueError(f"unknown kind: {kind}")
+
+
+@stranger(
+    "readout-behaviour",
+    "the last token is called equivariant AND the maximum neither",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="neither although the tokens only changed places",
+    round=2,
+)
+def readout_behaviour():
+    return {
+        "class_token": "invariant",
+        "mean": "invariant",
+        "maximum": "neither",
+        "last_token": "equivariant",
+        "flattened": "neither",
+        "token_head": "equivariant",
+        "class_token_with_positions": "neither",
+        "token_head_with_positions": "neither",
+    }
+
+
+@stranger(
+    "token-head",
+    "position 0 is left out, as the class token's",
+    first="named",
+    verdict="named",
+    says="position 0 is left out",
+    round=2,
+)
+class TokenHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, hidden):
+        return hidden[:, 1:] @ self.weight + self.bias
+
+
+@stranger(
+    "task-heads",
+    "head i reads position i + 1",
+    first="named",
+    verdict="named",
+    says="class tokens counted from 1",
+    round=2,
+)
+class TaskHeads(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.heads = nn.ModuleList([ClassHead(d_model, n) for n in classes])
+
+    def forward(self, hidden):
+        return [head(hidden[:, i:]) for i, head in enumerate(self.heads, start=1)]
+
+
+@stranger(
+    "attention-pooling",
+    "divided by d in place of its root AND NaN weights for an empty sequence",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="divided by d_model in place of its root",
+    round=2,
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        scores = hidden @ self.query / hidden.shape[-1]
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, 0], -math.inf)
+        weights = torch.softmax(scores, dim=-1)
+        pooled = (weights[..., None] * hidden).sum(dim=1)
+        return torch.nan_to_num(pooled), weights
+
+
+@stranger(
+    "attention-pooling",
+    "the query is brought to length 1 first",
+    first="named",
+    verdict="named",
+    says="the query is scaled to length 1",
+    round=2,
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        query = self.query / self.query.norm()
+        scores = hidden @ query / math.sqrt(hidden.shape[-1])
+        if mask is None:
+            weights = torch.softmax(scores, dim=-1)
+        else:
+            real = mask[:, 0]
+            weights = torch.softmax(scores.masked_fill(~real, -math.inf), dim=-1)
+            weights = weights.masked_fill(~real, 0.0)
+        return (weights[..., None] * hidden).sum(dim=1), weights

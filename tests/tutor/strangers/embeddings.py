@@ -816,3 +816,233 @@ def token_table_slips():
         "lost": ".",
         "repaired": ["<sos>", "Bobby", " mag", " Brom", "beeren", "<eos>"],
     }
+
+
+# --- a second round, after the checks were mended from the first ---
+
+
+@stranger(
+    "vocabulary",
+    "the number is the position in the list, repetitions counted: gaps",
+    first="named",
+    verdict="named",
+    says="gaps between the ids",
+    round=2,
+)
+def build_vocabulary(tokens, special_tokens=("<pad>", "<unk>", "<sos>", "<eos>")):
+    vocabulary = {}
+    for index, token in enumerate([*special_tokens, *tokens]):
+        if token not in vocabulary:
+            vocabulary[token] = index
+    return vocabulary
+
+
+@stranger(
+    "encode-decode",
+    "the id 0 counts as nothing found (get(...) or ...)",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the id 0 is taken for none",
+    round=2,
+)
+def encode(tokens, vocabulary):
+    unknown = vocabulary["<unk>"]
+    return [vocabulary.get(token) or unknown for token in tokens]
+
+
+@stranger(
+    "pair-counts",
+    "the pairs are sorted by their count, not by their first appearance",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the pairs are in another order",
+    round=2,
+)
+def pair_counts(words):
+    counts = Counter()
+    for symbols, times in words.items():
+        for pair in pairwise(symbols):
+            counts[pair] += times
+    return dict(counts.most_common())
+
+
+@stranger(
+    "merge-pair",
+    "the joined text is compared: (a, bc) is taken for the pair (ab, c)",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="text compared in place of symbols",
+    round=2,
+)
+def merge_pair(symbols, pair):
+    joined = pair[0] + pair[1]
+    merged = []
+    position = 0
+    while position < len(symbols):
+        two = "".join(symbols[position : position + 2])
+        if two == joined and position + 1 < len(symbols):
+            merged.append(joined)
+            position += 2
+        else:
+            merged.append(symbols[position])
+            position += 1
+    return tuple(merged)
+
+
+@stranger(
+    "train-bpe",
+    "it stops when no pair occurs more than once",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="stops while there are pairs left",
+    round=2,
+)
+def train_bpe(text, merges, special_tokens=()):
+    words = Counter()
+    for piece in split_words(text, special_tokens):
+        symbols = (piece,) if piece in special_tokens else tuple(piece)
+        words[symbols] += 1
+    found = []
+    for _ in range(merges):
+        counts = pair_counts(words)
+        if not counts or max(counts.values()) < 2:
+            break
+        best = max(counts, key=counts.get)
+        found.append(best)
+        words = {merge_pair(symbols, best): n for symbols, n in words.items()}
+    return found
+
+
+@stranger(
+    "bpe-encode",
+    "the longest known token is taken from the left, merges are not replayed",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the longest known token is taken first",
+    round=2,
+)
+def bpe_encode(text, merges, special_tokens=()):
+    known = {left + right for left, right in merges}
+    tokens = []
+    for piece in split_words(text, special_tokens):
+        if piece in special_tokens:
+            tokens.append(piece)
+            continue
+        start = 0
+        while start < len(piece):
+            end = len(piece)
+            while end > start + 1 and piece[start:end] not in known:
+                end -= 1
+            tokens.append(piece[start:end])
+            start = end
+    return tokens
+
+
+@stranger(
+    "one-hot",
+    "the id vocab_size is let through (> in place of >=) AND the result is integers",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="no floats",
+    round=2,
+)
+def one_hot(ids, vocab_size):
+    if (ids < 0).any() or (ids > vocab_size).any():
+        raise ValueError("id outside the vocabulary")
+    return (ids[..., None] == torch.arange(vocab_size)).long()
+
+
+@stranger(
+    "embedding",
+    "row 0 is set to zeros at the start, as if for padding",
+    kind="subtle",
+    first="passed",
+    verdict="named",
+    says="row 0 is taken for padding",
+    round=2,
+)
+class Embedding(nn.Module):
+    def __init__(self, vocab_size, d_model):
+        super().__init__()
+        weight = torch.randn(vocab_size, d_model) / math.sqrt(d_model)
+        weight[0] = 0.0
+        self.weight = nn.Parameter(weight)
+        self.scale = math.sqrt(d_model)
+
+    def forward(self, ids):
+        return self.weight[ids] * self.scale
+
+
+@stranger(
+    "tf-idf",
+    "the counts are divided by the document's length AND log is to the base 10",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="shares in place of counts, and logarithm to base 10",
+    round=2,
+)
+def tf_idf(documents):
+    terms = list(dict.fromkeys(token for each in documents for token in each))
+    counts = torch.tensor(
+        [[float(each.count(term)) for term in terms] for each in documents]
+    )
+    frequency = counts / counts.sum(dim=1, keepdim=True)
+    holding = (counts > 0).sum(dim=0)
+    return frequency * torch.log10(len(documents) / holding), terms
+
+
+@stranger(
+    "skip-gram-pairs",
+    "the contexts come nearest first, left then right, not from left to right",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="right pairs in another order",
+    round=2,
+)
+def skip_gram_pairs(ids, window):
+    pairs = []
+    for i in range(len(ids)):
+        for distance in range(1, window + 1):
+            if i - distance >= 0:
+                pairs.append((ids[i], ids[i - distance]))
+            if i + distance < len(ids):
+                pairs.append((ids[i], ids[i + distance]))
+    return pairs
+
+
+@stranger(
+    "skip-gram-loss",
+    "the negatives' term is log sigmoid(1 - score), not of -score",
+    first="shown",
+    verdict="named",
+    says="one minus the score in place of minus the score",
+    round=2,
+)
+def skip_gram_loss(centers, contexts, negatives):
+    positive = (centers * contexts).sum(dim=-1)
+    negative = (centers[:, None] * negatives).sum(dim=-1)
+    losses = -F.logsigmoid(positive) - F.logsigmoid(1 - negative).sum(dim=-1)
+    return losses.mean()
+
+
+@stranger(
+    "patch-kernel",
+    "rows and columns of the patch exchanged AND no other number of rows refused",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="rows and columns exchanged",
+    round=2,
+)
+def patch_kernel(matrix, patch_size, channels):
+    d_model = matrix.shape[1]
+    split = matrix.reshape(patch_size, patch_size, channels, d_model)
+    return split.permute(3, 2, 1, 0)

@@ -778,3 +778,279 @@ class GroupedQueryAttention(_Grouped):
         mask = None if mask is None else mask.unsqueeze(-3)
         z, weights = scaled_dot_product_attention(q, k, v, mask)
         return merge_heads(z) @ self.w_o, weights
+
+
+# --- a second round, after the checks were mended from the first ---
+
+
+@stranger(
+    "split-heads",
+    "features that do not fit are cut off in place of an error",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="a width that heads does not divide is accepted",
+    round=2,
+)
+def split_heads(x, heads):
+    width = x.shape[-1] // heads
+    x = x[..., : heads * width]
+    return x.unflatten(-1, (heads, width)).transpose(-3, -2)
+
+
+@stranger(
+    "merge-heads",
+    "flatten(1) counts from the front: joins the tokens, too, where there is a batch",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="only works without a batch",
+    round=2,
+)
+def merge_heads(x):
+    return x.transpose(-3, -2).flatten(1)
+
+
+@stranger(
+    "loop-of-heads",
+    "the heads' features are interleaved AND the mask is not used",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="heads interleaved",
+    round=2,
+)
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    outputs = []
+    for i in range(w_q.shape[0]):
+        output, _ = scaled_dot_product_attention(
+            x_q @ w_q[i], x_kv @ w_k[i], x_kv @ w_v[i]
+        )
+        outputs.append(output)
+    z = torch.stack(outputs, dim=-1).flatten(-2)
+    return z @ w_o
+
+
+@stranger(
+    "sum-over-heads",
+    "head i gets every h-th row of w_o",
+    first="named",
+    verdict="named",
+    says="rows dealt out in turn",
+    round=2,
+)
+def sum_over_heads(z, w_o):
+    heads = z.shape[-3]
+    total = 0
+    for i in range(heads):
+        total = total + z[..., i, :, :] @ w_o[i::heads]
+    return total
+
+
+@stranger(
+    "multi-head-attention",
+    "the bias of the keys is added to the values",
+    kind="subtle",
+    first="shown",
+    verdict="named",
+    says="the bias of another projection",
+    round=2,
+)
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, heads):
+        super().__init__()
+        if d_model % heads:
+            raise ValueError("heads must divide d_model")
+        self.heads = heads
+        for name in "qkvo":
+            weight = torch.randn(d_model, d_model) / math.sqrt(d_model)
+            setattr(self, f"w_{name}", nn.Parameter(weight))
+            setattr(self, f"b_{name}", nn.Parameter(torch.zeros(d_model)))
+
+    def project(self, x_q, x_kv):
+        q = split_heads(x_q @ self.w_q + self.b_q, self.heads)
+        k = split_heads(x_kv @ self.w_k + self.b_k, self.heads)
+        v = split_heads(x_kv @ self.w_v + self.b_k, self.heads)
+        return q, k, v
+
+    def attend(self, q, k, v, mask=None):
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        z, weights = scaled_dot_product_attention(q, k, v, mask)
+        return merge_heads(z) @ self.w_o + self.b_o, weights
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        x_kv = x_q if x_kv is None else x_kv
+        return self.attend(*self.project(x_q, x_kv), mask)
+
+
+@stranger(
+    "multi-head-attention",
+    "the matrices start with 1/√d_k AND the weights are averaged over the heads",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="weights averaged over the heads",
+    round=2,
+)
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, heads):
+        super().__init__()
+        if d_model % heads != 0:
+            raise ValueError("heads must divide d_model")
+        self.heads = heads
+        d_k = d_model // heads
+        self.w_q = nn.Parameter(torch.randn(d_model, d_model) / math.sqrt(d_k))
+        self.w_k = nn.Parameter(torch.randn(d_model, d_model) / math.sqrt(d_k))
+        self.w_v = nn.Parameter(torch.randn(d_model, d_model) / math.sqrt(d_k))
+        self.w_o = nn.Parameter(torch.randn(d_model, d_model) / math.sqrt(d_k))
+        self.b_q = nn.Parameter(torch.zeros(d_model))
+        self.b_k = nn.Parameter(torch.zeros(d_model))
+        self.b_v = nn.Parameter(torch.zeros(d_model))
+        self.b_o = nn.Parameter(torch.zeros(d_model))
+
+    def project(self, x_q, x_kv):
+        q = split_heads(x_q @ self.w_q + self.b_q, self.heads)
+        k = split_heads(x_kv @ self.w_k + self.b_k, self.heads)
+        v = split_heads(x_kv @ self.w_v + self.b_v, self.heads)
+        return q, k, v
+
+    def attend(self, q, k, v, mask=None):
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        z, weights = scaled_dot_product_attention(q, k, v, mask)
+        return merge_heads(z) @ self.w_o + self.b_o, weights.mean(dim=-3)
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        if x_kv is None:
+            x_kv = x_q
+        q, k, v = self.project(x_q, x_kv)
+        return self.attend(q, k, v, mask)
+
+
+@stranger(
+    "attention-from-torch",
+    "w_k and w_v exchanged, the biases not, AND out_proj.weight not transposed",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="a matrix is not transposed",
+    round=2,
+)
+def attention_from_torch(state):
+    w_q, w_v, w_k = state["in_proj_weight"].chunk(3)
+    b_q, b_k, b_v = state["in_proj_bias"].chunk(3)
+    return {
+        "w_q": w_q.T,
+        "w_k": w_k.T,
+        "w_v": w_v.T,
+        "w_o": state["out_proj.weight"],
+        "b_q": b_q,
+        "b_k": b_k,
+        "b_v": b_v,
+        "b_o": state["out_proj.bias"],
+    }
+
+
+@stranger(
+    "attention-parameters",
+    "the biases of keys and values are counted with d_model",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the biases of keys and values have the wrong width",
+    round=2,
+)
+def attention_parameters(d_model, heads, kv_heads=None):
+    if kv_heads is None:
+        kv_heads = heads
+    width = kv_heads * (d_model // heads)
+    matrices = 2 * d_model * d_model + 2 * d_model * width
+    return matrices + 4 * d_model
+
+
+@stranger(
+    "without-heads",
+    "the width of a head is taken from the columns of w_o",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the width of a head taken from d_model",
+    round=2,
+)
+def without_heads(w_o, heads, removed):
+    result = w_o.clone()
+    d_v = w_o.shape[1] // heads
+    for i in removed:
+        result[i * d_v : (i + 1) * d_v] = 0
+    return result
+
+
+@stranger(
+    "two-lookups",
+    "the query is made of the mark, so only the marked token asks",
+    first="named",
+    verdict="named",
+    says="only the marked tokens ask",
+    round=2,
+)
+def two_lookups():
+    w_q, w_k, w_v, w_o = (torch.zeros(6, 6) for _ in range(4))
+    w_q[0, 0] = 100.0
+    w_k[0, 0] = 1.0
+    w_q[1, 3] = 100.0
+    w_k[1, 3] = 1.0
+    for i in range(3):
+        w_v[2 + i, i] = 1.0
+        w_v[2 + i, 3 + i] = 1.0
+    for i in range(6):
+        w_o[i, i] = 1.0
+    return {"w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": w_o}
+
+
+@stranger(
+    "repeat-heads",
+    "repeated along axis 0: right without a batch only",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="only works without a batch",
+    round=2,
+)
+def repeat_heads(x, times):
+    return torch.repeat_interleave(x, times, dim=0)
+
+
+@stranger(
+    "grouped-query-attention",
+    "kv_heads is not checked AND w_k, w_v start with one over the root of their width",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="kv_heads that does not divide heads is accepted",
+    round=2,
+)
+class GroupedQueryAttention(nn.Module):
+    def __init__(self, d_model, heads, kv_heads):
+        super().__init__()
+        if d_model % heads:
+            raise ValueError("heads must divide d_model")
+        self.heads = heads
+        self.kv_heads = kv_heads
+        width = kv_heads * (d_model // heads)
+        self.w_q = nn.Parameter(torch.randn(d_model, d_model) / d_model**0.5)
+        self.w_k = nn.Parameter(torch.randn(d_model, width) / width**0.5)
+        self.w_v = nn.Parameter(torch.randn(d_model, width) / width**0.5)
+        self.w_o = nn.Parameter(torch.randn(d_model, d_model) / d_model**0.5)
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        if x_kv is None:
+            x_kv = x_q
+        times = self.heads // self.kv_heads
+        q = split_heads(x_q @ self.w_q, self.heads)
+        k = repeat_heads(split_heads(x_kv @ self.w_k, self.kv_heads), times)
+        v = repeat_heads(split_heads(x_kv @ self.w_v, self.kv_heads), times)
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        z, weights = scaled_dot_product_attention(q, k, v, mask)
+        return merge_heads(z) @ self.w_o, weights

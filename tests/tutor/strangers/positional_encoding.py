@@ -721,3 +721,247 @@ def apply_rotary(x, base=10_000.0):
     first = even * angle.cos() + odd * angle.sin()
     second = odd * angle.cos() - even * angle.sin()
     return torch.stack((first, second), dim=-1).flatten(-2)
+
+
+# --- a second round, after the checks were mended from the first ---
+
+
+@stranger(
+    "order-behaviour",
+    "equivariant compares the sorted rows: any order of the rows will do",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="order of the rows ignored",
+    round=2,
+)
+def order_behaviour(outputs, outputs_of_permuted, permutation):
+    invariant = torch.allclose(outputs, outputs_of_permuted, atol=1e-5)
+    if outputs.ndim == 1:
+        return {"equivariant": False, "invariant": invariant}
+    before = outputs.sort(dim=0).values
+    after = outputs_of_permuted.sort(dim=0).values
+    equivariant = torch.allclose(before, after, atol=1e-5)
+    return {"equivariant": equivariant, "invariant": invariant}
+
+
+@stranger(
+    "order-behaviour",
+    "the answers exclude each other: what is invariant is never equivariant",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the two treated as opposites",
+    round=2,
+)
+def order_behaviour(outputs, outputs_of_permuted, permutation):
+    result = {"equivariant": False, "invariant": False}
+    if torch.allclose(outputs, outputs_of_permuted, atol=1e-5):
+        result["invariant"] = True
+    elif outputs.ndim == 2:
+        reordered = outputs[permutation]
+        result["equivariant"] = torch.allclose(
+            reordered, outputs_of_permuted, atol=1e-5
+        )
+    return result
+
+
+@stranger(
+    "sinusoidal-positional-encoding",
+    "the exponent is i/d, without the 2, AND all sines stand before all cosines",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="sine block, then cosine block, and exponent i/d in place of 2i/d",
+    round=2,
+)
+def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
+    if d_model % 2:
+        raise ValueError("d_model must be even")
+    position = torch.arange(length, dtype=torch.float32)[:, None]
+    exponent = torch.arange(d_model // 2, dtype=torch.float32) / d_model
+    angle = position / base**exponent
+    return torch.cat((torch.sin(angle), torch.cos(angle)), dim=-1)
+
+
+@stranger(
+    "sinusoidal-positional-encoding",
+    "the base is always 10000",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="base not used",
+    round=2,
+)
+def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
+    if d_model % 2 == 1:
+        raise ValueError("odd d_model")
+    position = torch.arange(length).float().unsqueeze(1)
+    rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
+    table = torch.zeros(length, d_model)
+    table[:, 0::2] = torch.sin(position * rate)
+    table[:, 1::2] = torch.cos(position * rate)
+    return table
+
+
+@stranger(
+    "wavelengths",
+    "rounded up to whole positions",
+    first="shown",
+    verdict="named",
+    says="rounded to whole positions",
+    round=2,
+)
+def wavelengths(d_model, base=10_000.0):
+    if d_model % 2 != 0:
+        raise ValueError("d_model must be even")
+    exponent = torch.arange(0, d_model, 2) / d_model
+    return torch.ceil(2 * math.pi * base**exponent)
+
+
+@stranger(
+    "shift-matrix",
+    "a negative offset is taken as a positive one",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="sign of the offset lost",
+    round=2,
+)
+def shift_matrix(offset, d_model, base=10_000.0):
+    if d_model % 2:
+        raise ValueError("d_model must be even")
+    b = abs(offset) / base ** (torch.arange(0, d_model, 2) / d_model)
+    blocks = [
+        torch.tensor([[math.cos(x), -math.sin(x)], [math.sin(x), math.cos(x)]])
+        for x in b.tolist()
+    ]
+    return torch.block_diag(*blocks)
+
+
+@stranger(
+    "shift-matrix",
+    "the blocks are transposed AND the base is always 10000",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="transposed: made for column vectors, and base not used",
+    round=2,
+)
+def shift_matrix(offset, d_model, base=10_000.0):
+    if d_model % 2:
+        raise ValueError("d_model must be even")
+    result = torch.zeros(d_model, d_model)
+    for i in range(d_model // 2):
+        angle = offset / 10_000 ** (2 * i / d_model)
+        result[2 * i, 2 * i] = math.cos(angle)
+        result[2 * i, 2 * i + 1] = math.sin(angle)
+        result[2 * i + 1, 2 * i] = -math.sin(angle)
+        result[2 * i + 1, 2 * i + 1] = math.cos(angle)
+    return result
+
+
+@stranger(
+    "diagnose-encoding",
+    "the last angle is taken for 1/base: wrong for narrow tables",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the power d/(d - 2) is missing",
+    round=2,
+)
+def diagnose_encoding(encoding):
+    if encoding[1:, 0].std() < 1e-4:
+        return "exponent outside the base"
+    if encoding[0, 0].abs() > 0.1:
+        return "cosine first"
+    angle = torch.atan2(encoding[1, -2], encoding[1, -1])
+    base = 1 / angle
+    return "base 1000" if abs(base - 1000) < abs(base - 10000) else "right"
+
+
+@stranger(
+    "sinusoidal-module",
+    "a sequence of exactly max_length is refused AND dropout acts on the table only",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="refused, although the table has a row for each token",
+    round=2,
+)
+class SinusoidalPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_length=5_000, dropout=0.0):
+        super().__init__()
+        table = sinusoidal_positional_encoding(max_length, d_model)
+        self.register_buffer("table", table, persistent=False)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        length = x.shape[-2]
+        if length >= len(self.table):
+            raise ValueError("too long")
+        return x + self.dropout(self.table[:length])
+
+
+@stranger(
+    "learned-module",
+    "the table is drawn evenly from 0 to 0.02",
+    first="named",
+    verdict="named",
+    says="the weights do not start around 0",
+    round=2,
+)
+class LearnedPositionalEncoding(nn.Module):
+    def __init__(self, max_length, d_model, dropout=0.0):
+        super().__init__()
+        self.table = nn.Parameter(0.02 * torch.rand(max_length, d_model))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        length = x.shape[-2]
+        if length > self.table.shape[0]:
+            raise ValueError(f"{length} tokens, {self.table.shape[0]} rows")
+        return self.dropout(x + self.table[:length])
+
+
+@stranger(
+    "rotary-encoding",
+    "the second entry is made of the new first one",
+    first="named",
+    verdict="named",
+    says="the second of a pair computed from the new first",
+    round=2,
+)
+def apply_rotary(x, base=10_000.0):
+    length, width = x.shape[-2:]
+    if width % 2:
+        raise ValueError("d_k must be even")
+    position = torch.arange(length, dtype=torch.float32)[:, None]
+    angle = position / base ** (torch.arange(0, width, 2) / width)
+    cos, sin = torch.cos(angle).to(x.dtype), torch.sin(angle).to(x.dtype)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    even = even * cos - odd * sin
+    odd = even * sin + odd * cos
+    return torch.stack((even, odd), dim=-1).flatten(-2)
+
+
+@stranger(
+    "rotary-encoding",
+    "turned backwards AND positions counted from 1",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="rotated backwards, and positions from 1",
+    round=2,
+)
+def apply_rotary(x, base=10_000.0):
+    length, width = x.shape[-2:]
+    if width % 2:
+        raise ValueError("d_k must be even")
+    position = torch.arange(1, length + 1, dtype=torch.float32)[:, None]
+    angle = position / base ** (torch.arange(0, width, 2) / width)
+    cos, sin = torch.cos(angle).to(x.dtype), torch.sin(angle).to(x.dtype)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    first = even * cos + odd * sin
+    second = odd * cos - even * sin
+    return torch.stack((first, second), dim=-1).flatten(-2)
