@@ -1,6 +1,7 @@
 """Answers that were written from the notebooks alone are told what they were told."""
 
 import json
+from collections import Counter
 
 import pytest
 
@@ -24,12 +25,18 @@ def test_a_stranger_is_told_what_was_judged(chapter: str, entry: bank.Stranger) 
 
 
 def test_the_record_has_the_verdicts() -> None:
-    chapters = json.loads(RECORD.read_text("utf-8"))["chapters"]
+    record = json.loads(RECORD.read_text("utf-8"))
+    chapters = record["chapters"]
     for chapter, row in chapters.items():
         entries = [entry for name, entry in bank.all_strangers() if name == chapter]
         assert row["answers"] == len(entries)
-        for verdict, count in row["now"].items():
-            assert count == sum(entry.verdict == verdict for entry in entries)
+        assert row["now"] == Counter(entry.verdict for entry in entries)
+        assert row["first"] == Counter(entry.first for entry in entries)
+    for number, row in record["rounds"].items():
+        entries = [
+            each for _, each in bank.all_strangers() if each.round == int(number)
+        ]
+        assert row["first"] == Counter(entry.first for entry in entries)
     assert {name for name, _ in bank.all_strangers()} == set(chapters)
 
 
@@ -40,7 +47,7 @@ def test_there_are_enough_and_half_are_hard() -> None:
 
 
 def test_the_tutor_is_good_enough() -> None:
-    """Cause named 88 %, useless 2 %, wrong name 0.5 %, passed 0.5 %."""
+    """Now named 88 %, useless 2 %, wrong name 0.5 %, passed 0.5 %; see the record."""
     verdicts = [entry.verdict for _, entry in bank.all_strangers()]
     for verdict, most in (("useless", 0.02), ("wrong", 0.005), ("passed", 0.005)):
         assert verdicts.count(verdict) <= most * len(verdicts), verdict

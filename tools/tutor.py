@@ -44,7 +44,9 @@ def main() -> None:
         sys.exit("Judge these again:\n" + "\n".join(changed))
     if arguments.record:
         RECORD.parent.mkdir(exist_ok=True)
-        RECORD.write_text(json.dumps(record(counts), indent=1) + "\n", "utf-8")
+        RECORD.write_text(
+            json.dumps(record(counts, in_rounds(everybody)), indent=1) + "\n", "utf-8"
+        )
         print(f"written: {RECORD.relative_to(ROOT)}")
 
 
@@ -62,19 +64,29 @@ def counted(everybody: list[tuple[str, bank.Stranger]]) -> dict[str, dict]:
     return found
 
 
+def in_rounds(everybody: list[tuple[str, bank.Stranger]]) -> dict[int, dict]:
+    """Count what answers were told at first, of each round."""
+    found = {}
+    for number in sorted({entry.round for _, entry in everybody}):
+        first = [entry.first for _, entry in everybody if entry.round == number]
+        found[number] = {"answers": len(first), "first": dict(Counter(first))}
+    return found
+
+
 def said(row: dict) -> str:
     """Write what the answers of a chapter are told."""
     now = row["now"]
     return ", ".join(f"{now[each]} {each}" for each in bank.VERDICTS if each in now)
 
 
-def record(counts: dict[str, dict]) -> dict:
+def record(counts: dict[str, dict], rounds: dict[int, dict]) -> dict:
     """Put the counts together with where they come from."""
     return {
         "command": "python tools/tutor.py --record",
         "date": datetime.date.today().isoformat(),
         "commit": records.commit(),
         "versions": records.versions(),
+        "rounds": rounds,
         "chapters": counts,
     }
 

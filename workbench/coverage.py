@@ -11,6 +11,8 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -238,27 +240,56 @@ def where_list(*rows: str) -> str:
 
 
 def tutor_table() -> str:
-    """What wrong answers that strangers wrote are told, chapter by chapter."""
-    path = ROOT / "results" / "tutor" / "strangers.json"
-    chapters = json.loads(path.read_text(encoding="utf-8"))["chapters"]
+    """What strangers' wrong answers were told at first, and are told now."""
+    chapters = _tutored()["chapters"]
     lines = [
-        "| chapter | wrong answers | coverage | precision |",
-        "|---|---:|---:|---:|",
+        "| chapter | wrong answers | coverage at first | precision at first "
+        "| coverage now | precision now |",
+        "|---|---:|---:|---:|---:|---:|",
     ]
-    lines += [_tutor_row(name, row["now"]) for name, row in chapters.items()]
-    whole: dict[str, int] = {}
-    for row in chapters.values():
-        for verdict, count in row["now"].items():
-            whole[verdict] = whole.get(verdict, 0) + count
-    return "\n".join([*lines, _tutor_row("all", whole)])
+    for name, row in (*chapters.items(), ("", _sum(chapters.values()))):
+        title = name.partition("_")[2].replace("_", " ").capitalize()
+        title = f"{int(name[:2])} {title}" if name else "all"
+        shares = (f(row[when]) for when in ("first", "now") for f in (_share, _right))
+        lines.append(f"| {title} | {row['answers']} | {' | '.join(shares)} |")
+    return "\n".join(lines)
 
 
-def _tutor_row(name: str, now: dict[str, int]) -> str:
-    """Write how many are named, and how many of the names are right."""
-    answers, named = sum(now.values()), now.get("named", 0)
-    names = named + now.get("wrong", 0)
-    title = name.partition("_")[2].replace("_", " ").capitalize() or name.capitalize()
-    title = title if name == "all" else f"{int(name[:2])} {title}"
-    precision = f"{named / names:.0%}".replace("%", " %") if names else ""
-    coverage = f"{named / answers:.0%}".replace("%", " %")
-    return f"| {title} | {answers} | {coverage} | {precision} |"
+def tutor_round() -> str:
+    """What answers were told for which no check had been mended."""
+    row = _tutored()["rounds"]["2"]
+    first = row["first"]
+    return (
+        f"Of {row['answers']} answers that were written afterwards, {_share(first)} "
+        f"were named when they were handed in, and {_right(first)} of the names "
+        "were the cause."
+    )
+
+
+def _tutored() -> dict:
+    path = ROOT / "results" / "tutor" / "strangers.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _sum(rows: Iterable[dict]) -> dict:
+    whole: dict = {"answers": 0, "first": Counter(), "now": Counter()}
+    for row in rows:
+        whole["answers"] += row["answers"]
+        whole["first"].update(row["first"])
+        whole["now"].update(row["now"])
+    return whole
+
+
+def _share(told: Mapping[str, int]) -> str:
+    """Write how many are named."""
+    return _percent(told.get("named", 0), sum(told.values()))
+
+
+def _right(told: Mapping[str, int]) -> str:
+    """Write how many of the names that are given are right."""
+    named = told.get("named", 0)
+    return _percent(named, named + told.get("wrong", 0))
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}".replace("%", " %") if whole else ""
