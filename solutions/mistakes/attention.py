@@ -479,6 +479,13 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     return weights @ v, weights
 
 
+@wrong(SDPA, "only works with a batch")
+def scaled_dot_product_attention(q, k, v, mask=None):
+    scores = torch.bmm(q.flatten(0, -3), k.flatten(0, -3).mT) / math.sqrt(q.shape[-1])
+    weights = weights_of(scores.unflatten(0, q.shape[:-2]), mask)
+    return weights @ v, weights
+
+
 @right(SDPA)
 def scaled_dot_product_attention(q, k, v, mask=None):
     """einsum"""
@@ -667,6 +674,13 @@ class Attention(Layer):
         self.w_v = nn.Parameter(torch.zeros(d_model, d_v))
 
 
+@wrong(MODULE, "only works with a batch")
+class Attention(Layer):
+    def forward(self, x_q, x_kv=None, mask=None):
+        _batch, _length, _width = x_q.shape
+        return super().forward(x_q, x_kv, mask)
+
+
 @wrong(MODULE, "some of the weights start alike")
 class Attention(Layer):
     def __init__(self, d_model, d_k, d_v):
@@ -851,6 +865,12 @@ def softmax_jacobian(p):
     return p[0] if p.dim() > 2 else torch.diag(p) - p.reshape(-1, 1) @ p.reshape(1, -1)
 
 
+@wrong(JACOBIAN, "only works with a batch")
+def softmax_jacobian(p):
+    _batch, n = p.shape
+    return p[:, :, None] * (torch.eye(n, dtype=p.dtype) - p[:, None, :])
+
+
 @right(JACOBIAN)
 def softmax_jacobian(p):
     """einsum and the unit matrix"""
@@ -935,6 +955,14 @@ wrong(ADDITIVE, "only works for 2-D inputs")(
         lambda m, x, y: torch.tanh((x @ m.w_q)[:, None] + (y @ m.w_k)[None]) @ m.v
     )
 )
+
+
+@wrong(ADDITIVE, "only works with a batch")
+class AdditiveAttention(Additive):
+    def inside(self, x_q, x_kv):
+        queries = torch.einsum("bid,dh->bih", x_q, self.w_q)
+        keys = torch.einsum("bjd,dh->bjh", x_kv, self.w_k)
+        return queries[:, :, None] + keys[:, None]
 
 
 @wrong(ADDITIVE, "softmax over the wrong axis")

@@ -1,10 +1,12 @@
 """The derivative of softmax, which explains why scores are scaled."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 
 from autograder import expect
+from autograder.chapters.attention.batches import only_a_batch
 from autograder.chapters.attention.chapter import chapter
 from autograder.chapters.attention.pairs import named
 from autograder.exercise.inputs import draw_sizes, normal, seeded
@@ -141,6 +143,8 @@ def softmax_jacobian(student: StudentFunction, seed: int = 0) -> None:
     """Check by hand, against autograd's Jacobian, for any leading axes, saturated."""
     for case in probabilities(seed):
         if case.inputs[0].dim() == 1:
-            jacobian.judge(student, case)
+            right = partial(jacobian.right, case)
+            with only_a_batch(student, case.inputs, right):
+                jacobian.judge(student, case)
         else:
             judge_rows(student, case)

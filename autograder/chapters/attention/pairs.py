@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from autograder.chapters.attention.batches import only_a_batch
 from autograder.chapters.attention.oracles import Pair
 from autograder.exercise.spec import (
     Case,
@@ -34,7 +35,8 @@ def judge_pair(
     names: tuple[str, str] = ("output", "weights"),
 ) -> None:
     """Expect two results; a NaN in either gives a mistake away."""
-    with spec.accidents_named():
+    one = only_a_batch(student, case.passed, lambda: spec.right(case))
+    with spec.accidents_named(), one:
         got = several(student(*case.passed))
     for each in got if case.unless_finite and isinstance(got, tuple) else ():
         expect_finite(each, *case.unless_finite, on=case.on)

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 import torch
 import torch.nn.functional as F
 
+from autograder.chapters.attention.batches import only_a_batch
 from autograder.chapters.attention.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.spec import Case, Function, judge_parts
-from autograder.expect import close, describe_error, refuse
-from autograder.forms import several
-from autograder.interface import Data, StudentError, StudentFunction
+from autograder.interface import StudentFunction
 
 
 def right(x_q, x_kv, w_q, w_k, w_v) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -108,36 +107,10 @@ def sequences(seed: int) -> Iterator[Case]:
         yield Case(on, (x_q, x_kv, w_q, w_k, w_v), what=WHAT)
 
 
-ONLY_A_BATCH = (
-    "only works with a batch",
-    "With a batch it works; a single sequence (T, d_model) has no such axis. Write "
-    "x @ w: the operator leaves all axes before the last two alone. In an einsum, "
-    "`...` stands for them.",
-)
-
-
-def called(student: StudentFunction, case: Case) -> Data:
-    """Call the answer; tell whether it would be right with a batch of one."""
-    try:
-        return student(*case.inputs)
-    except StudentError as error:
-        if case.inputs[0].dim() == 2 and _right_with_a_batch(student, case):
-            got = f"{error.kind}: {describe_error(error)}"
-            refuse(*ONLY_A_BATCH, on=error.call, got=got)
-        raise
-
-
-def _right_with_a_batch(student: StudentFunction, case: Case) -> bool:
-    x_q, x_kv, *matrices = case.inputs
-    try:
-        got = student(x_q[None], x_kv[None], *matrices)
-    except StudentError:
-        return False
-    return close(several(got), tuple(each[None] for each in right(*case.inputs)))
-
-
 @chapter.check(section="attention-projections")
 def project_qkv(student: StudentFunction, seed: int = 0) -> None:
     """Self- and cross-attention inputs, by hand and at random, any leading axes."""
     for case in sequences(seed):
-        judge_parts(projected, called(student, case), case, ("q", "k", "v"))
+        with only_a_batch(student, case.inputs, lambda c=case: projected.right(c), 2):
+            got = student(*case.inputs)
+        judge_parts(projected, got, case, ("q", "k", "v"))
