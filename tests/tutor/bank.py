@@ -38,6 +38,7 @@ class Stranger:
         first: the verdict when it was first handed in.
         verdict: the verdict now.
         says: the name that the check gives, "" if none.
+        round: 1, from which the checks were mended; 2, written after that.
     """
 
     exercise: str
@@ -47,6 +48,7 @@ class Stranger:
     first: str
     verdict: str
     says: str
+    round: int = 1
 
     def message(self, chapter: str) -> CheckFailure | None:
         """Hand it in where all else is solved; None if nothing is said."""
@@ -89,13 +91,14 @@ def stranger(
     first: str = "",
     verdict: str = "",
     says: str = "",
+    round: int = 1,
 ) -> Callable:
     """Take up the decorated answer."""
     if kind not in KINDS or {first, verdict} - {"", *VERDICTS}:
         raise ValueError(f"{exercise}: {kind}, {first}, {verdict}")
 
     def add(answer: Any) -> Any:
-        entry = Stranger(exercise, truth, answer, kind, first, verdict, says)
+        entry = Stranger(exercise, truth, answer, kind, first, verdict, says, round)
         _found.setdefault(answer.__module__, []).append(entry)
         return answer
 
