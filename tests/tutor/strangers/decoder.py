@@ -1468,6 +1468,9 @@ def bleu(hypotheses, references, maximum=4):
     "decoder-mask",
     "the rows of padding are emptied, too",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the rows of padding are empty",
     round=2,
 )
 def decoder_mask(lengths, max_length):
@@ -1480,6 +1483,9 @@ def decoder_mask(lengths, max_length):
     "in both orders cross-attention's result is added to the x of the beginning"
     " AND in pre-norm the mask is not handed on",
     kind="double",
+    first="named",
+    verdict="named",
+    says="residual from the layer's input",
     round=2,
 )
 class DecoderLayer(nn.Module):
@@ -1512,6 +1518,9 @@ class DecoderLayer(nn.Module):
 @stranger(
     "decoder-layer-from-torch",
     "cross-attention gets the weights of self-attention, too",
+    first="told",
+    verdict="told",
+    says="two tensors exchanged",
     round=2,
 )
 def decoder_layer_from_torch(state):
@@ -1539,6 +1548,9 @@ def decoder_layer_from_torch(state):
     "the norm at the end stands in post-norm and not in pre-norm"
     " AND the layers do not get memory_mask",
     kind="double",
+    first="named",
+    verdict="named",
+    says="final norm in post-norm",
     round=2,
 )
 class Decoder(nn.Module):
@@ -1569,6 +1581,9 @@ class Decoder(nn.Module):
     "transformer",
     "decode takes 0 for padding in the source, not pad_id",
     kind="subtle",
+    first="useless",
+    verdict="useless",
+    says="",
     round=2,
 )
 class Transformer(nn.Module):
@@ -1613,6 +1628,9 @@ class Transformer(nn.Module):
     "shift-right",
     "an empty sentence is left out",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="an empty sentence is left out",
     round=2,
 )
 def shift_right(sequences, sos_id, eos_id, pad_id=0):
@@ -1632,6 +1650,9 @@ def shift_right(sequences, sos_id, eos_id, pad_id=0):
     "smoothing is spread over the V - 1 other classes, the label left out"
     " AND the loss is NaN when no label is real",
     kind="double",
+    first="named",
+    verdict="named",
+    says="spread over the other classes only",
     round=2,
 )
 def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
@@ -1647,6 +1668,9 @@ def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     "noam-rate",
     "the rate is multiplied by the root of d_model AND negative steps are not refused",
     kind="double",
+    first="named",
+    verdict="named",
+    says="another power of d_model",
     round=2,
 )
 def noam_rate(step, d_model, warmup=4000):
@@ -1658,7 +1682,14 @@ def noam_rate(step, d_model, warmup=4000):
     return d_model**0.5 * step**-0.5
 
 
-@stranger("adam-settings", "epsilon is 1 to the power -9, which is 1", round=2)
+@stranger(
+    "adam-settings",
+    "epsilon is 1 to the power -9, which is 1",
+    first="shown",
+    verdict="shown",
+    says="",
+    round=2,
+)
 def adam_settings():
     return {"betas": (0.9, 0.98), "eps": 1**-9}
 
@@ -1666,6 +1697,9 @@ def adam_settings():
 @stranger(
     "bug-hunt",
     "the gradients are cleared between backward and step, so nothing is learned",
+    first="told",
+    verdict="told",
+    says="the weights never change",
     round=2,
 )
 def repaired_epoch(model, batches, learning_rate):
@@ -1685,6 +1719,9 @@ def repaired_epoch(model, batches, learning_rate):
     "greedy-decode",
     "the length is looked at after a token is appended: a full prefix gets one more",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="one token too many",
     round=2,
 )
 @torch.no_grad()
@@ -1702,6 +1739,9 @@ def greedy_decode(model, prefix, eos_id, max_length):
     "filter-logits",
     "top-p adds up the probabilities from before top-k",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="top-p before top-k",
     round=2,
 )
 def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
@@ -1730,6 +1770,9 @@ def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
     "the temperature divides last, after top-p has chosen"
     " AND a top_k above V raises an error",
     kind="double",
+    first="named",
+    verdict="named",
+    says="top-p without the temperature",
     round=2,
 )
 def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
@@ -1754,6 +1797,9 @@ def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
     "the number is not scaled by the last sum; what finds no id gets the last one,"
     " even if its probability is 0",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="clamped to the last id",
     round=2,
 )
 def sample_next(probabilities, uniform):
@@ -1766,6 +1812,9 @@ def sample_next(probabilities, uniform):
     "beam-search",
     "what is still alive is only looked at when nothing has finished",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="those alive are forgotten",
     round=2,
 )
 @torch.no_grad()
@@ -1793,6 +1842,9 @@ def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
     "attend-cached",
     "there is only a mask when there is no cache",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="no mask among the new tokens",
     round=2,
 )
 def attend_cached(q, k_new, v_new, cache):
@@ -1811,6 +1863,9 @@ def attend_cached(q, k_new, v_new, cache):
     "decoder-only",
     "the blocks have ReLU, not GELU AND the positions have no dropout",
     kind="double",
+    first="named",
+    verdict="named",
+    says="ReLU in place of GELU",
     round=2,
 )
 class DecoderOnly(nn.Module):
@@ -1832,6 +1887,9 @@ class DecoderOnly(nn.Module):
     "last-real",
     "gather works for (B, T, d) only; nothing or more axes after T raise an error",
     kind="subtle",
+    first="told",
+    verdict="told",
+    says="",
     round=2,
 )
 def last_real(hidden, lengths):
@@ -1840,7 +1898,15 @@ def last_real(hidden, lengths):
     return hidden.gather(1, index).squeeze(1)
 
 
-@stranger("perplexity", "pad_id is not handed on", kind="subtle", round=2)
+@stranger(
+    "perplexity",
+    "pad_id is not handed on",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="pad_id is not used",
+    round=2,
+)
 def perplexity(logits, labels, pad_id=0):
     return torch.exp(sequence_loss(logits, labels))
 
@@ -1849,6 +1915,9 @@ def perplexity(logits, labels, pad_id=0):
     "bleu",
     "a hypothesis that is shorter than n makes the number of n-grams smaller",
     kind="subtle",
+    first="shown",
+    verdict="shown",
+    says="",
     round=2,
 )
 def bleu(hypotheses, references, maximum=4):

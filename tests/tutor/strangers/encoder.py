@@ -1039,6 +1039,9 @@ class EncoderClassifier(_Classifier):
     "layer-norm",
     "the root is kept from falling below epsilon; epsilon is not added to the variance",
     kind="subtle",
+    first="useless",
+    verdict="useless",
+    says="",
     round=2,
 )
 class LayerNorm(nn.Module):
@@ -1057,35 +1060,37 @@ class LayerNorm(nn.Module):
 
 @stranger(
     "diagnose-norm",
-    "the largest difference is taken without its absolute value",
+    "the first suspect within 0.1 of y is named, not the nearest",
     kind="subtle",
+    first="told",
+    verdict="told",
+    says="takes “unbiased variance” for “layer norm”",
     round=2,
 )
 def diagnose_norm(x, y):
-    axes = {
-        "layer norm": (-1,),
-        "batch norm": (0, 1),
-        "whole tensor": (0, 1, 2),
-        "unbiased variance": (-1,),
-        "epsilon outside the root": (-1,),
-    }
-    distances = {}
-    for name, over in axes.items():
+    def suspect(over, correction=0):
         mean = x.mean(over, keepdim=True)
-        correction = 1 if name == "unbiased variance" else 0
         variance = x.var(over, correction=correction, keepdim=True)
-        if name == "epsilon outside the root":
-            divisor = variance.sqrt() + 1e-5
-        else:
-            divisor = (variance + 1e-5).sqrt()
-        distances[name] = ((x - mean) / divisor - y).max().item()
-    return min(distances, key=distances.get)
+        return (x - mean) / (variance + 1e-5).sqrt()
+
+    if torch.allclose(suspect(-1), y, atol=0.1):
+        return "layer norm"
+    if torch.allclose(suspect((0, 1)), y, atol=0.1):
+        return "batch norm"
+    if torch.allclose(suspect((0, 1, 2)), y, atol=0.1):
+        return "whole tensor"
+    if torch.allclose(suspect(-1, correction=1), y, atol=0.1):
+        return "unbiased variance"
+    return "epsilon outside the root"
 
 
 @stranger(
     "diagnose-norm",
     "batch norm is computed over the sentences only, for each position by itself",
     kind="subtle",
+    first="told",
+    verdict="told",
+    says="takes “batch norm” for “whole tensor”",
     round=2,
 )
 def diagnose_norm(x, y):
@@ -1110,6 +1115,9 @@ def diagnose_norm(x, y):
     "rms-norm",
     "the epsilon that is given is not kept: it is always 1e-5",
     kind="subtle",
+    first="shown",
+    verdict="shown",
+    says="",
     round=2,
 )
 class RMSNorm(nn.Module):
@@ -1123,7 +1131,14 @@ class RMSNorm(nn.Module):
         return self.gamma * x / size
 
 
-@stranger("gelu", "erf of x is divided by the root of 2, not x inside erf", round=2)
+@stranger(
+    "gelu",
+    "erf of x is divided by the root of 2, not x inside erf",
+    first="named",
+    verdict="named",
+    says="divided by √2 after erf",
+    round=2,
+)
 def gelu(x):
     return 0.5 * x * (1 + torch.erf(x) / math.sqrt(2))
 
@@ -1133,6 +1148,9 @@ def gelu(x):
     "the two divisors of the matrices are exchanged"
     " AND any word but relu is taken for gelu",
     kind="double",
+    first="named",
+    verdict="named",
+    says="an unknown activation is accepted",
     round=2,
 )
 class FeedForward(nn.Module):
@@ -1153,6 +1171,9 @@ class FeedForward(nn.Module):
 @stranger(
     "swiglu",
     "each matrix is divided by the root of its columns, not of its rows",
+    first="named",
+    verdict="named",
+    says="the weights start too small",
     round=2,
 )
 class SwiGLU(nn.Module):
@@ -1171,6 +1192,9 @@ class SwiGLU(nn.Module):
     "encoder-layer",
     "in post-norm the mask is not handed to attention",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="mask not passed on",
     round=2,
 )
 class EncoderLayer(nn.Module):
@@ -1198,6 +1222,9 @@ class EncoderLayer(nn.Module):
     "no dropout on what the network computes"
     " AND the activation is not handed to the network",
     kind="double",
+    first="named",
+    verdict="named",
+    says="dropout only on attention",
     round=2,
 )
 class EncoderLayer(nn.Module):
@@ -1227,6 +1254,9 @@ class EncoderLayer(nn.Module):
 @stranger(
     "encoder-layer-from-torch",
     "strip takes letters off both ends of the name, not the prefix",
+    first="wrong",
+    verdict="wrong",
+    says="the prefix self_attn. is not cut off",
     round=2,
 )
 def encoder_layer_from_torch(state):
@@ -1249,6 +1279,9 @@ def encoder_layer_from_torch(state):
     "encoder",
     "the norm at the end is applied after every layer",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the final norm after every layer",
     round=2,
 )
 class Encoder(nn.Module):
@@ -1280,6 +1313,9 @@ class Encoder(nn.Module):
 @stranger(
     "encoder-layer-parameters",
     "the second bias of the network is counted with d_ff, not with d",
+    first="named",
+    verdict="named",
+    says="b_2 counted with d_ff",
     round=2,
 )
 def encoder_layer_parameters(d_model, d_ff):
@@ -1293,6 +1329,9 @@ def encoder_layer_parameters(d_model, d_ff):
     "mask-tokens",
     "only the first of the special ids is left alone",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="only one of the special ids is spared",
     round=2,
 )
 def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
@@ -1310,6 +1349,9 @@ def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probabilit
     "masked-language-model-loss",
     "labels of the id 0 are not scored either",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="label 0 is not scored",
     round=2,
 )
 def masked_language_model_loss(logits, labels):
@@ -1324,6 +1366,9 @@ def masked_language_model_loss(logits, labels):
     "the positions are added before the class token is put in front"
     " AND the table has no row for it",
     kind="double",
+    first="named",
+    verdict="named",
+    says="positions before the class token",
     round=2,
 )
 class EncoderClassifier(nn.Module):

@@ -444,6 +444,9 @@ def read_by_the_head(rollouts, rows, columns, pooling):
     "standardise",
     "a spread below 1e-6 becomes 1e-6, not 1",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="a small spread does not count as 1",
     round=2,
 )
 def standardise(images, train):
@@ -455,6 +458,9 @@ def standardise(images, train):
 @stranger(
     "standardise",
     "the spread is the mean of the spreads of the single images",
+    first="shown",
+    verdict="shown",
+    says="",
     round=2,
 )
 def standardise(images, train):
@@ -469,6 +475,9 @@ def standardise(images, train):
     "shift-images",
     "places beyond the last row or column are not set to 0: the edge is repeated",
     kind="subtle",
+    first="told",
+    verdict="told",
+    says="",
     round=2,
 )
 def shift_images(images, down, right):
@@ -488,6 +497,9 @@ def shift_images(images, down, right):
     "left and right are exchanged"
     " AND a place counts as inside if its row or its column is",
     kind="double",
+    first="shown",
+    verdict="shown",
+    says="",
     round=2,
 )
 def shift_images(images, down, right):
@@ -509,6 +521,9 @@ def shift_images(images, down, right):
     "confusion",
     "of the two directions the larger one counts, not their sum",
     kind="subtle",
+    first="told",
+    verdict="told",
+    says="one direction only",
     round=2,
 )
 def confusion(predictions, labels, classes):
@@ -523,6 +538,9 @@ def confusion(predictions, labels, classes):
     "confusion",
     "the rows are the predictions AND the pair holds tensors",
     kind="double",
+    first="named",
+    verdict="named",
+    says="rows and columns exchanged",
     round=2,
 )
 def confusion(predictions, labels, classes):
@@ -538,6 +556,9 @@ def confusion(predictions, labels, classes):
     "calibration-error",
     "an edge belongs to the bin below it",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="an edge belongs to the bin below",
     round=2,
 )
 def calibration_error(probabilities, labels, bins):
@@ -554,6 +575,9 @@ def calibration_error(probabilities, labels, bins):
     "the confidence is the probability of the label"
     " AND every bin that is not empty counts the same",
     kind="double",
+    first="useless",
+    verdict="useless",
+    says="",
     round=2,
 )
 def calibration_error(probabilities, labels, bins):
@@ -572,6 +596,9 @@ def calibration_error(probabilities, labels, bins):
     "position-similarity",
     "a table with too many rows is not refused: its last rows are taken",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="no ValueError for a table of another grid",
     round=2,
 )
 def position_similarity(table, rows, columns):
@@ -587,6 +614,9 @@ def position_similarity(table, rows, columns):
     "read-by-the-head",
     "with a class token the shares go through a softmax to sum to 1",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="a softmax of what are shares already",
     round=2,
 )
 def read_by_the_head(rollouts, rows, columns, pooling):

@@ -930,6 +930,9 @@ def cutmix(images, targets, box, permutation):
     "patchify",
     "the patches come column by column",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="patches in column order",
     round=2,
 )
 def patchify(images, patch_size):
@@ -946,6 +949,9 @@ def patchify(images, patch_size):
     "the number of patches is compared with the area by itself, so a size that P"
     " does not divide is not refused",
     kind="subtle",
+    first="passed",
+    verdict="passed",
+    says="",
     round=2,
 )
 def unpatchify(patches, patch_size, height, width):
@@ -962,6 +968,9 @@ def unpatchify(patches, patch_size, height, width):
     "patch-embedding",
     "weight is divided by the root of d_model AND the bias is drawn at random",
     kind="double",
+    first="named",
+    verdict="named",
+    says="the biases do not start at zero",
     round=2,
 )
 class PatchEmbedding(nn.Module):
@@ -980,6 +989,9 @@ class PatchEmbedding(nn.Module):
     "vision-transformer",
     "with the mean the head still reads position 0 only",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the first patch in place of the mean",
     round=2,
 )
 class VisionTransformer(nn.Module):
@@ -1026,6 +1038,9 @@ class VisionTransformer(nn.Module):
     "vision-transformer",
     "the patches are counted from the height alone AND the encoder is post-norm",
     kind="double",
+    first="named",
+    verdict="named",
+    says="the grid taken for a square",
     round=2,
 )
 class VisionTransformer(nn.Module):
@@ -1074,6 +1089,9 @@ class VisionTransformer(nn.Module):
     "interpolate-positions",
     "one row is put aside, however many class tokens there are",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="class_tokens is ignored",
     round=2,
 )
 def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
@@ -1090,6 +1108,9 @@ def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
 @stranger(
     "interpolate-positions",
     "the rows are reshaped to (1, d, h, w) and back without a permutation",
+    first="named",
+    verdict="named",
+    says="features and places mixed up",
     round=2,
 )
 def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
@@ -1106,6 +1127,9 @@ def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
     "shift-weights",
     "row 0 and column 0 count as outside, 0 < row in place of 0 <= row",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="row 0 and column 0 are left out",
     round=2,
 )
 def shift_weights(height, width, row_offset, column_offset):
@@ -1123,6 +1147,9 @@ def shift_weights(height, width, row_offset, column_offset):
     "convolution-by-heads",
     "the kernel's rows and columns are exchanged, [j, i] in place of [i, j]",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="rows and columns of the kernel exchanged",
     round=2,
 )
 def convolution_by_heads(tokens, kernel, height, width):
@@ -1140,6 +1167,9 @@ def convolution_by_heads(tokens, kernel, height, width):
     "receptive-field",
     "the rows and columns that are seen are counted, gaps left out",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="rows and columns counted, not the box",
     round=2,
 )
 def receptive_field(gradient):
@@ -1153,6 +1183,9 @@ def receptive_field(gradient):
     "principal-filters",
     "the shares are taken of the variance of the first count components only",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="shares of the first components only",
     round=2,
 )
 def principal_filters(weight, count, patch_size, channels):
@@ -1169,6 +1202,9 @@ def principal_filters(weight, count, patch_size, channels):
     "each filter loses its own mean, not the mean filter"
     " AND the shares are computed without squares",
     kind="double",
+    first="named",
+    verdict="named",
+    says="centred along the wrong axis",
     round=2,
 )
 def principal_filters(weight, count, patch_size, channels):
@@ -1184,6 +1220,9 @@ def principal_filters(weight, count, patch_size, channels):
     "attention-rollout",
     "the identity is mixed in once, at the end, not in every layer",
     kind="subtle",
+    first="named",
+    verdict="named",
+    says="the identity only once",
     round=2,
 )
 def attention_rollout(weights):
@@ -1198,6 +1237,9 @@ def attention_rollout(weights):
     "mixup",
     "the partners are found by the inverse permutation",
     kind="subtle",
+    first="told",
+    verdict="told",
+    says="another partner",
     round=2,
 )
 def mixup(images, targets, share, permutation):
@@ -1215,6 +1257,9 @@ def mixup(images, targets, share, permutation):
     "the box is as wide as it is high"
     " AND the area is divided without a remainder, so the share is 1",
     kind="double",
+    first="wrong",
+    verdict="wrong",
+    says="labels not mixed",
     round=2,
 )
 def cutmix(images, targets, box, permutation):
