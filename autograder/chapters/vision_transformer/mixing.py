@@ -92,6 +92,19 @@ mixing = Function("mixup", "mixup", mix)
 cutting = Function("cutmix", "cutmix", paste)
 
 
+# --- CutMix, the share: what goes wrong -----------------------------------------------
+
+
+@cutting.mistake(
+    "the area divided without a remainder",
+    "// leaves out what is behind the point: of a box that is smaller than the image "
+    "nothing remains, so the image keeps the whole label. Divide by /.",
+)
+def _(images, targets, box, permutation):
+    area = float(int(_area(images, box)))
+    return _pasted(images, box, permutation), _by_area(targets, area, permutation)
+
+
 # --- both: what goes wrong ------------------------------------------------------------
 
 
@@ -372,7 +385,7 @@ def cutmix(student: StudentFunction, seed: int = 0) -> None:
     asked = images, targets, (1, 2, 2, 3), swap
     _expect(cutting, student, Case("the example by hand", asked, right))
     generator = seeded(seed)
-    for number in range(5):
+    for number in range(6):
         images, targets, permutation = _batch(generator)
         h, w = images.shape[2:]
         box = (
@@ -381,6 +394,7 @@ def cutmix(student: StudentFunction, seed: int = 0) -> None:
             (0, 0, h, w),
             (2, 3, 0, 2),
             (h - 2, w - 3, 2, 3),
+            (1, 0, h - 1, w - 1),  # more than half of the image
         )[number]
         on = f"images {tuple(images.shape)}, box {box}"
         on += f", permutation {permutation.tolist()}"

@@ -459,8 +459,8 @@ def standardise(images, train):
     "standardise",
     "the spread is the mean of the spreads of the single images",
     first="shown",
-    verdict="shown",
-    says="",
+    verdict="named",
+    says="the mean of the spreads of single images",
     round=2,
 )
 def standardise(images, train):
@@ -476,8 +476,8 @@ def standardise(images, train):
     "places beyond the last row or column are not set to 0: the edge is repeated",
     kind="subtle",
     first="told",
-    verdict="told",
-    says="",
+    verdict="named",
+    says="the edge is repeated",
     round=2,
 )
 def shift_images(images, down, right):
@@ -498,8 +498,8 @@ def shift_images(images, down, right):
     " AND a place counts as inside if its row or its column is",
     kind="double",
     first="shown",
-    verdict="shown",
-    says="",
+    verdict="named",
+    says="left and right exchanged, and inside by its row or by its column",
     round=2,
 )
 def shift_images(images, down, right):
@@ -576,8 +576,8 @@ def calibration_error(probabilities, labels, bins):
     " AND every bin that is not empty counts the same",
     kind="double",
     first="useless",
-    verdict="useless",
-    says="",
+    verdict="named",
+    says="the probability of the right class, and every bin counts alike",
     round=2,
 )
 def calibration_error(probabilities, labels, bins):

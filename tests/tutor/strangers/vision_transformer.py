@@ -950,8 +950,8 @@ def patchify(images, patch_size):
     " does not divide is not refused",
     kind="subtle",
     first="passed",
-    verdict="passed",
-    says="",
+    verdict="named",
+    says="no ValueError for a remainder",
     round=2,
 )
 def unpatchify(patches, patch_size, height, width):
@@ -1258,8 +1258,8 @@ def mixup(images, targets, share, permutation):
     " AND the area is divided without a remainder, so the share is 1",
     kind="double",
     first="wrong",
-    verdict="wrong",
-    says="labels not mixed",
+    verdict="named",
+    says="the area divided without a remainder",
     round=2,
 )
 def cutmix(images, targets, box, permutation):
