@@ -1519,8 +1519,8 @@ class DecoderLayer(nn.Module):
     "decoder-layer-from-torch",
     "cross-attention gets the weights of self-attention, too",
     first="told",
-    verdict="told",
-    says="two tensors exchanged",
+    verdict="named",
+    says="one tensor under two names",
     round=2,
 )
 def decoder_layer_from_torch(state):
@@ -1582,8 +1582,8 @@ class Decoder(nn.Module):
     "decode takes 0 for padding in the source, not pad_id",
     kind="subtle",
     first="useless",
-    verdict="useless",
-    says="",
+    verdict="named",
+    says="pad_id is ignored",
     round=2,
 )
 class Transformer(nn.Module):
@@ -1686,8 +1686,8 @@ def noam_rate(step, d_model, warmup=4000):
     "adam-settings",
     "epsilon is 1 to the power -9, which is 1",
     first="shown",
-    verdict="shown",
-    says="",
+    verdict="named",
+    says="epsilon is 1",
     round=2,
 )
 def adam_settings():
@@ -1888,8 +1888,8 @@ class DecoderOnly(nn.Module):
     "gather works for (B, T, d) only; nothing or more axes after T raise an error",
     kind="subtle",
     first="told",
-    verdict="told",
-    says="",
+    verdict="named",
+    says="fits one number of axes only",
     round=2,
 )
 def last_real(hidden, lengths):
@@ -1916,8 +1916,8 @@ def perplexity(logits, labels, pad_id=0):
     "a hypothesis that is shorter than n makes the number of n-grams smaller",
     kind="subtle",
     first="shown",
-    verdict="shown",
-    says="",
+    verdict="named",
+    says="fewer than no n-grams",
     round=2,
 )
 def bleu(hypotheses, references, maximum=4):

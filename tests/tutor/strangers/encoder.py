@@ -1040,8 +1040,8 @@ class EncoderClassifier(_Classifier):
     "the root is kept from falling below epsilon; epsilon is not added to the variance",
     kind="subtle",
     first="useless",
-    verdict="useless",
-    says="",
+    verdict="named",
+    says="epsilon as a lower limit",
     round=2,
 )
 class LayerNorm(nn.Module):
@@ -1116,8 +1116,8 @@ def diagnose_norm(x, y):
     "the epsilon that is given is not kept: it is always 1e-5",
     kind="subtle",
     first="shown",
-    verdict="shown",
-    says="",
+    verdict="named",
+    says="epsilon is always 0.00001",
     round=2,
 )
 class RMSNorm(nn.Module):
@@ -1255,8 +1255,8 @@ class EncoderLayer(nn.Module):
     "encoder-layer-from-torch",
     "strip takes letters off both ends of the name, not the prefix",
     first="wrong",
-    verdict="wrong",
-    says="the prefix self_attn. is not cut off",
+    verdict="named",
+    says="the prefix self_attn. is not cut off exactly",
     round=2,
 )
 def encoder_layer_from_torch(state):
