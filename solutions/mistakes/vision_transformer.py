@@ -1083,7 +1083,7 @@ def mixup(images, targets, share, permutation):
     return mixed, F.one_hot(soft.argmax(-1), targets.shape[1]).float()
 
 
-@wrong("mixup", "another partner")
+@wrong("mixup", "partners by the inverse permutation")
 def mixup(images, targets, share, permutation):
     """the inverse permutation"""
     return reference.mixup(images, targets, share, permutation.argsort())

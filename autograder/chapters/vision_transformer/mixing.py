@@ -39,6 +39,11 @@ OTHER_PARTNER = (
     "another partner",
     "The partner of image i is image permutation[i]: images[permutation].",
 )
+INVERSE = (
+    "partners by the inverse permutation",
+    "The partner of image i is image permutation[i]: images[permutation]. "
+    "partners[permutation] = images puts each where the inverse permutation has it.",
+)
 OTHER_LABEL = (
     "labels of another partner",
     "The partners of the targets are those of the images: one permutation.",
@@ -130,7 +135,7 @@ for spec, right in ((mixing, mix), (cutting, paste)):
 
     for other in OTHERS:
 
-        @spec.mistake(*OTHER_PARTNER)
+        @spec.mistake(*(INVERSE if other is OTHERS[0] else OTHER_PARTNER))
         def _(images, targets, how, permutation, right=right, other=other):
             return right(images, targets, how, other(permutation))
 

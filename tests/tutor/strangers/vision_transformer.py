@@ -832,7 +832,7 @@ def mixup(images, targets, share, permutation):
     kind="subtle",
     first="named",
     verdict="named",
-    says="another partner",
+    says="partners by the inverse permutation",
 )
 def mixup(images, targets, share, permutation):
     partner = permutation.argsort()
@@ -1238,8 +1238,8 @@ def attention_rollout(weights):
     "the partners are found by the inverse permutation",
     kind="subtle",
     first="told",
-    verdict="told",
-    says="another partner",
+    verdict="named",
+    says="partners by the inverse permutation",
     round=2,
 )
 def mixup(images, targets, share, permutation):
