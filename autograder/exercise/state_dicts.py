@@ -43,7 +43,7 @@ def expect_state_dict(
         what = "the state dict"
         expect.equal(got, expected, on=on, what=what, mistakes=known)
     for name, right in expected.items():
-        other, what = _misplaced(name, expected), f"the tensor {name!r}"
+        other, what = _misplaced(name, expected, got), f"the tensor {name!r}"
         expect.equal(got[name], right, on=on, what=what, mistakes=other)
 
 
@@ -63,7 +63,7 @@ def _misnamed(missing: list[str], extra: list[str]) -> Iterator[tuple]:
     )
 
 
-def _misplaced(name: str, expected: State) -> Iterator[Mistake]:
+def _misplaced(name: str, expected: State, got: dict) -> Iterator[Mistake]:
     """Say what else the tensor of this name may hold."""
     right = expected[name]
     if right.dim() == 2:
@@ -72,4 +72,8 @@ def _misplaced(name: str, expected: State) -> Iterator[Mistake]:
     for other, value in expected.items():
         if value.shape == right.shape and other != name:
             why = f"{name} holds what belongs to {other}."
-            yield Mistake("two tensors exchanged", value, why)
+            if expect.close(got[other], value):
+                why += f" So does {other}: one tensor is lost, the other there twice."
+                yield Mistake("one tensor under two names", value, why)
+            else:
+                yield Mistake("two tensors exchanged", value, why)

@@ -364,7 +364,7 @@ def decoder_layer_from_torch(state):
     return {k: v for k, v in result.items() if "feed_forward.b_" not in k}
 
 
-@wrong("decoder-layer-from-torch", "a prefix is not cut off")
+@wrong("decoder-layer-from-torch", "a prefix is not cut off exactly")
 def decoder_layer_from_torch(state):
     inner = {k: v for k, v in state.items() if k.startswith("multihead_attn")}
     return {f"cross_attention.{k}": v for k, v in attention_from_torch(inner).items()}

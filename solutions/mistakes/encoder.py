@@ -647,7 +647,7 @@ def encoder_layer_from_torch(state):
     return {k: v for k, v in result.items() if "feed_forward.b_" not in k}
 
 
-@wrong("encoder-layer-from-torch", "the prefix self_attn. is not cut off")
+@wrong("encoder-layer-from-torch", "the prefix self_attn. is not cut off exactly")
 def encoder_layer_from_torch(state):
     inner = {k: v for k, v in state.items() if k.startswith("self_attn")}
     return {f"attention.{k}": v for k, v in attention_from_torch(inner).items()}

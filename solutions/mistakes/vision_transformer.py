@@ -165,6 +165,16 @@ def unpatchify(patches, patch_size, height, width):
     return as_image(x.permute(0, 5, 1, 3, 2, 4), height, width)
 
 
+@wrong("unpatchify", "no ValueError for a remainder")
+def unpatchify(patches, patch_size, height, width):
+    """the pixels of all patches are compared with those of the image"""
+    p = patch_size
+    if patches.shape[1] * p * p != height * width:
+        raise ValueError("these patches do not fill the image")
+    x = patches.reshape(len(patches), height // p, width // p, p, p, -1)
+    return as_image(x.permute(0, 5, 1, 3, 2, 4), height, width)
+
+
 @right("unpatchify")
 def unpatchify(patches, patch_size, height, width):
     """a loop over the patches"""
@@ -1073,7 +1083,7 @@ def mixup(images, targets, share, permutation):
     return mixed, F.one_hot(soft.argmax(-1), targets.shape[1]).float()
 
 
-@wrong("mixup", "another partner")
+@wrong("mixup", "partners by the inverse permutation")
 def mixup(images, targets, share, permutation):
     """the inverse permutation"""
     return reference.mixup(images, targets, share, permutation.argsort())

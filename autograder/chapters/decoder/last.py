@@ -16,7 +16,7 @@ def _right(hidden: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
 last = Function("last-real", "last_real", _right)
 OFF_BY_ONE = "off by one", "Positions are counted from 0: the last of five is 4."
 last.accident("out of bounds", *OFF_BY_ONE)
-for words in ("same number of dimensions", "too many indices"):
+for words in ("same number of dimensions", "too many indices", "values to unpack"):
     last.accident(
         words,
         "fits one number of axes only",

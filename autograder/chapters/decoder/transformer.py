@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -52,6 +53,7 @@ class Model:
         scale: what the embeddings are multiplied by besides √d.
         placed: whether source and target get positions.
         hidden: whether padding is hidden in the encoder, the decoder, the memory.
+        zero: in which of the three masks padding is taken to be 0.
         causal: whether the target's future is hidden.
         turned: whether True stands for padding.
     """
@@ -66,6 +68,7 @@ class Model:
     scale: float = 1.0
     placed: tuple[bool, bool] = (True, True)
     hidden: tuple[bool, bool, bool] = (True, True, True)
+    zero: tuple[bool, bool, bool] = (False, False, False)
     causal: bool = True
     turned: bool = False
 
@@ -115,13 +118,14 @@ class Model:
         x = F.embedding(ids, self.table) * self.d**0.5 * self.scale
         return self.drop(x + sinusoids(ids.shape[1], self.d)) if place else x
 
-    def real(self, ids: torch.Tensor) -> torch.Tensor:
-        """Mark what is no padding."""
-        return ((ids != self.pad) ^ self.turned).unsqueeze(1)
+    def real(self, ids: torch.Tensor, mask: int) -> torch.Tensor:
+        """Mark what is no padding, for one of the three masks."""
+        pad = 0 if self.zero[mask] else self.pad
+        return ((ids != pad) ^ self.turned).unsqueeze(1)
 
     def encode(self, source: torch.Tensor) -> torch.Tensor:
         """Read the source."""
-        mask = self.real(source) if self.hidden[0] else None
+        mask = self.real(source, 0) if self.hidden[0] else None
         x = self.embed(source, self.placed[0])
         return run_encoder(x, self.encoder, self.norms[0], mask, self.pre)
 
@@ -130,9 +134,9 @@ class Model:
         length = target.shape[1]
         mask = torch.ones(length, length).tril().bool() if self.causal else None
         if self.hidden[1]:
-            real = self.real(target)
+            real = self.real(target, 1)
             mask = real if mask is None else mask & real
-        memory_mask = self.real(source) if self.hidden[2] else None
+        memory_mask = self.real(source, 2) if self.hidden[2] else None
         x = self.embed(target, self.placed[1])
         masks = mask, memory_mask
         return run_decoder(x, memory, *masks, self.decoder, self.norms[1], self.pre)
@@ -193,11 +197,15 @@ for name, why, change, *when in (
         "A mask is True for real tokens: ids != self.pad_id.",
         lambda m: m.varied(turned=True),
     ),
-    (
-        "pad_id is ignored",
-        ELSE.format("which need not be 0"),
-        lambda m: m.varied(pad=0),
-        lambda source, target, m: m.pad != 0,
+    *(
+        (
+            "pad_id is ignored",
+            ELSE.format("which need not be 0, in each of the three masks"),
+            lambda m, zero=zero: m.varied(zero=zero),
+            lambda source, target, m: m.pad != 0,
+        )
+        for zero in itertools.product((True, False), repeat=3)
+        if any(zero)
     ),
     (
         "pad_id is ignored",

@@ -16,9 +16,10 @@ from autograder.interface import Data, StudentFunction
 translation = Specification("decoder-layer-from-torch", "decoder_layer_from_torch")
 translation.accident(
     "in_proj",
-    "a prefix is not cut off",
-    "attention_from_torch wants the names of nn.MultiheadAttention, without the "
-    "prefix: 'in_proj_weight', not 'self_attn.in_proj_weight'.",
+    "a prefix is not cut off exactly",
+    "attention_from_torch wants the names of nn.MultiheadAttention: 'in_proj_weight'. "
+    "It has no 'self_attn.' before it and has lost nothing else. removeprefix does "
+    "that; strip takes single letters, and from both ends: 'in_proj_weigh'.",
 )
 
 

@@ -221,6 +221,35 @@ def _(x, gamma, beta, epsilon):
     return gamma * _rescaled(x, EPSILON) + beta
 
 
+LIMIT = (
+    "epsilon as a lower limit",
+    "clamp and max keep the divisor from falling below epsilon, and change nothing "
+    "above it. Epsilon is added under the root, to every token: √(… + ε).",
+)
+for spec, centred in ((layers, True), (sizes, False)):
+    for under in (True, False):  # the root, or on it
+
+        @spec.mistake(*LIMIT)
+        def _(x, gamma, *others, centred=centred, under=under):
+            *beta, epsilon = others
+            x = x - _mean(x) if centred else x
+            square = _mean(x.square())
+            root = (
+                square.clamp(min=epsilon).sqrt()
+                if under
+                else square.sqrt().clamp(min=epsilon)
+            )
+            return sum(beta, gamma * x / root)
+
+
+@sizes.mistake(
+    "epsilon is always 0.00001",
+    "The layer was built with another epsilon: keep what __init__ is given.",
+)
+def _(x, gamma, epsilon):
+    return gamma * x / (_mean(x.square()) + EPSILON).sqrt()
+
+
 DETACHED = (
     "the statistics are detached",
     "The values are right, the gradient is not: it must flow through mean and size of "

@@ -20,9 +20,10 @@ from autograder.interface import StudentFunction
 translation = Specification("encoder-layer-from-torch", "encoder_layer_from_torch")
 translation.accident(
     "in_proj",
-    "the prefix self_attn. is not cut off",
-    "attention_from_torch wants the names of nn.MultiheadAttention, without the "
-    "prefix: 'in_proj_weight', not 'self_attn.in_proj_weight'.",
+    "the prefix self_attn. is not cut off exactly",
+    "attention_from_torch wants the names of nn.MultiheadAttention: 'in_proj_weight'. "
+    "It has no 'self_attn.' before it and has lost nothing else. removeprefix does "
+    "that; strip takes single letters, and from both ends: 'in_proj_weigh'.",
 )
 
 

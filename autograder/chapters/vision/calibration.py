@@ -76,13 +76,13 @@ SQUARES = (
     "squares in place of absolute values",
     "The formula has absolute values: |acc - conf|.",
 )
+UNWEIGHTED = (
+    lambda gaps, sizes: (gaps / sizes.clamp(min=1)).abs().mean(),
+    lambda gaps, sizes: (gaps / sizes.clamp(min=1)).abs().sum() / (sizes > 0).sum(),
+    lambda gaps, sizes: (gaps / sizes.clamp(min=1)).abs().sum(),
+)
 for mistake, joined in (
-    (ALIKE, lambda gaps, sizes: (gaps / sizes.clamp(min=1)).abs().mean()),
-    (
-        ALIKE,
-        lambda gaps, sizes: (gaps / sizes.clamp(min=1)).abs().sum() / (sizes > 0).sum(),
-    ),
-    (ALIKE, lambda gaps, sizes: (gaps / sizes.clamp(min=1)).abs().sum()),
+    *((ALIKE, each) for each in UNWEIGHTED),
     (
         (
             "not divided by the number of images",
@@ -133,17 +133,29 @@ def _error(differences: torch.Tensor, place: torch.Tensor, bins: int) -> torch.T
     return gaps.abs().sum() / len(differences)
 
 
+TRUE = (
+    "the probability of the right class",
+    "The confidence is the probability of what the model says, right or wrong: the "
+    "largest of the row.",
+)
 for by_it in (True, False):
 
-    @calibration.mistake(
-        "the probability of the right class",
-        "The confidence is the probability of what the model says, right or wrong: the "
-        "largest of the row.",
-    )
+    @calibration.mistake(*TRUE)
     def _(probabilities, labels, bins, by_it=by_it):
         sure, hit = _sure(probabilities, labels)
         true = probabilities.gather(1, labels[:, None])[:, 0]
         return _error(hit - true, _place(true if by_it else sure, bins), bins)
+
+    for joined in UNWEIGHTED:
+
+        @calibration.mistake(f"{TRUE[0]}, and {ALIKE[0]}", f"{TRUE[1]} {ALIKE[1]}")
+        def _(probabilities, labels, bins, by_it=by_it, joined=joined):
+            sure, hit = _sure(probabilities, labels)
+            true = probabilities.gather(1, labels[:, None])[:, 0]
+            place = _place(true if by_it else sure, bins)
+            zeros = torch.zeros(bins)
+            sizes = zeros.index_add(0, place, torch.ones_like(hit))
+            return joined(zeros.index_add(0, place, hit - true), sizes)
 
 
 @calibration.mistake(*LAST_BIN)

@@ -1,5 +1,8 @@
 """A batch of images, each shifted by numbers of its own."""
 
+import functools
+import itertools
+
 import torch
 import torch.nn.functional as F
 
@@ -31,7 +34,7 @@ FROM = (
     "A shift of 1 down brings row 0 to row 1, so row i of the result comes from row i "
     "minus the shift."
 )
-for name, why, turned in (
+TURNED = (
     (
         "the wrong way, in both directions",
         FROM,
@@ -44,7 +47,8 @@ for name, why, turned in (
         "down moves along the rows, the last axis but one; right along the last.",
         lambda down, right: (right, down),
     ),
-):
+)
+for name, why, turned in TURNED:
     shifting.mistake(name, why)(
         lambda images, down, right, turned=turned: moved(images, *turned(down, right))
     )
@@ -127,15 +131,57 @@ for untested in ((True, True), (True, False), (False, True)):
             return found * (rows[:, :, None] & columns[:, None, :])[:, None]
 
 
-@shifting.mistake(
-    "the edge is repeated",
-    "clamp fetches the outermost pixel for every place outside. That keeps the "
-    "fetching legal; afterwards these places have to be set to 0.",
-)
-def _(images, down, right):
+def _clamped(images, down, right) -> torch.Tensor:
     rows, columns = _tables(images, down, right)
     height, width = images.shape[2:]
     return _fetched(images, rows.clamp(0, height - 1), columns.clamp(0, width - 1))
+
+
+def _within(images, down, right, tested: tuple[bool, ...] = (True,) * 4):
+    """Mark rows (B, H, 1) and columns (B, 1, W) by the tests of these four sides."""
+    masks = []
+    tables, sizes = _tables(images, down, right), images.shape[2:]
+    for places, size, low, high in zip(
+        tables, sizes, tested[::2], tested[1::2], strict=True
+    ):
+        masks.append(((places >= 0) | (not low)) & ((places < size) | (not high)))
+    return masks[0][:, :, None], masks[1][:, None, :]
+
+
+REPEATED = (
+    "the edge is repeated",
+    "clamp fetches the outermost pixel for every place outside. That keeps the "
+    "fetching legal; afterwards these places have to be set to 0, on all four sides: "
+    "inside is what is at least 0 and below the size.",
+)
+EITHER = (
+    "inside by its row or by its column",
+    "A place is inside if its row and its column are: join both tests by &, not by |.",
+)
+
+
+def _repeated(images, down, right, tested: tuple[bool, ...] = (False,) * 4):
+    rows, columns = _within(images, down, right, tested)
+    return _clamped(images, down, right) * (rows & columns)[:, None]
+
+
+def _by_either(images, down, right):
+    rows, columns = _within(images, down, right)
+    return _clamped(images, down, right) * (rows | columns)[:, None]
+
+
+for tested in itertools.product((False, True), repeat=4):
+    if not all(tested):
+        shifting.mistake(*REPEATED)(functools.partial(_repeated, tested=tested))
+shifting.mistake(*EITHER)(_by_either)
+for (one, why, turned), (other, filled) in itertools.product(
+    TURNED, ((REPEATED, _repeated), (EITHER, _by_either))
+):
+    shifting.mistake(f"{one}, and {other[0]}", f"{why} {other[1]}")(
+        lambda images, down, right, turned=turned, filled=filled: filled(
+            images, *turned(down, right)
+        )
+    )
 
 
 for stays in (

@@ -92,6 +92,22 @@ def _(images, train):
     return (images - mean) / std
 
 
+for first, correction in ((True, 0), (False, 0), (True, 1), (False, 1)):
+
+    @standardising.mistake(
+        "the mean of the spreads of single images",
+        "The spread is that of all pixels of a channel together. A mean of the images' "
+        "own spreads does not see how far the images differ from one another: take "
+        "std over the axes 0, 2 and 3 at once.",
+        when=lambda images, train: len(train) > 1,
+    )
+    def _(images, train, first=first, correction=correction):
+        std = train.std(dim=(2, 3), correction=correction, keepdim=True)
+        std = std.where(std > FLAT, 1.0) if first else std
+        std = std.mean(dim=0, keepdim=True)
+        return (images - _statistics(train)[0]) / std.where(std > FLAT, 1.0)
+
+
 for name, why, computed in (
     (
         "divided by the variance",

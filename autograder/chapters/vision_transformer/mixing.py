@@ -39,6 +39,11 @@ OTHER_PARTNER = (
     "another partner",
     "The partner of image i is image permutation[i]: images[permutation].",
 )
+INVERSE = (
+    "partners by the inverse permutation",
+    "The partner of image i is image permutation[i]: images[permutation]. "
+    "partners[permutation] = images puts each where the inverse permutation has it.",
+)
 OTHER_LABEL = (
     "labels of another partner",
     "The partners of the targets are those of the images: one permutation.",
@@ -92,6 +97,19 @@ mixing = Function("mixup", "mixup", mix)
 cutting = Function("cutmix", "cutmix", paste)
 
 
+# --- CutMix, the share: what goes wrong -----------------------------------------------
+
+
+@cutting.mistake(
+    "the area divided without a remainder",
+    "// leaves out what is behind the point: of a box that is smaller than the image "
+    "nothing remains, so the image keeps the whole label. Divide by /.",
+)
+def _(images, targets, box, permutation):
+    area = float(int(_area(images, box)))
+    return _pasted(images, box, permutation), _by_area(targets, area, permutation)
+
+
 # --- both: what goes wrong ------------------------------------------------------------
 
 
@@ -117,7 +135,7 @@ for spec, right in ((mixing, mix), (cutting, paste)):
 
     for other in OTHERS:
 
-        @spec.mistake(*OTHER_PARTNER)
+        @spec.mistake(*(INVERSE if other is OTHERS[0] else OTHER_PARTNER))
         def _(images, targets, how, permutation, right=right, other=other):
             return right(images, targets, how, other(permutation))
 
@@ -372,7 +390,7 @@ def cutmix(student: StudentFunction, seed: int = 0) -> None:
     asked = images, targets, (1, 2, 2, 3), swap
     _expect(cutting, student, Case("the example by hand", asked, right))
     generator = seeded(seed)
-    for number in range(5):
+    for number in range(6):
         images, targets, permutation = _batch(generator)
         h, w = images.shape[2:]
         box = (
@@ -381,6 +399,7 @@ def cutmix(student: StudentFunction, seed: int = 0) -> None:
             (0, 0, h, w),
             (2, 3, 0, 2),
             (h - 2, w - 3, 2, 3),
+            (1, 0, h - 1, w - 1),  # more than half of the image
         )[number]
         on = f"images {tuple(images.shape)}, box {box}"
         on += f", permutation {permutation.tolist()}"

@@ -30,6 +30,7 @@ def put_together(rows: torch.Tensor, p: int, height: int, width: int) -> torch.T
 cutting = Function("patchify", "patchify", cut)
 joining = Function("unpatchify", "unpatchify", put_together)
 
+REMAINDER = "no ValueError for a remainder"
 CHANNELS_FIRST = (
     "channels first inside a patch",
     "Inside a patch the order is (row, column, channel): the channels of one pixel "
@@ -258,7 +259,7 @@ def expect_no_remainder(call: Callable[[torch.Tensor, int], Data]) -> None:
             lambda size=(height, width): call(torch.zeros(1, 3, *size), 3),
             on=f"an image of {height} x {width} pixels, patch size 3",
             why=why,
-            mistake="no ValueError for a remainder",
+            mistake=REMAINDER,
         )
 
 
@@ -290,6 +291,18 @@ def unpatchify(student: StudentFunction, seed: int = 0) -> None:
             on=f"{n} patches of size 2, {height} x {width} pixels",
             why=why,
             mistake="no ValueError for another number of patches",
+        )
+    why = (
+        "The area fits these patches, the sides do not: a row or column of pixels "
+        "would be left over. patch_count raises the ValueError for this, too."
+    )
+    for n, height, width in ((6, 3, 8), (6, 8, 3)):
+        expect.raises(
+            "ValueError",
+            lambda n=n, size=(height, width): student(torch.zeros(2, n, 12), 2, *size),
+            on=f"{n} patches of size 2, {height} x {width} pixels",
+            why=why,
+            mistake=REMAINDER,
         )
     case = Case(on, (normal(generator, *rows.shape), p, h, w))
     joining.judge_gradient(student, case, normal(generator, *images.shape))

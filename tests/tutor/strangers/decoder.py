@@ -1459,3 +1459,480 @@ def bleu(hypotheses, references, maximum=4):
     r = sum(len(each) for each in references)
     penalty = 1 if c > r else math.exp(1 - r / c)
     return 100 * penalty * sum(precisions) / maximum
+
+
+# --- a second round, after the checks were mended from the first ---
+
+
+@stranger(
+    "decoder-mask",
+    "the rows of padding are emptied, too",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the rows of padding are empty",
+    round=2,
+)
+def decoder_mask(lengths, max_length):
+    real = padding_mask(lengths, max_length)
+    return causal_mask(max_length) & real & real.transpose(1, 2)
+
+
+@stranger(
+    "decoder-layer",
+    "in both orders cross-attention's result is added to the x of the beginning"
+    " AND in pre-norm the mask is not handed on",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="residual from the layer's input",
+    round=2,
+)
+class DecoderLayer(nn.Module):
+    def __init__(
+        self, d_model, heads, d_ff, dropout=0.0, norm_first=False, activation="relu"
+    ):
+        super().__init__()
+        self.norm_first = norm_first
+        self.self_attention = MultiHeadAttention(d_model, heads)
+        self.cross_attention = MultiHeadAttention(d_model, heads)
+        self.feed_forward = FeedForward(d_model, d_ff, activation)
+        self.norm_1 = LayerNorm(d_model)
+        self.norm_2 = LayerNorm(d_model)
+        self.norm_3 = LayerNorm(d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        residual = x
+        if self.norm_first:
+            a = residual + self.dropout(self.self_attention(self.norm_1(x))[0])
+            crossed = self.cross_attention(self.norm_2(a), memory, mask=memory_mask)[0]
+            c = residual + self.dropout(crossed)
+            return c + self.dropout(self.feed_forward(self.norm_3(c)))
+        a = self.norm_1(residual + self.dropout(self.self_attention(x, mask=mask)[0]))
+        crossed = self.cross_attention(a, memory, mask=memory_mask)[0]
+        c = self.norm_2(residual + self.dropout(crossed))
+        return self.norm_3(c + self.dropout(self.feed_forward(c)))
+
+
+@stranger(
+    "decoder-layer-from-torch",
+    "cross-attention gets the weights of self-attention, too",
+    first="told",
+    verdict="named",
+    says="one tensor under two names",
+    round=2,
+)
+def decoder_layer_from_torch(state):
+    inner = {
+        name.removeprefix("self_attn."): tensor
+        for name, tensor in state.items()
+        if name.startswith("self_attn.")
+    }
+    translated = attention_from_torch(inner)
+    result = {}
+    for prefix in ("self_attention.", "cross_attention."):
+        for name, tensor in translated.items():
+            result[prefix + name] = tensor
+    for i in (1, 2):
+        result[f"feed_forward.w_{i}"] = state[f"linear{i}.weight"].T
+        result[f"feed_forward.b_{i}"] = state[f"linear{i}.bias"]
+    for i in (1, 2, 3):
+        result[f"norm_{i}.gamma"] = state[f"norm{i}.weight"]
+        result[f"norm_{i}.beta"] = state[f"norm{i}.bias"]
+    return result
+
+
+@stranger(
+    "decoder",
+    "the norm at the end stands in post-norm and not in pre-norm"
+    " AND the layers do not get memory_mask",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="final norm in post-norm",
+    round=2,
+)
+class Decoder(nn.Module):
+    def __init__(
+        self,
+        layers,
+        d_model,
+        heads,
+        d_ff,
+        dropout=0.0,
+        norm_first=False,
+        activation="relu",
+    ):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            DecoderLayer(d_model, heads, d_ff, dropout, norm_first, activation)
+            for _ in range(layers)
+        )
+        self.norm = nn.Identity() if norm_first else LayerNorm(d_model)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        for layer in self.layers:
+            x = layer(x, memory, mask)
+        return self.norm(x)
+
+
+@stranger(
+    "transformer",
+    "decode takes 0 for padding in the source, not pad_id",
+    kind="subtle",
+    first="useless",
+    verdict="named",
+    says="pad_id is ignored",
+    round=2,
+)
+class Transformer(nn.Module):
+    def __init__(
+        self,
+        vocab_size,
+        d_model,
+        heads,
+        layers,
+        d_ff,
+        max_length,
+        dropout=0.0,
+        norm_first=False,
+        activation="relu",
+        pad_id=0,
+    ):
+        super().__init__()
+        self.pad_id = pad_id
+        sizes = (layers, d_model, heads, d_ff, dropout, norm_first, activation)
+        self.embedding = Embedding(vocab_size, d_model)
+        self.position = SinusoidalPositionalEncoding(d_model, max_length, dropout)
+        self.encoder = Encoder(*sizes)
+        self.decoder = Decoder(*sizes)
+
+    def encode(self, source):
+        mask = (source != self.pad_id).unsqueeze(1)
+        return self.encoder(self.position(self.embedding(source)), mask)
+
+    def decode(self, target, memory, source):
+        length = target.shape[1]
+        mask = causal_mask(length) & (target != self.pad_id).unsqueeze(1)
+        memory_mask = (source != 0).unsqueeze(1)
+        x = self.position(self.embedding(target))
+        return self.decoder(x, memory, mask, memory_mask)
+
+    def forward(self, source, target):
+        hidden = self.decode(target, self.encode(source), source)
+        return tied_logits(hidden, self.embedding.weight)
+
+
+@stranger(
+    "shift-right",
+    "an empty sentence is left out",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="an empty sentence is left out",
+    round=2,
+)
+def shift_right(sequences, sos_id, eos_id, pad_id=0):
+    width = max(len(sequence) for sequence in sequences) + 1
+    inputs, labels = [], []
+    for sequence in sequences:
+        if not sequence:
+            continue
+        padding = [pad_id] * (width - len(sequence) - 1)
+        inputs.append([sos_id, *sequence, *padding])
+        labels.append([*sequence, eos_id, *padding])
+    return torch.tensor(inputs), torch.tensor(labels)
+
+
+@stranger(
+    "sequence-loss",
+    "smoothing is spread over the V - 1 other classes, the label left out"
+    " AND the loss is NaN when no label is real",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="spread over the other classes only",
+    round=2,
+)
+def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
+    real = labels != pad_id
+    logs = torch.log_softmax(logits, dim=-1)
+    own = -logs.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+    others = (-logs.sum(dim=-1) - own) / (logits.shape[-1] - 1)
+    loss = (1 - smoothing) * own + smoothing * others
+    return loss[real].mean()
+
+
+@stranger(
+    "noam-rate",
+    "the rate is multiplied by the root of d_model AND negative steps are not refused",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="another power of d_model",
+    round=2,
+)
+def noam_rate(step, d_model, warmup=4000):
+    if step == 0:
+        raise ValueError("steps are counted from 1")
+    rising = step * warmup ** (-1.5)
+    if step < warmup:
+        return d_model**0.5 * rising
+    return d_model**0.5 * step**-0.5
+
+
+@stranger(
+    "adam-settings",
+    "epsilon is 1 to the power -9, which is 1",
+    first="shown",
+    verdict="named",
+    says="epsilon is 1",
+    round=2,
+)
+def adam_settings():
+    return {"betas": (0.9, 0.98), "eps": 1**-9}
+
+
+@stranger(
+    "bug-hunt",
+    "the gradients are cleared between backward and step, so nothing is learned",
+    first="told",
+    verdict="told",
+    says="the weights never change",
+    round=2,
+)
+def repaired_epoch(model, batches, learning_rate):
+    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
+    losses = []
+    for source, inputs, labels in batches:
+        logits = model(source, inputs)
+        loss = sequence_loss(logits, labels)
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@stranger(
+    "greedy-decode",
+    "the length is looked at after a token is appended: a full prefix gets one more",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="one token too many",
+    round=2,
+)
+@torch.no_grad()
+def greedy_decode(model, prefix, eos_id, max_length):
+    ids = list(prefix)
+    while True:
+        logits = model(torch.tensor([ids]))
+        following = int(logits[0, -1].argmax())
+        ids.append(following)
+        if following == eos_id or len(ids) >= max_length:
+            return ids
+
+
+@stranger(
+    "filter-logits",
+    "top-p adds up the probabilities from before top-k",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="top-p before top-k",
+    round=2,
+)
+def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
+    if temperature <= 0:
+        raise ValueError("temperature must be positive")
+    if top_k is not None and top_k < 1:
+        raise ValueError("top_k must be at least 1")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError("top_p must be in (0, 1]")
+    logits = logits / temperature
+    result = logits
+    if top_k is not None:
+        k = min(top_k, logits.shape[-1])
+        smallest = logits.topk(k, dim=-1).values[..., -1:]
+        result = result.masked_fill(logits < smallest, -math.inf)
+    if top_p is not None:
+        chances, order = logits.softmax(dim=-1).sort(dim=-1, descending=True)
+        before = chances.cumsum(dim=-1) - chances
+        drop = (before >= top_p).gather(-1, order.argsort(-1))
+        result = result.masked_fill(drop, -math.inf)
+    return result
+
+
+@stranger(
+    "filter-logits",
+    "the temperature divides last, after top-p has chosen"
+    " AND a top_k above V raises an error",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="top-p without the temperature",
+    round=2,
+)
+def filter_logits(logits, temperature=1.0, top_k=None, top_p=None):
+    if temperature <= 0 or (top_k is not None and top_k < 1):
+        raise ValueError("temperature and top_k must be positive")
+    if top_p is not None and (top_p <= 0 or top_p > 1):
+        raise ValueError("top_p must be above 0 and at most 1")
+    if top_k is not None:
+        smallest = torch.topk(logits, top_k, dim=-1).values[..., -1:]
+        logits = torch.where(logits < smallest, -math.inf, logits)
+    if top_p is not None:
+        ordered, order = torch.sort(logits, dim=-1, descending=True)
+        chances = torch.softmax(ordered, dim=-1)
+        before = torch.cumsum(chances, dim=-1) - chances
+        drop = torch.gather(before >= top_p, -1, order.argsort(-1))
+        logits = torch.where(drop, -math.inf, logits)
+    return logits / temperature
+
+
+@stranger(
+    "sample-next",
+    "the number is not scaled by the last sum; what finds no id gets the last one,"
+    " even if its probability is 0",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="clamped to the last id",
+    round=2,
+)
+def sample_next(probabilities, uniform):
+    sums = probabilities.cumsum(dim=-1)
+    passed = (sums <= uniform.unsqueeze(-1)).sum(dim=-1)
+    return passed.clamp(max=probabilities.shape[-1] - 1)
+
+
+@stranger(
+    "beam-search",
+    "what is still alive is only looked at when nothing has finished",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="those alive are forgotten",
+    round=2,
+)
+@torch.no_grad()
+def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
+    alive = [(0.0, list(prefix))]
+    finished = []
+    while alive and len(alive[0][1]) < max_length:
+        candidates = []
+        for total, ids in alive:
+            row = model(torch.tensor([ids]))[0, -1].log_softmax(dim=-1).tolist()
+            for token, value in enumerate(row):
+                candidates.append((total + value, ids + [token]))
+        candidates.sort(key=lambda pair: pair[0], reverse=True)
+        kept = candidates[:beam_width]
+        finished += [pair for pair in kept if pair[1][-1] == eos_id]
+        alive = [pair for pair in kept if pair[1][-1] != eos_id]
+    if not finished:
+        finished = alive
+    scored = [(s / (len(ids) - len(prefix)) ** alpha, ids) for s, ids in finished]
+    score, ids = max(scored, key=lambda pair: pair[0])
+    return ids, score
+
+
+@stranger(
+    "attend-cached",
+    "there is only a mask when there is no cache",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="no mask among the new tokens",
+    round=2,
+)
+def attend_cached(q, k_new, v_new, cache):
+    if cache is None:
+        k, v = k_new, v_new
+        mask = causal_mask(q.shape[-2])
+    else:
+        k = torch.cat((cache["k"], k_new), dim=-2)
+        v = torch.cat((cache["v"], v_new), dim=-2)
+        mask = None
+    output, _ = scaled_dot_product_attention(q, k, v, mask)
+    return output, {"k": k, "v": v}
+
+
+@stranger(
+    "decoder-only",
+    "the blocks have ReLU, not GELU AND the positions have no dropout",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="ReLU in place of GELU",
+    round=2,
+)
+class DecoderOnly(nn.Module):
+    def __init__(
+        self, vocab_size, d_model, heads, layers, d_ff, max_length, dropout=0.0
+    ):
+        super().__init__()
+        self.embedding = Embedding(vocab_size, d_model)
+        self.position = LearnedPositionalEncoding(max_length, d_model)
+        self.blocks = Encoder(layers, d_model, heads, d_ff, dropout, norm_first=True)
+
+    def forward(self, ids):
+        x = self.position(self.embedding(ids))
+        x = self.blocks(x, causal_mask(ids.shape[1]))
+        return tied_logits(x, self.embedding.weight)
+
+
+@stranger(
+    "last-real",
+    "gather works for (B, T, d) only; nothing or more axes after T raise an error",
+    kind="subtle",
+    first="told",
+    verdict="named",
+    says="fits one number of axes only",
+    round=2,
+)
+def last_real(hidden, lengths):
+    batch, _, width = hidden.shape
+    index = (lengths - 1).view(batch, 1, 1).expand(batch, 1, width)
+    return hidden.gather(1, index).squeeze(1)
+
+
+@stranger(
+    "perplexity",
+    "pad_id is not handed on",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="pad_id is not used",
+    round=2,
+)
+def perplexity(logits, labels, pad_id=0):
+    return torch.exp(sequence_loss(logits, labels))
+
+
+@stranger(
+    "bleu",
+    "a hypothesis that is shorter than n makes the number of n-grams smaller",
+    kind="subtle",
+    first="shown",
+    verdict="named",
+    says="fewer than no n-grams",
+    round=2,
+)
+def bleu(hypotheses, references, maximum=4):
+    total = 0.0
+    for n in range(1, maximum + 1):
+        matches, count = 0, 0
+        for hypothesis, reference in zip(hypotheses, references, strict=True):
+            ours = Counter(zip(*(hypothesis[i:] for i in range(n))))
+            theirs = Counter(zip(*(reference[i:] for i in range(n))))
+            matches += sum((ours & theirs).values())
+            count += len(hypothesis) - n + 1
+        if matches == 0:
+            return 0.0
+        total += math.log(matches / count) / maximum
+    c = sum(len(hypothesis) for hypothesis in hypotheses)
+    r = sum(len(reference) for reference in references)
+    penalty = 1.0 if c > r else math.exp(1 - r / c)
+    return 100 * penalty * math.exp(total)

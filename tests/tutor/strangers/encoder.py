@@ -1,6 +1,6 @@
 """Wrong answers to chapter 6, written from its notebook alone."""
 
-# ruff: noqa: B905, F811, F821
+# ruff: noqa: B005, B905, F811, F821
 
 import math
 
@@ -1028,5 +1028,370 @@ class EncoderClassifier(_Classifier):
 
     def forward(self, ids, lengths):
         x = self.position(self.class_token(self.embedding(ids)))
+        mask = mask_with_class_token(padding_mask(lengths, ids.shape[1]))
+        return self.head(self.encoder(x, mask))
+
+
+# --- a second round, after the checks were mended from the first ---
+
+
+@stranger(
+    "layer-norm",
+    "the root is kept from falling below epsilon; epsilon is not added to the variance",
+    kind="subtle",
+    first="useless",
+    verdict="named",
+    says="epsilon as a lower limit",
+    round=2,
+)
+class LayerNorm(nn.Module):
+    def __init__(self, d_model, epsilon=1e-5):
+        super().__init__()
+        self.epsilon = epsilon
+        self.gamma = nn.Parameter(torch.ones(d_model))
+        self.beta = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, x):
+        mean = x.mean(dim=-1, keepdim=True)
+        variance = x.var(dim=-1, correction=0, keepdim=True)
+        root = variance.sqrt().clamp(min=self.epsilon)
+        return self.gamma * (x - mean) / root + self.beta
+
+
+@stranger(
+    "diagnose-norm",
+    "the first suspect within 0.1 of y is named, not the nearest",
+    kind="subtle",
+    first="told",
+    verdict="told",
+    says="takes “unbiased variance” for “layer norm”",
+    round=2,
+)
+def diagnose_norm(x, y):
+    def suspect(over, correction=0):
+        mean = x.mean(over, keepdim=True)
+        variance = x.var(over, correction=correction, keepdim=True)
+        return (x - mean) / (variance + 1e-5).sqrt()
+
+    if torch.allclose(suspect(-1), y, atol=0.1):
+        return "layer norm"
+    if torch.allclose(suspect((0, 1)), y, atol=0.1):
+        return "batch norm"
+    if torch.allclose(suspect((0, 1, 2)), y, atol=0.1):
+        return "whole tensor"
+    if torch.allclose(suspect(-1, correction=1), y, atol=0.1):
+        return "unbiased variance"
+    return "epsilon outside the root"
+
+
+@stranger(
+    "diagnose-norm",
+    "batch norm is computed over the sentences only, for each position by itself",
+    kind="subtle",
+    first="told",
+    verdict="told",
+    says="takes “batch norm” for “whole tensor”",
+    round=2,
+)
+def diagnose_norm(x, y):
+    def suspect(over, correction=0):
+        mean = x.mean(over, keepdim=True)
+        variance = x.var(over, correction=correction, keepdim=True)
+        return (x - mean) / torch.sqrt(variance + 1e-5)
+
+    mean = x.mean(-1, keepdim=True)
+    sigma = x.std(-1, correction=0, keepdim=True)
+    made = {
+        "layer norm": suspect(-1),
+        "batch norm": suspect(0),
+        "whole tensor": suspect((0, 1, 2)),
+        "unbiased variance": suspect(-1, correction=1),
+        "epsilon outside the root": (x - mean) / (sigma + 1e-5),
+    }
+    return min(made, key=lambda name: (made[name] - y).abs().max().item())
+
+
+@stranger(
+    "rms-norm",
+    "the epsilon that is given is not kept: it is always 1e-5",
+    kind="subtle",
+    first="shown",
+    verdict="named",
+    says="epsilon is always 0.00001",
+    round=2,
+)
+class RMSNorm(nn.Module):
+    def __init__(self, d_model, epsilon=1e-5):
+        super().__init__()
+        self.epsilon = 1e-5
+        self.gamma = nn.Parameter(torch.ones(d_model))
+
+    def forward(self, x):
+        size = torch.sqrt(x.pow(2).mean(dim=-1, keepdim=True) + self.epsilon)
+        return self.gamma * x / size
+
+
+@stranger(
+    "gelu",
+    "erf of x is divided by the root of 2, not x inside erf",
+    first="named",
+    verdict="named",
+    says="divided by √2 after erf",
+    round=2,
+)
+def gelu(x):
+    return 0.5 * x * (1 + torch.erf(x) / math.sqrt(2))
+
+
+@stranger(
+    "feed-forward",
+    "the two divisors of the matrices are exchanged"
+    " AND any word but relu is taken for gelu",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="an unknown activation is accepted",
+    round=2,
+)
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ff, activation="relu"):
+        super().__init__()
+        self.relu = activation == "relu"
+        self.w_1 = nn.Parameter(torch.randn(d_model, d_ff) / math.sqrt(d_ff))
+        self.b_1 = nn.Parameter(torch.zeros(d_ff))
+        self.w_2 = nn.Parameter(torch.randn(d_ff, d_model) / math.sqrt(d_model))
+        self.b_2 = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, x):
+        hidden = x @ self.w_1 + self.b_1
+        hidden = torch.relu(hidden) if self.relu else gelu(hidden)
+        return hidden @ self.w_2 + self.b_2
+
+
+@stranger(
+    "swiglu",
+    "each matrix is divided by the root of its columns, not of its rows",
+    first="named",
+    verdict="named",
+    says="the weights start too small",
+    round=2,
+)
+class SwiGLU(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.w_gate = nn.Parameter(torch.randn(d_model, d_ff) / d_ff**0.5)
+        self.w_up = nn.Parameter(torch.randn(d_model, d_ff) / d_ff**0.5)
+        self.w_down = nn.Parameter(torch.randn(d_ff, d_model) / d_model**0.5)
+
+    def forward(self, x):
+        u = x @ self.w_gate
+        return (u * torch.sigmoid(u) * (x @ self.w_up)) @ self.w_down
+
+
+@stranger(
+    "encoder-layer",
+    "in post-norm the mask is not handed to attention",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="mask not passed on",
+    round=2,
+)
+class EncoderLayer(nn.Module):
+    def __init__(
+        self, d_model, heads, d_ff, dropout=0.0, norm_first=False, activation="relu"
+    ):
+        super().__init__()
+        self.norm_first = norm_first
+        self.attention = MultiHeadAttention(d_model, heads)
+        self.feed_forward = FeedForward(d_model, d_ff, activation)
+        self.norm_1 = LayerNorm(d_model)
+        self.norm_2 = LayerNorm(d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x, mask=None):
+        if self.norm_first:
+            x = x + self.dropout(self.attention(self.norm_1(x), mask=mask)[0])
+            return x + self.dropout(self.feed_forward(self.norm_2(x)))
+        x = self.norm_1(x + self.dropout(self.attention(x)[0]))
+        return self.norm_2(x + self.dropout(self.feed_forward(x)))
+
+
+@stranger(
+    "encoder-layer",
+    "no dropout on what the network computes"
+    " AND the activation is not handed to the network",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="dropout only on attention",
+    round=2,
+)
+class EncoderLayer(nn.Module):
+    def __init__(
+        self, d_model, heads, d_ff, dropout=0.0, norm_first=False, activation="relu"
+    ):
+        super().__init__()
+        self.norm_first = norm_first
+        self.attention = MultiHeadAttention(d_model, heads)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.norm_1 = LayerNorm(d_model)
+        self.norm_2 = LayerNorm(d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x, mask=None):
+        if self.norm_first:
+            attended, _ = self.attention(self.norm_1(x), mask=mask)
+            x = x + self.dropout(attended)
+            x = x + self.feed_forward(self.norm_2(x))
+        else:
+            attended, _ = self.attention(x, mask=mask)
+            x = self.norm_1(x + self.dropout(attended))
+            x = self.norm_2(x + self.feed_forward(x))
+        return x
+
+
+@stranger(
+    "encoder-layer-from-torch",
+    "strip takes letters off both ends of the name, not the prefix",
+    first="wrong",
+    verdict="named",
+    says="the prefix self_attn. is not cut off exactly",
+    round=2,
+)
+def encoder_layer_from_torch(state):
+    inner = {}
+    for name, tensor in state.items():
+        if name.startswith("self_attn."):
+            inner[name.strip("self_attn.")] = tensor
+    result = {}
+    for name, tensor in attention_from_torch(inner).items():
+        result["attention." + name] = tensor
+    for i in (1, 2):
+        result[f"feed_forward.w_{i}"] = state[f"linear{i}.weight"].T
+        result[f"feed_forward.b_{i}"] = state[f"linear{i}.bias"]
+        result[f"norm_{i}.gamma"] = state[f"norm{i}.weight"]
+        result[f"norm_{i}.beta"] = state[f"norm{i}.bias"]
+    return result
+
+
+@stranger(
+    "encoder",
+    "the norm at the end is applied after every layer",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the final norm after every layer",
+    round=2,
+)
+class Encoder(nn.Module):
+    def __init__(
+        self,
+        layers,
+        d_model,
+        heads,
+        d_ff,
+        dropout=0.0,
+        norm_first=False,
+        activation="relu",
+    ):
+        super().__init__()
+        self.layers = nn.ModuleList()
+        for _ in range(layers):
+            self.layers.append(
+                EncoderLayer(d_model, heads, d_ff, dropout, norm_first, activation)
+            )
+        self.norm = LayerNorm(d_model) if norm_first else nn.Identity()
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+            x = self.norm(x)
+        return x
+
+
+@stranger(
+    "encoder-layer-parameters",
+    "the second bias of the network is counted with d_ff, not with d",
+    first="named",
+    verdict="named",
+    says="b_2 counted with d_ff",
+    round=2,
+)
+def encoder_layer_parameters(d_model, d_ff):
+    attention = 4 * (d_model**2 + d_model)
+    network = 2 * (d_model * d_ff + d_ff)
+    norms = 2 * 2 * d_model
+    return attention + network + norms
+
+
+@stranger(
+    "mask-tokens",
+    "only the first of the special ids is left alone",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="only one of the special ids is spared",
+    round=2,
+)
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    chosen = (uniform < probability) & (ids != special_ids[0])
+    inputs = ids.clone()
+    masked = chosen & (kind < 0.8)
+    replaced = chosen & (kind >= 0.8) & (kind < 0.9)
+    inputs[masked] = mask_id
+    inputs[replaced] = random_ids[replaced]
+    labels = torch.where(chosen, ids, -100)
+    return inputs, labels
+
+
+@stranger(
+    "masked-language-model-loss",
+    "labels of the id 0 are not scored either",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="label 0 is not scored",
+    round=2,
+)
+def masked_language_model_loss(logits, labels):
+    scored = labels > 0
+    logs = torch.log_softmax(logits[scored], dim=-1)
+    own = logs.gather(-1, labels[scored].unsqueeze(-1)).squeeze(-1)
+    return -own.sum() / scored.sum().clamp(min=1)
+
+
+@stranger(
+    "encoder-classifier",
+    "the positions are added before the class token is put in front"
+    " AND the table has no row for it",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="positions before the class token",
+    round=2,
+)
+class EncoderClassifier(nn.Module):
+    def __init__(
+        self,
+        vocab_size,
+        classes,
+        d_model,
+        heads,
+        layers,
+        d_ff,
+        max_length,
+        dropout=0.0,
+    ):
+        super().__init__()
+        self.embedding = Embedding(vocab_size, d_model)
+        self.class_token = ClassToken(d_model)
+        self.position = SinusoidalPositionalEncoding(d_model, max_length, dropout)
+        self.encoder = Encoder(layers, d_model, heads, d_ff, dropout, norm_first=True)
+        self.head = ClassHead(d_model, classes)
+
+    def forward(self, ids, lengths):
+        x = self.position(self.embedding(ids))
+        x = self.class_token(x)
         mask = mask_with_class_token(padding_mask(lengths, ids.shape[1]))
         return self.head(self.encoder(x, mask))

@@ -435,3 +435,193 @@ def read_by_the_head(rollouts, rows, columns, pooling):
     if pooling == "class":
         shares = shares[:, 1:].softmax(dim=-1)
     return shares.reshape(-1, rows, columns)
+
+
+# --- a second round, after the checks were mended from the first ---
+
+
+@stranger(
+    "standardise",
+    "a spread below 1e-6 becomes 1e-6, not 1",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="a small spread does not count as 1",
+    round=2,
+)
+def standardise(images, train):
+    mean = train.mean(dim=(0, 2, 3), keepdim=True)
+    std = train.std(dim=(0, 2, 3), keepdim=True, correction=0)
+    return (images - mean) / std.clamp(min=1e-6)
+
+
+@stranger(
+    "standardise",
+    "the spread is the mean of the spreads of the single images",
+    first="shown",
+    verdict="named",
+    says="the mean of the spreads of single images",
+    round=2,
+)
+def standardise(images, train):
+    mean = train.mean(dim=(0, 2, 3), keepdim=True)
+    std = train.std(dim=(2, 3), correction=0, keepdim=True)
+    std = std.mean(dim=0, keepdim=True)
+    std = torch.where(std < 1e-6, torch.ones_like(std), std)
+    return (images - mean) / std
+
+
+@stranger(
+    "shift-images",
+    "places beyond the last row or column are not set to 0: the edge is repeated",
+    kind="subtle",
+    first="told",
+    verdict="named",
+    says="the edge is repeated",
+    round=2,
+)
+def shift_images(images, down, right):
+    b, _, h, w = images.shape
+    rows = torch.arange(h) - down.unsqueeze(1)
+    columns = torch.arange(w) - right.unsqueeze(1)
+    inside = (rows >= 0)[:, :, None] & (columns >= 0)[:, None, :]
+    rows, columns = rows.clamp(0, h - 1), columns.clamp(0, w - 1)
+    batch = torch.arange(b)[:, None, None]
+    found = images[batch, :, rows[:, :, None], columns[:, None, :]]
+    found = found.permute(0, 3, 1, 2)
+    return found * inside.unsqueeze(1)
+
+
+@stranger(
+    "shift-images",
+    "left and right are exchanged"
+    " AND a place counts as inside if its row or its column is",
+    kind="double",
+    first="shown",
+    verdict="named",
+    says="left and right exchanged, and inside by its row or by its column",
+    round=2,
+)
+def shift_images(images, down, right):
+    b, c, h, w = images.shape
+    rows = torch.arange(h)[None] - down[:, None]
+    columns = torch.arange(w)[None] + right[:, None]
+    rows_inside = (rows >= 0) & (rows < h)
+    columns_inside = (columns >= 0) & (columns < w)
+    inside = rows_inside[:, :, None] | columns_inside[:, None, :]
+    batch = torch.arange(b)[:, None, None]
+    found = images[
+        batch, :, rows.clamp(0, h - 1)[:, :, None], columns.clamp(0, w - 1)[:, None]
+    ]
+    found = found.permute(0, 3, 1, 2)
+    return torch.where(inside[:, None], found, 0.0)
+
+
+@stranger(
+    "confusion",
+    "of the two directions the larger one counts, not their sum",
+    kind="subtle",
+    first="told",
+    verdict="told",
+    says="one direction only",
+    round=2,
+)
+def confusion(predictions, labels, classes):
+    places = labels * classes + predictions
+    matrix = torch.bincount(places, minlength=classes**2).view(classes, classes)
+    both = torch.maximum(matrix, matrix.T).triu(diagonal=1)
+    place = int(both.argmax())
+    return matrix, (place // classes, place % classes)
+
+
+@stranger(
+    "confusion",
+    "the rows are the predictions AND the pair holds tensors",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="rows and columns exchanged",
+    round=2,
+)
+def confusion(predictions, labels, classes):
+    matrix = torch.zeros(classes, classes, dtype=torch.long)
+    for prediction, label in zip(predictions, labels):
+        matrix[prediction, label] += 1
+    both = torch.triu(matrix + matrix.T, diagonal=1)
+    place = both.flatten().argmax()
+    return matrix, (place // classes, place % classes)
+
+
+@stranger(
+    "calibration-error",
+    "an edge belongs to the bin below it",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="an edge belongs to the bin below",
+    round=2,
+)
+def calibration_error(probabilities, labels, bins):
+    confidence, prediction = probabilities.max(dim=-1)
+    right = (prediction == labels).to(probabilities.dtype)
+    index = (torch.ceil(confidence * bins) - 1).long().clamp(min=0)
+    sums = torch.zeros(bins, dtype=probabilities.dtype)
+    sums = sums.index_add(0, index, right - confidence)
+    return sums.abs().sum() / len(labels)
+
+
+@stranger(
+    "calibration-error",
+    "the confidence is the probability of the label"
+    " AND every bin that is not empty counts the same",
+    kind="double",
+    first="useless",
+    verdict="named",
+    says="the probability of the right class, and every bin counts alike",
+    round=2,
+)
+def calibration_error(probabilities, labels, bins):
+    confidence = probabilities.gather(1, labels.unsqueeze(1)).squeeze(1)
+    right = (probabilities.argmax(dim=1) == labels).float()
+    index = (confidence * bins).long().clamp(max=bins - 1)
+    gaps = []
+    for m in range(bins):
+        here = index == m
+        if here.any():
+            gaps.append((right[here].mean() - confidence[here].mean()).abs())
+    return torch.stack(gaps).mean()
+
+
+@stranger(
+    "position-similarity",
+    "a table with too many rows is not refused: its last rows are taken",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="no ValueError for a table of another grid",
+    round=2,
+)
+def position_similarity(table, rows, columns):
+    count = rows * columns
+    if table.shape[0] < count:
+        raise ValueError(f"{table.shape[0]} rows, but {count} patches")
+    table = table[-count:]
+    unit = table / table.norm(dim=-1, keepdim=True)
+    return (unit @ unit.T).reshape(rows, columns, rows, columns)
+
+
+@stranger(
+    "read-by-the-head",
+    "with a class token the shares go through a softmax to sum to 1",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="a softmax of what are shares already",
+    round=2,
+)
+def read_by_the_head(rollouts, rows, columns, pooling):
+    if pooling == "class":
+        shares = rollouts[:, 0, 1:].softmax(dim=-1)
+    else:
+        shares = rollouts.mean(dim=1)
+    return shares.reshape(-1, rows, columns)

@@ -832,7 +832,7 @@ def mixup(images, targets, share, permutation):
     kind="subtle",
     first="named",
     verdict="named",
-    says="another partner",
+    says="partners by the inverse permutation",
 )
 def mixup(images, targets, share, permutation):
     partner = permutation.argsort()
@@ -920,4 +920,354 @@ def cutmix(images, targets, box, permutation):
     mixed = images.clone()
     mixed[:, :, rows, columns] = images[permutation][:, :, rows, columns]
     share = 1 - (height * width) / (images.shape[2] * images.shape[3])
+    return mixed, share * targets + (1 - share) * targets[permutation]
+
+
+# --- a second round, after the checks were mended from the first ---
+
+
+@stranger(
+    "patchify",
+    "the patches come column by column",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="patches in column order",
+    round=2,
+)
+def patchify(images, patch_size):
+    b, c, h, w = images.shape
+    p = patch_size
+    count = patch_count(h, w, p)
+    x = images.reshape(b, c, h // p, p, w // p, p)
+    x = x.permute(0, 4, 2, 3, 5, 1)
+    return x.reshape(b, count, p * p * c)
+
+
+@stranger(
+    "unpatchify",
+    "the number of patches is compared with the area by itself, so a size that P"
+    " does not divide is not refused",
+    kind="subtle",
+    first="passed",
+    verdict="named",
+    says="no ValueError for a remainder",
+    round=2,
+)
+def unpatchify(patches, patch_size, height, width):
+    p = patch_size
+    b, n, length = patches.shape
+    if n != height * width // (p * p):
+        raise ValueError(f"{n} patches do not make {height} x {width} pixels")
+    c = length // (p * p)
+    x = patches.reshape(b, height // p, width // p, p, p, c)
+    return x.permute(0, 5, 1, 3, 2, 4).reshape(b, c, height, width)
+
+
+@stranger(
+    "patch-embedding",
+    "weight is divided by the root of d_model AND the bias is drawn at random",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="the biases do not start at zero",
+    round=2,
+)
+class PatchEmbedding(nn.Module):
+    def __init__(self, patch_size, channels, d_model):
+        super().__init__()
+        self.patch_size = patch_size
+        rows = patch_size * patch_size * channels
+        self.weight = nn.Parameter(torch.randn(rows, d_model) / math.sqrt(d_model))
+        self.bias = nn.Parameter(torch.randn(d_model) / math.sqrt(d_model))
+
+    def forward(self, images):
+        return patchify(images, self.patch_size) @ self.weight + self.bias
+
+
+@stranger(
+    "vision-transformer",
+    "with the mean the head still reads position 0 only",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the first patch in place of the mean",
+    round=2,
+)
+class VisionTransformer(nn.Module):
+    def __init__(
+        self,
+        image_size,
+        patch_size,
+        channels,
+        classes,
+        d_model,
+        heads,
+        layers,
+        d_ff,
+        dropout=0.0,
+        pooling="class",
+    ):
+        super().__init__()
+        if pooling not in ("class", "mean"):
+            raise ValueError(f"pooling must be 'class' or 'mean', not {pooling!r}")
+        square = isinstance(image_size, int)
+        height, width = (image_size, image_size) if square else image_size
+        self.image_size = height, width
+        n = patch_count(height, width, patch_size)
+        self.patches = PatchEmbedding(patch_size, channels, d_model)
+        if pooling == "class":
+            n += 1
+            self.class_token = ClassToken(d_model)
+        else:
+            self.class_token = nn.Identity()
+        self.position = LearnedPositionalEncoding(n, d_model, dropout)
+        self.encoder = Encoder(
+            layers, d_model, heads, d_ff, dropout, norm_first=True, activation="gelu"
+        )
+        self.head = ClassHead(d_model, classes)
+
+    def forward(self, images):
+        if images.shape[-2:] != self.image_size:
+            raise ValueError(f"images {tuple(images.shape)} are not {self.image_size}")
+        x = self.class_token(self.patches(images))
+        return self.head(self.encoder(self.position(x)))
+
+
+@stranger(
+    "vision-transformer",
+    "the patches are counted from the height alone AND the encoder is post-norm",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="the grid taken for a square",
+    round=2,
+)
+class VisionTransformer(nn.Module):
+    def __init__(
+        self,
+        image_size,
+        patch_size,
+        channels,
+        classes,
+        d_model,
+        heads,
+        layers,
+        d_ff,
+        dropout=0.0,
+        pooling="class",
+    ):
+        super().__init__()
+        if pooling not in ("class", "mean"):
+            raise ValueError(f"pooling must be 'class' or 'mean', not {pooling!r}")
+        square = isinstance(image_size, int)
+        height, width = (image_size, image_size) if square else image_size
+        self.image_size = height, width
+        self.pooling = pooling
+        count = patch_count(height, height, patch_size)
+        self.patches = PatchEmbedding(patch_size, channels, d_model)
+        if pooling == "class":
+            self.class_token = ClassToken(d_model)
+            self.position = LearnedPositionalEncoding(count + 1, d_model, dropout)
+            self.head = ClassHead(d_model, classes)
+        else:
+            self.position = LearnedPositionalEncoding(count, d_model, dropout)
+            self.head = MeanHead(d_model, classes)
+        self.encoder = Encoder(layers, d_model, heads, d_ff, dropout, activation="gelu")
+
+    def forward(self, images):
+        if images.shape[-2:] != self.image_size:
+            raise ValueError(f"images {tuple(images.shape)} are not {self.image_size}")
+        x = self.patches(images)
+        if self.pooling == "class":
+            x = self.class_token(x)
+        x = self.encoder(self.position(x))
+        return self.head(x)
+
+
+@stranger(
+    "interpolate-positions",
+    "one row is put aside, however many class tokens there are",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="class_tokens is ignored",
+    round=2,
+)
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    special, rest = table[:1], table[1:]
+    h, w = old_grid
+    grid = rest.reshape(h, w, -1).permute(2, 0, 1).unsqueeze(0)
+    grid = nn.functional.interpolate(
+        grid, size=new_grid, mode="bilinear", align_corners=False
+    )
+    rows = grid[0].permute(1, 2, 0).reshape(new_grid[0] * new_grid[1], -1)
+    return torch.cat((special, rows))
+
+
+@stranger(
+    "interpolate-positions",
+    "the rows are reshaped to (1, d, h, w) and back without a permutation",
+    first="named",
+    verdict="named",
+    says="features and places mixed up",
+    round=2,
+)
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    d = table.shape[-1]
+    special, rest = table[:class_tokens], table[class_tokens:]
+    grid = rest.reshape(1, d, *old_grid)
+    grid = nn.functional.interpolate(
+        grid, size=tuple(new_grid), mode="bilinear", align_corners=False
+    )
+    return torch.cat((special, grid.reshape(-1, d)), dim=0)
+
+
+@stranger(
+    "shift-weights",
+    "row 0 and column 0 count as outside, 0 < row in place of 0 <= row",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="row 0 and column 0 are left out",
+    round=2,
+)
+def shift_weights(height, width, row_offset, column_offset):
+    weights = torch.zeros(height * width, height * width)
+    for r in range(height):
+        for c in range(width):
+            row = r + row_offset
+            column = c + column_offset
+            if 0 < row < height and 0 < column < width:
+                weights[r * width + c, row * width + column] = 1
+    return weights
+
+
+@stranger(
+    "convolution-by-heads",
+    "the kernel's rows and columns are exchanged, [j, i] in place of [i, j]",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="rows and columns of the kernel exchanged",
+    round=2,
+)
+def convolution_by_heads(tokens, kernel, height, width):
+    k = kernel.shape[-1]
+    half = k // 2
+    result = 0
+    for i in range(k):
+        for j in range(k):
+            weights = shift_weights(height, width, i - half, j - half)
+            result = result + weights @ tokens @ kernel[:, :, j, i].T
+    return result
+
+
+@stranger(
+    "receptive-field",
+    "the rows and columns that are seen are counted, gaps left out",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="rows and columns counted, not the box",
+    round=2,
+)
+def receptive_field(gradient):
+    seen = (gradient != 0).any(dim=0)
+    rows = seen.any(dim=1).sum()
+    columns = seen.any(dim=0).sum()
+    return int(rows), int(columns)
+
+
+@stranger(
+    "principal-filters",
+    "the shares are taken of the variance of the first count components only",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="shares of the first components only",
+    round=2,
+)
+def principal_filters(weight, count, patch_size, channels):
+    filters = weight.T
+    centred = filters - filters.mean(dim=0)
+    _, s, vt = torch.linalg.svd(centred, full_matrices=False)
+    components = vt[:count].reshape(count, patch_size, patch_size, channels)
+    s = s[:count]
+    return components, s**2 / (s**2).sum()
+
+
+@stranger(
+    "principal-filters",
+    "each filter loses its own mean, not the mean filter"
+    " AND the shares are computed without squares",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="centred along the wrong axis",
+    round=2,
+)
+def principal_filters(weight, count, patch_size, channels):
+    filters = weight.T
+    centred = filters - filters.mean(dim=1, keepdim=True)
+    u, s, vt = torch.linalg.svd(centred, full_matrices=False)
+    components = vt[:count].reshape(count, patch_size, patch_size, channels)
+    ratio = s / s.sum()
+    return components, ratio[:count]
+
+
+@stranger(
+    "attention-rollout",
+    "the identity is mixed in once, at the end, not in every layer",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the identity only once",
+    round=2,
+)
+def attention_rollout(weights):
+    size = weights[0].shape[-1]
+    rollout = torch.eye(size)
+    for layer in weights:
+        rollout = layer.mean(dim=0) @ rollout
+    return 0.5 * rollout + 0.5 * torch.eye(size)
+
+
+@stranger(
+    "mixup",
+    "the partners are found by the inverse permutation",
+    kind="subtle",
+    first="told",
+    verdict="named",
+    says="partners by the inverse permutation",
+    round=2,
+)
+def mixup(images, targets, share, permutation):
+    partners = torch.empty_like(images)
+    partners[permutation] = images
+    partner_targets = torch.empty_like(targets)
+    partner_targets[permutation] = targets
+    mixed = share * images + (1 - share) * partners
+    mixed_targets = share * targets + (1 - share) * partner_targets
+    return mixed, mixed_targets
+
+
+@stranger(
+    "cutmix",
+    "the box is as wide as it is high"
+    " AND the area is divided without a remainder, so the share is 1",
+    kind="double",
+    first="wrong",
+    verdict="named",
+    says="the area divided without a remainder",
+    round=2,
+)
+def cutmix(images, targets, box, permutation):
+    top, left, box_height, box_width = box
+    height, width = images.shape[-2:]
+    rows = slice(top, top + box_height)
+    columns = slice(left, left + box_height)
+    mixed = images.clone()
+    mixed[:, :, rows, columns] = images[permutation][:, :, rows, columns]
+    share = 1 - (box_height * box_width) // (height * width)
     return mixed, share * targets + (1 - share) * targets[permutation]

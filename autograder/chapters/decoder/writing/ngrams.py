@@ -53,6 +53,8 @@ def _matches(
     if mode == "all":
         return sum(c for gram, c in mine.items() if gram in other), mine.total()
     both = sum(min(count, other[gram]) for gram, count in mine.items())
+    if mode == "below":
+        return both, len(ours) - n + 1
     return both, (other if mode == "recall" else mine).total()
 
 
@@ -142,6 +144,12 @@ overlap.mistake(
     "each n-gram counts once",
     "Sets forget how often an n-gram occurs. Count with a Counter.",
 )(partial(_bleu, mode="once"))
+overlap.mistake(
+    "fewer than no n-grams",
+    "A text of fewer than n tokens has 0 n-grams, and len(text) − n + 1 is below 0: it "
+    "takes away from those of the other sentences. Count the n-grams, or take "
+    "max(0, len(text) − n + 1).",
+)(partial(_bleu, mode="below"))
 overlap.mistake(
     "recall in place of precision",
     "The matches were divided by the n-grams of the references. p_n is a share of "
