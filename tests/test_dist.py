@@ -22,9 +22,10 @@ OURS = ("autograder.", "workbench.")
 # they end, fork or change the process that calls them, write files or fetch data
 NOT_CALLED = (
     *(f"autograder.{name}" for name in ("boundary", "collecting", "generator")),
-    *("autograder.grading", "autograder.__main__", "autograder.nbgrader_config"),
+    *("autograder.grading", "autograder.command_line", "autograder.nbgrader_config"),
+    *("autograder.__main__", "workbench.__main__"),
     *(f"workbench.{name}" for name in ("bundle", "commands", "plan", "recording")),
-    *("workbench.texts", "workbench.__main__"),
+    "workbench.texts",
 )
 
 
@@ -130,3 +131,54 @@ def test_an_oracle_is_no_answer_and_the_same_written_again_is() -> None:
         return oracles.weights_of(scores, mask)
 
     assert interface.wrap(mine, wanted).name == "mine"
+
+
+# --- where something is missing -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("package", "hidden", "says"),
+    [
+        ("autograder", "nbgrader", 'pip install "transformers-by-hand[grade]"'),
+        ("autograder", "pwd", "grading needs Linux"),
+        ("workbench", "sacrebleu", 'pip install "transformers-by-hand[train]"'),
+    ],
+)
+def test_a_command_says_what_it_lacks(package, hidden, says) -> None:
+    code = f"""
+import sys
+sys.modules[{hidden!r}] = None
+sys.argv = [{package!r}, "--help"]
+from {package}.__main__ import main
+sys.exit(main())
+"""
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("error: ") and says in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_the_checks_need_nothing_that_only_unix_has() -> None:
+    chapters = [generator.read(chapter).module for chapter in generator.chapters()]
+    code = f"""
+import importlib, signal, sys
+for name in ("fcntl", "grp", "pwd", "resource", "termios", "pyseccomp"):
+    sys.modules[name] = None
+for name in ("SIGALRM", "SIGKILL", "ITIMER_REAL", "setitimer"):
+    delattr(signal, name)
+for chapter in {chapters}:
+    importlib.import_module("autograder.chapters." + chapter)
+from autograder.chapters import attention
+import torch
+def softmax(scores):
+    weights = (scores - scores.amax(-1, keepdim=True).clamp(min=-1e30)).exp()
+    total = weights.sum(-1, keepdim=True)
+    return weights / torch.where(total == 0, 1.0, total)
+attention.softmax(softmax)
+import workbench.plots, workbench.assemble, workbench.progress
+"""
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "passed" in ran.stdout

@@ -95,7 +95,14 @@ def run_progress(arguments: argparse.Namespace) -> int:
 def main() -> int:
     """Run a command; a bad input is one line and exit code 2."""
     capstones = sys.argv[1:2] not in (["assemble"], ["progress"])
-    arguments = parser(capstones).parse_args()
+    try:
+        arguments = parser(capstones).parse_args()
+    except ModuleNotFoundError as missing:
+        install = 'pip install "transformers-by-hand[train]"'
+        print(
+            f"error: the package {missing.name} is missing: {install}", file=sys.stderr
+        )
+        return 2
     try:
         return arguments.run(arguments)
     except WorkbenchError as error:
