@@ -2,14 +2,20 @@
 
 import gc
 import importlib
+import multiprocessing
+import os
+import resource
 import subprocess
 import sys
 import tarfile
 import types
 import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
+import torch
 
 from autograder import generator, interface
 from autograder.chapters.attention import oracles
@@ -27,6 +33,7 @@ NOT_CALLED = (
     *(f"workbench.{name}" for name in ("bundle", "commands", "plan", "recording")),
     "workbench.texts",
 )
+MEMORY = 4 * 2**30  # bytes
 
 
 @pytest.fixture(scope="module")
@@ -106,19 +113,42 @@ def in_the_wheel() -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("chapter", generator.chapters())
-def test_nothing_in_it_passes_a_check(chapter, monkeypatch, tmp_path) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(interface, "SECONDS_PER_CALL", 0.2)
-    sheet = _sheet_of(Paper.of(chapter))
-    tried = in_the_wheel()
-    assert len(tried) > 1000
+def tried(chapter: str) -> tuple[int, list[tuple[str, str]]]:
+    """How much was tried as the answers of a chapter, and what of it passes a check."""
+    interface.SECONDS_PER_CALL = 0.2
+    sheet, there = _sheet_of(Paper.of(chapter)), in_the_wheel()
     answers = []
     for name, check in sheet.checks.items():
         call = first_call(check, sheet.imports)
-        likely = [each for each in tried if survives(call, tried[each])]
-        found = [e for e in likely if accepts(check, sheet.imports, tried[e])]
+        likely = [each for each in there if survives(call, there[each])]
+        found = [e for e in likely if accepts(check, sheet.imports, there[e])]
         answers += [(name, each) for each in found]
+    return len(there), answers
+
+
+def _with_little_memory(folder: Path) -> None:
+    """What is called with anything may want anything, and leave anything."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    torch.set_num_threads(1)
+    os.chdir(folder)
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory) -> Iterator[ProcessPoolExecutor]:
+    """A process of its own for what is called with arguments that are not its own."""
+    with ProcessPoolExecutor(
+        max_workers=1,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_with_little_memory,
+        initargs=(tmp_path_factory.mktemp("apart"),),
+    ) as pool:
+        yield pool
+
+
+@pytest.mark.parametrize("chapter", generator.chapters())
+def test_nothing_in_it_passes_a_check(chapter, apart) -> None:
+    number, answers = apart.submit(tried, chapter).result()
+    assert number > 1000
     assert answers == []
 
 
