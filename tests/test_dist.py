@@ -13,6 +13,7 @@ import pytest
 
 from autograder import generator, interface
 from autograder.chapters.attention import oracles
+from autograder.grading import sandbox
 from autograder.grading.examine import _sheet_of
 from autograder.grading.paper import Paper
 from tests.test_shown import accepts, first_call, survives
@@ -157,6 +158,12 @@ sys.exit(main())
     assert ran.returncode == 2
     assert ran.stderr.startswith("error: ") and says in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_on_a_mac_grading_says_in_one_line_that_it_needs_linux(monkeypatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    says = sandbox.problem.__wrapped__()
+    assert says.startswith("The sandbox needs Linux.") and "\n" not in says
 
 
 def test_the_checks_need_nothing_that_only_unix_has() -> None:
