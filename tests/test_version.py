@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from autograder.grading import version
+from autograder.grading import record, version
 from autograder.grading.classfile import Class
+from autograder.grading.course import Course
 from autograder.grading.imports import ROOT
 from autograder.grading.limits import Limits
 from autograder.grading.paper import Paper
-from autograder.grading.planning import Terms
+from autograder.grading.planning import Terms, Work
+from autograder.grading.record import Record
 from autograder.grading.version import code_version
 
 CHAPTERS = ("04_attention", "05_multi_head_attention", "07_decoder", "10_vision")
@@ -127,3 +129,26 @@ print(json.dumps([each for each in files if each]))
     )
     assert len(ours) > 90
     assert {path for path in ours - counted if path.name != "__init__.py"} == set()
+
+
+def test_a_page_that_would_read_otherwise_is_written_again(
+    tmp_path, monkeypatch
+) -> None:
+    """Without grading anything again: what is ungraded has a page, too."""
+    chapter = CHAPTERS[0]
+    terms = Terms({chapter: Paper.of(chapter)}, Class(), Limits())
+    work = Work(tmp_path / "class" / "ada", chapter)
+    (work.student / chapter).mkdir(parents=True)  # without a notebook
+    work.read(terms)
+    assert list(work.jobs(terms)) == [] and work.is_done
+    page = tmp_path / "out" / "feedback" / "ada" / f"{chapter}.html"
+    (tmp_path / "out" / "course").mkdir(parents=True)
+    with Record(tmp_path / "out", Course(tmp_path / "out" / "course"), terms) as kept:
+        kept.add([work])
+        same = version.page_version()
+        for now, written in ((same, False), ("another", True), ("another", False)):
+            page.write_text("as it was")
+            monkeypatch.setattr(record, "page_version", lambda now=now: now)
+            work.read(terms)
+            assert kept.keep(work)
+            assert (page.read_text() != "as it was") is written

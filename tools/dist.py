@@ -18,7 +18,7 @@ PACKAGES = ("autograder", "workbench")
 FILES = ("CHANGELOG.md", "LICENSE", "LICENSE-TEXT", "README.md", "pyproject.toml")
 RESULTS = ROOT / "results"
 RECORDED = ("*.json", "*.yml", "models/*/*", "tutor/*.json")
-KINDS = (".py", ".json", ".html", ".css", ".md")  # of a package
+KINDS = (".py", ".json", ".html", ".css", ".md", ".safetensors")  # of a package
 
 
 def main() -> None:

@@ -38,6 +38,7 @@ EVERYBODYS = (
 SOME_CHAPTERS = (
     "workbench.baseline",
     "workbench.batches",
+    "workbench.digits",
     "workbench.images",
     "workbench.models",
     "workbench.phrasebook",
@@ -46,6 +47,7 @@ SOME_CHAPTERS = (
     "workbench.tokenizer",
     "workbench.variants",
 )
+DIGITS, DIGITS_FILE = "workbench.digits", "workbench/digits.safetensors"
 RESULTS = "workbench.results"  # finds trained models in a folder beside its package
 MODELS = "results/models"
 
@@ -90,6 +92,8 @@ def files_of(imported: Iterable[str], root: Path = ROOT) -> list[Path]:
     """List the files that come with what a notebook imports."""
     wanted = set(SOME_CHAPTERS).intersection(imported)
     paths = [file_of(name, root) for name in sorted(wanted)]
+    if DIGITS in wanted:
+        paths.append(root / DIGITS_FILE)
     if RESULTS in wanted:
         paths += sorted(path for path in (root / MODELS).glob("*/*") if path.is_file())
     return paths
