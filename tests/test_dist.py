@@ -19,6 +19,7 @@ import torch
 
 from autograder import generator, interface
 from autograder.chapters.attention import oracles
+from autograder.grading import sandbox
 from autograder.grading.examine import _sheet_of
 from autograder.grading.paper import Paper
 from tests.test_shown import accepts, first_call, survives
@@ -189,10 +190,19 @@ sys.exit(main())
     assert "Traceback" not in ran.stderr
 
 
-def test_the_checks_need_nothing_that_only_unix_has() -> None:
+def test_on_a_mac_grading_says_in_one_line_that_it_needs_linux(monkeypatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    says = sandbox.problem.__wrapped__()
+    assert says.startswith("The sandbox needs Linux.") and "\n" not in says
+
+
+def test_the_checks_need_nothing_that_only_unix_has(tmp_path) -> None:
     chapters = [generator.read(chapter).module for chapter in generator.chapters()]
     code = f"""
-import importlib, signal, sys
+import importlib, os, pathlib, signal, sys
+import matplotlib.pyplot, torch
+for name in ("fork", "geteuid", "killpg", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK"):
+    delattr(os, name)
 for name in ("fcntl", "grp", "pwd", "resource", "termios", "pyseccomp"):
     sys.modules[name] = None
 for name in ("SIGALRM", "SIGKILL", "ITIMER_REAL", "setitimer"):
@@ -207,8 +217,11 @@ def softmax(scores):
     return weights / torch.where(total == 0, 1.0, total)
 attention.softmax(softmax)
 import workbench.plots, workbench.assemble, workbench.progress
+from autograder.files import read_regular, write_beside
+write_beside(pathlib.Path({str(tmp_path)!r}, "kept"), "so far")
+print(read_regular(pathlib.Path({str(tmp_path)!r}, "kept"), 9).decode())
 """
     command = [sys.executable, "-c", code]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    assert "passed" in ran.stdout
+    assert "passed" in ran.stdout and "so far" in ran.stdout
