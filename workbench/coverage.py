@@ -168,11 +168,11 @@ def concept_places(row: str, entry: dict) -> str:
 
 def concept_table(number: int) -> str:
     """The table of the ideas whose home is a chapter."""
-    lines = ["| idea | where |", "|---|---|"]
+    lines = ["| idea, and a question that the place answers | where |", "|---|---|"]
     for row, entry in load("concepts").items():
         if homes(entry)[0] == number:
             where = concept_places(row, entry)
-            lines.append(f"| {row} {entry['title']} | {where} |")
+            lines.append(f"| {row} {entry['title']}. *{entry['ask']}* | {where} |")
     return "\n".join(lines)
 
 
