@@ -2,9 +2,9 @@
 
     PYTHONPATH=.:solutions python tools/claims.py [--record] [NAME ...]
 
-results/claims.yml lists the claims, and says what its keys mean. A page's cells before
-those of a claim run once, as they are; those of the claim run once for each seed. With
---record, results/claims.json is written. All claims take about half an hour.
+results/pages/claims.yml lists the claims, and says what its keys mean. A page's cells
+before those of a claim run once, as they are; those of the claim, once for each seed.
+With --record, results/pages/claims.json is written. All claims take about half an hour.
 """
 
 import argparse
@@ -24,8 +24,8 @@ import yaml
 from matplotlib import pyplot as plt
 
 ROOT = Path(__file__).resolve().parents[1]
-CLAIMS = ROOT / "results" / "claims.yml"
-RECORD = ROOT / "results" / "claims.json"
+CLAIMS = ROOT / "results" / "pages" / "claims.yml"
+RECORD = ROOT / "results" / "pages" / "claims.json"
 SEEDS = range(1, 11)  # added to the page's own
 CELL = re.compile(r"^```\{code-cell\} ipython3\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SEED = re.compile(r"(manual_seed\(|\bseed=)(\d+)(?=[),])")
@@ -48,7 +48,7 @@ def main() -> None:
         if together:
             held |= run(page, first, last, together)
     if asked.record:
-        record(held)
+        record(held, list(claims))
 
 
 def where(claim: dict[str, Any]) -> tuple[str, str, str]:
@@ -103,15 +103,16 @@ def code_of(cell: str) -> str:
     return re.sub(r"\A(?::.*\n)+", "", cell)
 
 
-def record(held: dict[str, list[bool]]) -> None:
-    """Write what held, with what is needed to do it again."""
+def record(held: dict[str, list[bool]], names: list[str]) -> None:
+    """Write what held, with what is needed to do it again; keep what did not run."""
     known = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.is_file() else {}
+    all_held = known.get("held", {}) | held
     entry = {
         "command": "PYTHONPATH=.:solutions python tools/claims.py --record",
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "torch": torch.__version__.partition("+")[0],
         "seeds": f"the page's own, plus {SEEDS[0]} to {SEEDS[-1]}",
-        "held": known.get("held", {}) | held,
+        "held": {name: each for name, each in all_held.items() if name in names},
     }
     RECORD.write_text(json.dumps(entry, indent=1) + "\n", encoding="utf-8")
 
