@@ -38,17 +38,15 @@ def main() -> None:
     parser.add_argument("--record", action="store_true")
     asked = parser.parse_args()
     claims = yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))
-    held = {}
     for page, first, last in dict.fromkeys(map(where, claims.values())):
         together = {
             name: claim
             for name, claim in claims.items()
             if where(claim) == (page, first, last) and name in (asked.names or claims)
         }
-        if together:
-            held |= run(page, first, last, together)
-    if asked.record:
-        record(held, list(claims))
+        held = run(page, first, last, together) if together else {}
+        if asked.record and held:
+            record(held, list(claims))
 
 
 def where(claim: dict[str, Any]) -> tuple[str, str, str]:
@@ -84,7 +82,7 @@ def with_seed(cell: str, more: int) -> str:
 
 
 def execute(cell: str, names: dict[str, Any]) -> bool:
-    """Run a cell; return whether its assertions hold."""
+    """Run a cell; return whether its assertions hold. Another error ends the cell."""
     kept = True
     for statement in ast.parse(code_of(cell)).body:
         try:
@@ -92,6 +90,10 @@ def execute(cell: str, names: dict[str, Any]) -> bool:
                 exec(compile(ast.Module([statement], []), "cell", "exec"), names)
         except AssertionError:
             kept = False
+        except Exception as error:  # a cell may look for what this seed does not show
+            print(f"  {error!r}", flush=True)
+            kept = False
+            break
     plt.close("all")
     return kept
 
