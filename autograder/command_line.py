@@ -9,6 +9,7 @@ from pathlib import Path
 from autograder import generator, sheets
 from autograder.collecting import command as collecting
 from autograder.generator import ROOT, Missing, SourceError
+from autograder.gradescope import build as gradescope
 from autograder.grading import command as grading
 from autograder.grading import exports
 from autograder.grading.seeds import SecretError, secret_of
@@ -125,6 +126,7 @@ def parser() -> argparse.ArgumentParser:
     collecting.add_arguments(add(collecting.run, "collect"))
     grading.add_arguments(add(grading.run, "grade"))
     exports.add_arguments(add(exports.run, "export"))
+    gradescope.add_arguments(add(gradescope.run, "gradescope"))
     return top
 
 

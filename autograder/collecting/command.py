@@ -163,12 +163,12 @@ def _begin(arguments: argparse.Namespace, limits: Limits = LIMITS) -> "Collectio
             raise CollectError(f"{out}: is inside the download; choose another --out")
         if out in found.parents and not found.is_file():
             raise CollectError(f"{path}: is inside the class folder; move it elsewhere")
-    unknown = [
-        name for name in arguments.chapter if name not in notebooks.assignments()
-    ]
+    known = notebooks.assignments()
+    unknown = [name for name in arguments.chapter if name not in known]
     if unknown:
-        known = ", ".join(notebooks.assignments())
-        raise CollectError(f"no chapter is named {unknown[0]!r}; there are: {known}")
+        raise CollectError(
+            f"no chapter is named {unknown[0]!r}; there are: {', '.join(known)}"
+        )
     of_class = classfile.find(arguments.class_file, out, known)
     return Collection(
         to=placing.Class(

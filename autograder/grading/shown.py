@@ -46,7 +46,7 @@ SOME_CHAPTERS = (
     "workbench.variants",
 )
 RESULTS = "workbench.results"  # finds trained models in a folder beside its package
-MODELS = "results/models"
+MODELS = ("results/models", "workbench/recorded/models")  # the latter in a wheel
 
 
 def files() -> Iterator[tuple[Path, str]]:
@@ -79,7 +79,8 @@ def given_to(released: str) -> dict[str, bytes]:
     wanted = modules_of(code, SOME_CHAPTERS).intersection(SOME_CHAPTERS)
     paths = [_path(name) for name in sorted(wanted)]
     if RESULTS in wanted:
-        paths += sorted(path for path in (ROOT / MODELS).glob("*/*") if path.is_file())
+        found = (path for each in MODELS for path in (ROOT / each).glob("*/*"))
+        paths += sorted(path for path in found if path.is_file())
     return {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
 
 
