@@ -338,6 +338,22 @@ def test_points_and_a_comment_by_hand_are_in_the_gradebook(visitor, out) -> None
     assert grade_of(out, HONEST, WRITTEN) == (3.5, False)
 
 
+def test_the_rubric_is_beside_the_answer_and_formulas_need_no_network(
+    visitor, out
+) -> None:
+    page = visitor.open(f"/formgrader/submissions/{submission_of(out, HONEST)}/")
+    wait_until_loaded(page)
+    answer, rubric = page.locator(f"{NOTEBOOK} table[width] td").all()
+    assert "Rubric (4 points" in rubric.inner_text()
+    left, right = answer.bounding_box(), rubric.bounding_box()
+    assert left["x"] + left["width"] <= right["x"] + 1 and left["y"] == right["y"]
+    assert rubric.locator("math").count() > 5
+    assert "$" not in rubric.inner_text()
+    assert "Rubric (4 points" not in (
+        (out / "feedback" / MISTAKEN / f"{CHAPTER}.html").read_text("utf-8")
+    )
+
+
 def wait_until_loaded(page) -> None:
     """Wait for the grades; MathJax is not here, as its host cannot be reached."""
     page.wait_for_function("formgrader.grades?.loaded && formgrader.comments?.loaded")

@@ -14,6 +14,7 @@ from pathlib import Path
 import nbformat
 
 ROOT = Path(__file__).parents[2]
+RUBRIC = "rubric"  # metadata of a written answer: what only its grader reads
 OURS = ("autograder.chapters.", "workbench.")  # packages whose imports count as well
 # what a library imports when it is first used, and that takes a second
 LATE = {"torch.optim": "torch._dynamo"}
