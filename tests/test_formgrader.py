@@ -189,7 +189,11 @@ def address(out):
             cwd=course,
             stdout=log,
             stderr=log,
-            env=os.environ | {"JUPYTER_CONFIG_DIR": str(out / "jupyter")},
+            env=os.environ
+            | {
+                "JUPYTER_CONFIG_DIR": str(out / "jupyter"),
+                "PYTHONPATH": str(generator.ROOT),
+            },
         )
     try:
         wait_for(f"http://127.0.0.1:{port}/api", server, out / "server.log")
@@ -349,9 +353,6 @@ def test_the_rubric_is_beside_the_answer_and_formulas_need_no_network(
     assert left["x"] + left["width"] <= right["x"] + 1 and left["y"] == right["y"]
     assert rubric.locator("math").count() > 5
     assert "$" not in rubric.inner_text()
-    assert "Rubric (4 points" not in (
-        (out / "feedback" / MISTAKEN / f"{CHAPTER}.html").read_text("utf-8")
-    )
 
 
 def wait_until_loaded(page) -> None:
