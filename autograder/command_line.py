@@ -1,41 +1,56 @@
 """The commands of ``python -m autograder``: options only."""
 
 import argparse
+import fnmatch
 import subprocess
 import sys
 from pathlib import Path
 
-from autograder import generator
+from autograder import generator, sheets
 from autograder.collecting import command as collecting
 from autograder.generator import ROOT, Missing, SourceError
+from autograder.gradescope import build as gradescope
 from autograder.grading import command as grading
 from autograder.grading import exports
 from autograder.grading.seeds import SecretError, secret_of
 from autograder.grading.settings import put_environment_on_path
 from autograder.grading.version import code_version
+from autograder.sheets import SheetError
 
 
 def generate(arguments: argparse.Namespace) -> int:
     """Write exercises/ and solutions/transformer/ from the text notebooks."""
     del arguments
     sources = generator.write_exercises()
-    print(f"{'chapter':<28} {'exercises':>9} {'points':>7}")
-    for source in sources:
+    print(f"{'chapter':<28} {'exercises':>9} {'points':>7} {'minutes':>8}")
+    for source in [*sources, *generator.read_sheets(sources)]:
         points = sum(exercise.points for exercise in source.exercises)
-        print(f"{source.chapter:<28} {len(source.exercises):>9} {points:>7}")
+        minutes = sum(exercise.minutes for exercise in source.exercises)
+        numbers = f"{len(source.exercises):>9} {points:>7} {minutes:>8}"
+        print(f"{source.chapter:<28} {numbers}")
     return 0
 
 
 def handout(arguments: argparse.Namespace) -> int:
     """Write what students get: one chapter with the parts before it, or the course."""
-    folder = arguments.out / (arguments.chapter or "course")
     agents = None if arguments.no_agents else arguments.agents
-    if arguments.chapter:
-        generator.write_handout(arguments.chapter, folder, agents=agents)
-        print(f"{folder}: the notebook, and transformer/ of the chapters before it")
-    else:
-        generator.write_course(folder, agents=agents)
-        print(f"{folder}: all notebooks, without transformer/ and any answer")
+    asked = arguments.chapter
+    if asked and "*" not in asked:
+        folder = arguments.out / asked
+        generator.write_handout(asked, folder, agents=agents)
+        beside = "and transformer/ of the chapters before it"
+        if asked in sheets.names():
+            beside = "and of transformer/ what it uses and does not ask for"
+        print(f"{folder}: the notebook, {beside}")
+        return 0
+    names = generator.chapters()
+    if asked:
+        names = fnmatch.filter(generator.assignments(), asked)
+        if not names:
+            raise Missing(f"no chapter and no sheet has a name like {asked!r}")
+    folder = arguments.out / ((asked or "course").strip("*_") or "all")
+    generator.write_course(folder, agents=agents, names=names)
+    print(f"{folder}: {len(names)} notebooks, without transformer/ and any answer")
     return 0
 
 
@@ -82,7 +97,8 @@ def parser() -> argparse.ArgumentParser:
         "chapter",
         nargs="?",
         metavar="CHAPTER",
-        help="such as 04_attention (default: the whole course, in one folder)",
+        help="such as 04_attention, or a sheet of your own; 'short_*' puts all of such "
+        "names into one folder (default: all chapters, in one folder)",
     )
     one.add_argument(
         "--agents",
@@ -102,11 +118,15 @@ def parser() -> argparse.ArgumentParser:
     )
     many = add(release, "release")
     many.add_argument(
-        "chapter", nargs="*", metavar="CHAPTER", help="chapters (default: all)"
+        "chapter",
+        nargs="*",
+        metavar="CHAPTER",
+        help="chapters and sheets (default: all chapters)",
     )
     collecting.add_arguments(add(collecting.run, "collect"))
     grading.add_arguments(add(grading.run, "grade"))
     exports.add_arguments(add(exports.run, "export"))
+    gradescope.add_arguments(add(gradescope.run, "gradescope"))
     return top
 
 
@@ -115,6 +135,6 @@ def main() -> int:
     arguments = parser().parse_args()
     try:
         return arguments.run(arguments)
-    except (Missing, SecretError, SourceError) as error:
+    except (Missing, SecretError, SheetError, SourceError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -9,7 +9,7 @@ import functools
 import inspect
 import math
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -216,8 +216,17 @@ class Chapter:
         """Say where a section of the book is to be found."""
         return f"chapter {self.number}: {self.page}.html#{section}"
 
+    def sheet(self, title: str, points: Mapping[str, Sequence[int]]) -> None:
+        """Say that the notebook is a sheet with exercises of one's own choice.
+
+        Args:
+            title: of the sheet.
+            points: of each graded cell, by the exercises' ids, in order.
+        """
+        progress.begin_sheet(title, points)
+
     def progress(self) -> None:
-        """Show which of the chapter's exercises have passed."""
+        """Show which of the notebook's exercises have passed."""
         progress.show(self.page)
 
 

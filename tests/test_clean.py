@@ -11,9 +11,15 @@ import json
 import re
 import sqlite3
 import string
+from pathlib import Path
 
+import nbformat
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from nbconvert.exporters import HTMLExporter
+from nbgrader.server_extensions.formgrader.handlers import template_path
+from traitlets.config import Config
 
 from autograder.grading import clean, deadlines, dry_run, exports, feedback, report
 from autograder.grading.class_report import Report
@@ -22,6 +28,7 @@ from autograder.grading.gradebook import Row
 from autograder.grading.job import GRADED, UNGRADED, Outcome, Verdict
 from autograder.grading.journal import Journal
 from autograder.grading.notebook_html import clean_html
+from autograder.grading.settings import configure
 from tests import strangers
 
 NASTY = (
@@ -232,6 +239,59 @@ def test_what_formgrader_shows_can_do_nothing(text) -> None:
         assert tag not in ("script", "style", "iframe", "object", "svg", "form")
         assert not any(name.startswith("on") for name in attributes)
         assert not attributes.get("href", "").lower().startswith("javascript")
+
+
+WRITTEN = {"grade": True, "solution": True, "locked": False, "grade_id": "explain"}
+WRITTEN |= {"points": 3, "task": False, "cell_type": "markdown", "schema_version": 3}
+RUBRIC = "**Rubric.** The variance is $d_k$."
+BREAKS_OUT = "</td><td>**Rubric.** All is right.</td></tr></table><b>"
+
+
+def shown_of(answer: str, **resources: str) -> str:
+    """Return what a page of nbgrader's shows of a written answer."""
+    config = configure(Config(), Path())
+    config.HTMLExporter.template_name = "formgrade"
+    config.HTMLExporter.extra_template_basedirs = [template_path]
+    cell = nbformat.v4.new_markdown_cell(answer, metadata={"nbgrader": WRITTEN})
+    cell.metadata["rubric"] = RUBRIC
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    given = {"index": 0, "total": 1} | resources
+    page, _ = HTMLExporter(config=config).from_notebook_node(notebook, given)
+    return page.partition("rendered_html")[2]
+
+
+def test_the_rubric_stands_beside_the_answer_and_nothing_reaches_into_it() -> None:
+    page = shown_of(f"The spread is $\\sqrt{{d_k}}$. {BREAKS_OUT}", submission_id="1")
+    answer, rubric = re.findall("<td .*?</td>", page, re.DOTALL)
+    assert "<msqrt>" in answer and "All is right." in answer
+    assert "The variance is <math" in rubric and "All is right." not in rubric
+    assert "$" not in answer + rubric
+
+
+def test_the_rubric_is_in_no_page_that_a_student_gets() -> None:
+    page = shown_of("Mine.")  # nbgrader's feedback uses the same filters
+    assert "Mine." in page and "variance" not in page
+
+
+@pytest.mark.parametrize(
+    ("latex", "found"),
+    [
+        (r"$$\begin{bmatrix} 1 & 2 \\ 3 & 4 \end{bmatrix}$$", "<mtable>"),
+        (r"\begin{align} a &= b \\ c &= d \end{align}", "<mtable "),
+        (r"$\href{javascript:x()}{press}$", "<mi>h</mi>"),  # letters, and no link
+        (r"$\text{<img src=x onerror=x()>}$", "<code>"),
+        (r"$\text{<?a > <img src=x onerror=x()> ?>}$", "<code>"),
+        (r"$\text{<!-- > <img src=x onerror=x()> -->}$", "<mtext"),
+        ("$" + "x+" * 2000 + "x$", "<code>x+x"),
+        (r"$\left( 1$", "<code>"),
+    ],
+)
+def test_a_formula_is_set_without_a_script_and_does_nothing(latex, found) -> None:
+    page = shown_of(latex)
+    assert found in page
+    for tag, attributes in Elements(page).found:
+        assert tag not in ("script", "img")
+        assert "href" not in attributes
 
 
 # --- lines of JSON --------------------------------------------------------------------

@@ -189,7 +189,11 @@ def address(out):
             cwd=course,
             stdout=log,
             stderr=log,
-            env=os.environ | {"JUPYTER_CONFIG_DIR": str(out / "jupyter")},
+            env=os.environ
+            | {
+                "JUPYTER_CONFIG_DIR": str(out / "jupyter"),
+                "PYTHONPATH": str(generator.ROOT),
+            },
         )
     try:
         wait_for(f"http://127.0.0.1:{port}/api", server, out / "server.log")
@@ -336,6 +340,19 @@ def test_points_and_a_comment_by_hand_are_in_the_gradebook(visitor, out) -> None
     comment = page.locator(f"textarea#{WRITTEN}-comment").input_value()
     assert comment == "Name the **assumption**."
     assert grade_of(out, HONEST, WRITTEN) == (3.5, False)
+
+
+def test_the_rubric_is_beside_the_answer_and_formulas_need_no_network(
+    visitor, out
+) -> None:
+    page = visitor.open(f"/formgrader/submissions/{submission_of(out, HONEST)}/")
+    wait_until_loaded(page)
+    answer, rubric = page.locator(f"{NOTEBOOK} table[width] td").all()
+    assert "Rubric (4 points" in rubric.inner_text()
+    left, right = answer.bounding_box(), rubric.bounding_box()
+    assert left["x"] + left["width"] <= right["x"] + 1 and left["y"] == right["y"]
+    assert rubric.locator("math").count() > 5
+    assert "$" not in rubric.inner_text()
 
 
 def wait_until_loaded(page) -> None:

@@ -57,6 +57,7 @@ def test_the_committed_exercises_and_modules_are_what_the_sources_say(tmp_path) 
         (tmp_path / "solutions").mkdir(exist_ok=True)
         shutil.copy(path, tmp_path / "solutions")
     shutil.copy(ROOT / "_config.yml", tmp_path)  # it may have the site's address
+    shutil.copytree(ROOT / "sheets", tmp_path / "sheets")  # they mark the short way
     generator.write_exercises(tmp_path)
     assert files_of(tmp_path / "exercises") == files_of(ROOT / "exercises")
     package = "solutions/transformer"

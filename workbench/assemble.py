@@ -131,7 +131,8 @@ def read_chapter(path: Path) -> Chapter | None:
     course = notebook.metadata.get("course", {})
     if not {"chapter", "module"} <= set(course):
         return None
-    chapter = Chapter(path, course["chapter"], course["module"], notebook)
+    name = course.get("of") or course["chapter"]  # a sheet is a selection of one
+    chapter = Chapter(path, name, course["module"], notebook)
     for cell in notebook.cells:
         if cell.metadata.get("course", {}).get("module"):
             exercise = cell.metadata.get("nbgrader", {}).get("grade_id")

@@ -33,7 +33,6 @@ from autograder.collecting.sources import (
     shown,
 )
 from autograder.collecting.times import Times
-from autograder.exercise.chapters import chapters
 from autograder.files import write_beside
 from autograder.grading import classfile
 from autograder.grading.classfile import Class, ClassError
@@ -164,11 +163,13 @@ def _begin(arguments: argparse.Namespace, limits: Limits = LIMITS) -> "Collectio
             raise CollectError(f"{out}: is inside the download; choose another --out")
         if out in found.parents and not found.is_file():
             raise CollectError(f"{path}: is inside the class folder; move it elsewhere")
-    unknown = [name for name in arguments.chapter if name not in chapters()]
+    known = notebooks.assignments()
+    unknown = [name for name in arguments.chapter if name not in known]
     if unknown:
-        known = ", ".join(chapters())
-        raise CollectError(f"no chapter is named {unknown[0]!r}; there are: {known}")
-    of_class = classfile.find(arguments.class_file, out, list(chapters()))
+        raise CollectError(
+            f"no chapter is named {unknown[0]!r}; there are: {', '.join(known)}"
+        )
+    of_class = classfile.find(arguments.class_file, out, known)
     return Collection(
         to=placing.Class(
             out, arguments.dry_run, min(free_bytes(out), limits.total_bytes)
@@ -403,7 +404,7 @@ class Collection:
                 by_chapter[chapter].append(file)
         if unclear and not by_chapter and of.is_whole:
             chapter = self.asked[0] if len(self.asked) == 1 else otherwise
-            if chapter in chapters():
+            if chapter in notebooks.assignments():
                 by_chapter[chapter] = unclear
                 of.notes.append("neither cells nor name tell the chapter")
         return self._asked_for(of, by_chapter)
@@ -421,7 +422,7 @@ class Collection:
     def _place_as_it_is(self, of: HandedIn, student: str, otherwise: str) -> None:
         """Place what was handed in without a notebook, so that it is not forgotten."""
         known = [of.chapter, *self.asked[: len(self.asked) == 1], otherwise]
-        chapter = next((name for name in known if name in chapters()), "")
+        chapter = next((name for name in known if name in notebooks.assignments()), "")
         if not chapter or (self.asked and chapter not in self.asked):
             why = "holds no notebook, and nothing tells of which chapter it is"
             self._list(of, of.where, why)
@@ -488,7 +489,7 @@ class Collection:
                 *("late" if each.is_late else "", each.download, each.where),
                 *(each.person, "; ".join(each.notes)),
             )
-            for each in placing.records(self.to.root, list(chapters()))
+            for each in placing.records(self.to.root, notebooks.assignments())
         ]
         write_beside(self.to.hidden / COLLECTED_CSV, csv_file([COLLECTED_HEAD, *rows]))
         path = self.to.hidden / LIST_CSV

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from autograder.collecting.notebooks import assignments
 from autograder.collecting.people import LOGIN
 from autograder.collecting.sources import (
     CollectError,
@@ -22,7 +23,6 @@ from autograder.collecting.sources import (
     NotUnderstood,
     Person,
 )
-from autograder.exercise.chapters import chapters
 from autograder.grading.deadlines import TIMESTAMP, parse_time
 
 INBOUND = re.compile(
@@ -125,7 +125,7 @@ def _made(
         files=[file for file in files if file.path != TIMESTAMP],
         download=download,
         where=folder,
-        chapter=assignment if assignment in chapters() else "",
+        chapter=assignment if assignment in assignments() else "",
     )
 
 

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from autograder import sheets
 from autograder.collecting.sources import File, NotUnderstood, shown
 from autograder.exercise.chapters import chapters
 from autograder.grading import reading
@@ -53,8 +54,13 @@ def chapter_of(file: File, data: bytes) -> str:
     return _by_cells(data) or by_name(file.path)
 
 
+def assignments() -> list[str]:
+    """Return the names of all that can be handed in: chapters, and sheets."""
+    return [*chapters(), *sheets.names()]
+
+
 def _by_cells(data: bytes) -> str:
-    """Find the chapter whose exercises' names stand in the cells' metadata."""
+    """Find the chapter or sheet whose exercises' names stand in the cells' metadata."""
     try:
         notebook, _ = reading.parse(data)
     except reading.Refused:
@@ -62,20 +68,43 @@ def _by_cells(data: bytes) -> str:
     names = {
         cell.metadata.get("nbgrader", {}).get("grade_id", "") for cell in notebook.cells
     }
-    found = Counter(_exercises()[name] for name in names & _exercises().keys())
-    (first, most), (_, second) = [*found.most_common(2), ("", 0), ("", 0)][:2]
+    found = [_exercises()[name] for name in names & _exercises().keys()]
+    if not found:
+        return ""
+    course = notebook.metadata.get("course", {})
+    said = course.get("chapter") if isinstance(course, dict) else ""
+    exercises = {exercise for _, exercise in found}
+    if said in sheets.names() and exercises & _asked()[said]:
+        return said
+    pages = Counter(page for page, _ in found)
+    (first, most), (_, second) = [*pages.most_common(2), ("", 0)][:2]
+    near = {name: len(exercises ^ asked) for name, asked in _asked().items()}
+    if most > second:
+        near[first] = len(
+            exercises ^ {each.name for each in chapters()[first].exercises}
+        )
+    least = min(near.values(), default=0)
+    nearest = [name for name, distance in near.items() if distance == least]
+    if len(nearest) == 1 and least < len(exercises):
+        return nearest[0]
     return first if most > second else ""
 
 
 @functools.cache
-def _exercises() -> dict[str, str]:
-    """Return the chapter of each exercise, by the name of its cell."""
+def _exercises() -> dict[str, tuple[str, str]]:
+    """Return the chapter and the exercise of each cell, by the cell's name."""
     return {
-        name: page
+        name: (page, exercise.name)
         for page, chapter in chapters().items()
         for exercise in chapter.exercises
         for name in (exercise.name, f"test-{exercise.name}")
     }
+
+
+@functools.cache
+def _asked() -> dict[str, set[str]]:
+    """Return the exercises of each sheet."""
+    return {name: set(sheets.read(name).use) for name in sheets.names()}
 
 
 def by_name(path: str) -> str:
@@ -86,9 +115,10 @@ def by_name(path: str) -> str:
     """
     for part in reversed(path.split("/")):
         plain = _plain(part)
-        found = [name for name in chapters() if _plain(name) in plain]
-        if len(found) == 1:
-            return found[0]
+        found = [name for name in assignments() if _plain(name) in plain]
+        longest = max(found, key=len, default="")  # a sheet's may hold a chapter's
+        if longest and all(_plain(name) in _plain(longest) for name in found):
+            return longest
     return ""
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from autograder.collecting.notebooks import assignments
 from autograder.collecting.people import LOGIN, People
 from autograder.collecting.sources import (
     LIMITS,
@@ -32,7 +33,6 @@ from autograder.collecting.sources import (
     is_junk,
     too_large,
 )
-from autograder.exercise.chapters import chapters
 from autograder.files import read_regular
 from autograder.grading.deadlines import YEARS
 
@@ -68,7 +68,7 @@ def _beginning(names: list[str], folder: str, people: People) -> str:
     """
     if folder.endswith(SUBMISSIONS):
         return folder.removesuffix(SUBMISSIONS) + "-"
-    for chapter in chapters():
+    for chapter in assignments():
         for written in (chapter, chapter.replace("_", "-")):
             if all(name.startswith((f"{written}-", f"{written}_")) for name in names):
                 return names[0][: len(written) + 1]

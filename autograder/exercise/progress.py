@@ -7,8 +7,8 @@ may be deleted or damaged at any time: then it is begun anew.
 import contextlib
 import html
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autograder.exercise import chapters, front_end
@@ -23,6 +23,42 @@ BY_HAND = "graded by a person"
 Results = dict[str, dict[str, bool]]  # by chapter and call, whether a check passed
 
 _unsaved: dict[str, dict[str, bool | None]] = {}  # None: to be forgotten
+_sheet: Chapter | None = None  # what the notebook asks for, if it is no chapter
+
+
+# --- a sheet --------------------------------------------------------------------------
+
+
+def begin_sheet(title: str, points: Mapping[str, Sequence[int]]) -> None:
+    """Count, from here on, the exercises of a sheet in place of a chapter's.
+
+    Args:
+        title: of the sheet.
+        points: of each graded cell, by the exercises' ids, in order.
+    """
+    global _sheet
+    known = {
+        each.name: each
+        for chapter in chapters.chapters().values()
+        for each in chapter.exercises
+    }
+    asked = (_with_points(known[name], each) for name, each in points.items())
+    _sheet = Chapter("", 0, title, tuple(asked))
+
+
+def _with_points(exercise: Exercise, points: Sequence[int]) -> Exercise:
+    pairs = zip(exercise.cells, points, strict=False)  # by hand: points, and no cell
+    cells = tuple(replace(cell, points=each) for cell, each in pairs)
+    return replace(exercise, points=sum(points), cells=cells)
+
+
+def _standing(page: str) -> "Standing":
+    """Return what has passed of the chapter, or of the sheet that was begun."""
+    known = results()
+    if _sheet is None:
+        return Standing(chapters.chapters()[page], known)
+    calls = {call: passed for each in known.values() for call, passed in each.items()}
+    return Standing(_sheet, {_sheet.page: calls})  # no two chapters have a call alike
 
 
 # --- what a check reports -------------------------------------------------------------
@@ -42,7 +78,7 @@ def passed(page: str, check: str, options: Mapping[str, object]) -> str:
     if not call or front_end.kernel() is None:
         return f"{exercise.number} {check}: passed"
     _note(page, call, True)
-    standing = Standing(chapters.chapters()[page], results())
+    standing = _standing(page)
     return f"{standing.word(exercise)} · {standing.sums()}"
 
 
@@ -177,8 +213,9 @@ class Standing:
     def heading(self) -> str:
         """The chapter and its sums."""
         done, exercises, points, all_points = self.counts()
+        chapter = f"Chapter {self.chapter.number}, " if self.chapter.number else ""
         return (
-            f"Chapter {self.chapter.number}, {self.chapter.title}: {done} of "
+            f"{chapter}{self.chapter.title}: {done} of "
             f"{exercises} exercises · {points} of {all_points} points"
         )
 
@@ -187,8 +224,8 @@ class Standing:
 
 
 def show(page: str) -> None:
-    """Show a chapter as a table, with links to what is open."""
-    standing = Standing(chapters.chapters()[page], results())
+    """Show a chapter or sheet as a table, with links to what is open."""
+    standing = _standing(page)
     front_end.display(as_html(standing), as_text(standing))
 
 

@@ -7,13 +7,16 @@ written beside its place and renamed, so a bad source leaves all as it was.
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 
+from autograder import sheets
 from autograder.files import write_beside
 from autograder.generator import notebooks
+from autograder.generator.composing import Composed
 from autograder.generator.modules import PACKAGE, has_module, reference_module
 from autograder.generator.source import Exercise, Source, SourceError
 from autograder.generator.table import PLACE, site_of, table
@@ -23,9 +26,11 @@ __all__ = [
     "Missing",
     "Source",
     "SourceError",
+    "assignments",
     "chapters",
     "parts_before",
     "read",
+    "read_sheets",
     "release_notebook",
     "source_notebook",
     "write_course",
@@ -57,22 +62,48 @@ def chapters(root: Path = ROOT) -> list[str]:
     return names
 
 
+def assignments(root: Path = ROOT) -> list[str]:
+    """Return the names of all that can be handed out and graded: chapters, sheets."""
+    return chapters(root) + sheets.names(root)
+
+
 def read(chapter: str, root: Path = ROOT) -> Source:
-    """Read and check the source of a chapter."""
+    """Read and check the source of a chapter, or of a sheet.
+
+    Raises:
+        Missing: there is nothing of that name.
+        SheetError: the sheet cannot be made as it is.
+        SourceError: a text notebook is bad.
+    """
     known = chapters(root)
-    if chapter not in known:
-        raise Missing(f"no chapter is named {chapter!r}; there are: {', '.join(known)}")
-    return Source(root / "solutions" / f"{chapter}.md")
+    if chapter in known:
+        return Source(root / "solutions" / f"{chapter}.md")
+    if chapter in sheets.names(root):
+        return Composed(
+            sheets.read(chapter, root), [read(each, root) for each in known]
+        )
+    there = ", ".join(assignments(root))
+    raise Missing(f"no chapter is named {chapter!r}; there are: {there}")
+
+
+def read_sheets(sources: list[Source], root: Path = ROOT) -> list[Source]:
+    """Compose all sheets of the sources of all chapters; raise SheetError."""
+    return [Composed(sheets.read(name, root), sources) for name in sheets.names(root)]
 
 
 def source_notebook(chapter: str, root: Path = ROOT) -> NotebookNode:
     """Build the nbgrader source notebook of a chapter."""
-    return notebooks.source_notebook(read(chapter, root))
+    return notebooks.source_notebook(read(chapter, root), _marked(chapter, root))
 
 
 def release_notebook(chapter: str, root: Path = ROOT) -> NotebookNode:
     """Build what a student gets of a chapter."""
     return notebooks.release_notebook(source_notebook(chapter, root))
+
+
+def _marked(chapter: str, root: Path) -> set[str]:
+    """Return which exercises to mark; all of a sheet's are on somebody's way."""
+    return set() if chapter in sheets.names(root) else sheets.short_way(root)
 
 
 def write_exercises(root: Path = ROOT) -> list[Source]:
@@ -82,7 +113,7 @@ def write_exercises(root: Path = ROOT) -> list[Source]:
         root
         / "exercises"
         / source.chapter
-        / f"{source.chapter}.ipynb": notebooks.write(_release(source))
+        / f"{source.chapter}.ipynb": notebooks.write(_release(source, root))
         for source in sources
     }
     for path in files:
@@ -115,17 +146,28 @@ def write_handout(
     write_folder(chapter, folder, notebook, parts | _for_assistants(agents))
 
 
-def write_course(folder: Path, root: Path = ROOT, agents: Path | None = AGENTS) -> None:
-    """Write the notebooks of all chapters, and no answer, into one folder.
+def write_course(
+    folder: Path,
+    root: Path = ROOT,
+    agents: Path | None = AGENTS,
+    names: Sequence[str] = (),
+) -> None:
+    """Write the notebooks of several chapters, and no answer, into one folder.
 
     From chapter 2 on they use what was written before: ``workbench assemble`` makes
     its transformer/ of the notebooks, beside them.
+
+    Args:
+        folder: what is in it is replaced.
+        root: where the sources are.
+        agents: what coding assistants are asked to keep to; None leaves it out.
+        names: chapters or sheets, in order; all chapters without it.
     """
+    names = names or chapters(root)
     files = {
-        f"{chapter}.ipynb": notebooks.write(release_notebook(chapter, root))
-        for chapter in chapters(root)
+        f"{name}.ipynb": notebooks.write(release_notebook(name, root)) for name in names
     }
-    start = START.read_text(encoding="utf-8")
+    start = START.read_text(encoding="utf-8").replace("FIRST", names[0])
     _replace(folder, files | _for_assistants(agents) | {START.name: start})
 
 
@@ -150,8 +192,9 @@ def write_folder(
     _replace(folder, {f"{chapter}.ipynb": notebook} | parts)
 
 
-def _release(source: Source) -> NotebookNode:
-    return notebooks.release_notebook(notebooks.source_notebook(source))
+def _release(source: Source, root: Path) -> NotebookNode:
+    marked = _marked(source.chapter, root)
+    return notebooks.release_notebook(notebooks.source_notebook(source, marked))
 
 
 def _modules(sources: list[Source]) -> dict[str, str]:
@@ -164,9 +207,18 @@ def _modules(sources: list[Source]) -> dict[str, str]:
 
 
 def parts_before(chapter: str, root: Path = ROOT) -> dict[str, str]:
-    """Return the reference modules of the chapters before one, by file name."""
+    """Return the reference modules that come with a chapter or sheet, by file name.
+
+    With a chapter, those of the chapters before it; with a sheet, those that it uses,
+    and of no chapter that it asks for.
+    """
     names = chapters(root)
-    earlier = [read(name, root) for name in names[: names.index(chapter)]]
+    if chapter in names:
+        earlier = [read(name, root) for name in names[: names.index(chapter)]]
+    else:
+        beside = read(chapter, root).modules_beside
+        sources = (read(name, root) for name in names)
+        earlier = [source for source in sources if source.module in beside]
     if not earlier:
         return {}
     return {f"transformer/{name}": text for name, text in _modules(earlier).items()}

@@ -35,8 +35,11 @@ def belongs_to_module(cell: Cell) -> bool:
 
 
 def has_module(source: Source) -> bool:
-    """Whether a chapter has parts of the model; that of a project uses all others'."""
-    return any(belongs_to_module(cell) for cell in source.cells)
+    """Whether a chapter has parts of the model; that of a project uses all others'.
+
+    A sheet has a module only if all its exercises are of one chapter.
+    """
+    return bool(source.module) and any(belongs_to_module(cell) for cell in source.cells)
 
 
 def without_markers(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import copy
 import logging
+from collections.abc import Collection
 
 import nbformat
 from nbformat import NotebookNode
@@ -28,6 +29,7 @@ RELEASE_STEPS = (
     ComputeChecksums,
     CheckCellMetadata,
 )
+SHORT_WAY = "on the short way"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 # nothing of it is graded; where the package is there, it does nothing
 OPENING = """\
@@ -52,11 +54,18 @@ This cell shows which checks have passed, and leads to what is still open. It gi
 points."""
 
 
-def source_notebook(source: Source) -> NotebookNode:
-    """Build nbgrader's source notebook: answers and hidden tests in, metadata on."""
+def source_notebook(source: Source, short_way: Collection[str] = ()) -> NotebookNode:
+    """Build nbgrader's source notebook: answers and hidden tests in, metadata on.
+
+    Args:
+        source: of a chapter or a sheet.
+        short_way: the exercises to mark as those of the short way through the course.
+    """
     course = {"chapter": source.chapter}
     if has_module(source):
         course["module"] = source.module
+        if source.of:
+            course["of"] = source.of
     notebook = nbformat.v4.new_notebook(
         metadata={
             "kernelspec": KERNEL,
@@ -69,7 +78,8 @@ def source_notebook(source: Source) -> NotebookNode:
     for number, cell in enumerate(source.cells):
         text, grading = cell.text, None
         if cell.kind == "description":
-            text = _with_facts(exercises[cell.options["exercise"]])
+            name = cell.options["exercise"]
+            text = _with_facts(exercises[name], name in short_way)
         elif cell.kind != "given":
             grading = _nbgrader_metadata(cell, graded_so_far)
         if number == 0:
@@ -77,7 +87,7 @@ def source_notebook(source: Source) -> NotebookNode:
         name = grading["grade_id"] if grading else f"cell-{number:03}"
         notebook.cells.append(_new_cell(cell, text, grading, name))
     notebook.cells.insert(_first_code(notebook), _opening_cell())
-    notebook.cells += _progress_cells()
+    notebook.cells += _progress_cells(source.check_name)
     return notebook
 
 
@@ -108,30 +118,31 @@ def _opening_cell() -> NotebookNode:
     return nbformat.v4.new_code_cell(OPENING, id="opening")
 
 
-def _progress_cells() -> list[NotebookNode]:
+def _progress_cells(check_name: str) -> list[NotebookNode]:
     """Make the end of every notebook: which checks have passed so far."""
     return [
         nbformat.v4.new_markdown_cell(PROGRESS, id="progress-text"),
-        nbformat.v4.new_code_cell("check.progress()", id="progress"),
+        nbformat.v4.new_code_cell(f"{check_name}.progress()", id="progress"),
     ]
 
 
 def _banner(source: Source) -> str:
     return (
-        f"<!-- Generated from solutions/{source.path.name} by `make exercises`; "
+        f"<!-- Generated from {source.origin} by `make exercises`; "
         "change that file, not this one. -->"
     )
 
 
-def _with_facts(exercise: Exercise) -> str:
+def _with_facts(exercise: Exercise, is_marked: bool) -> str:
     title, _, rest = exercise.description.text.partition("\n")
     anchor = f'<a id="{anchor_of(exercise.number)}"></a>'
     options = exercise.description.options
     plural = "point" if exercise.points == 1 else "points"
     by_hand = " · graded by a person" if exercise.by_hand else ""
+    mark = f" · {SHORT_WAY}" if is_marked else ""
     facts = (
         f"*{exercise.points} {plural} · difficulty {options['difficulty']} of 5 · "
-        f"about {options['minutes']} minutes{by_hand}*"
+        f"about {options['minutes']} minutes{by_hand}{mark}*"
     )
     return f"{anchor}\n\n{title}\n\n{facts}\n{rest}"
 

@@ -34,6 +34,19 @@ def numbers(folder: Path) -> dict[str, str]:
     return _numbers(tuple((path, path.stat().st_mtime_ns) for path in files))
 
 
+def chapters(folder: Path) -> dict[str, str]:
+    """Return the chapter of each exercise, "04_attention", by its id.
+
+    Args:
+        folder: where the chapters' text notebooks are.
+    """
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob(SOURCES)):
+        for name in _DESCRIPTION.findall(path.read_text("utf-8", errors="replace")):
+            found.setdefault(name, path.stem)
+    return found
+
+
 @functools.lru_cache(maxsize=8)
 def _numbers(files: tuple[tuple[Path, int], ...]) -> dict[str, str]:
     found: dict[str, str] = {}

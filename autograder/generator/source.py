@@ -74,6 +74,11 @@ class Exercise:
         return sum(cell.options["points"] for cell in self.graded)
 
     @property
+    def minutes(self) -> int:
+        """How long it takes."""
+        return self.description.options["minutes"]
+
+    @property
     def by_hand(self) -> bool:
         """Whether a person grades it."""
         return any(cell.kind == "manual" for cell in self.graded)
@@ -102,6 +107,9 @@ class Exercise:
 class Source:
     """A chapter's text notebook, read and checked."""
 
+    check_name = "check"  # what the notebook calls its checks
+    of = ""  # the chapter that a sheet is a selection of
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.chapter = path.stem
@@ -110,6 +118,11 @@ class Source:
         self._read()
         self._check_cells()
         self._check_exercises()
+
+    @property
+    def origin(self) -> str:
+        """The file that it is written in, within the course."""
+        return f"{self.path.parent.name}/{self.path.name}"
 
     @property
     def module(self) -> str:

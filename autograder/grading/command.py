@@ -35,12 +35,14 @@ from autograder.grading.limits import Limits
 from autograder.grading.paper import Paper
 from autograder.grading.planning import Terms, Work
 from autograder.grading.seeds import SecretError, secret_of
+from autograder.sheets import SheetError
 
 if TYPE_CHECKING:
     from autograder.grading.record import Record, Tables
 
 DESCRIPTION = """\
-Grade a class. DIR holds STUDENT/CHAPTER/CHAPTER.ipynb.
+Grade a class. DIR holds STUDENT/CHAPTER/CHAPTER.ipynb, where CHAPTER is a chapter
+or a sheet of your own, sheets/CHAPTER.yml.
 
 Writes, in OUT: grades.csv (nbgrader's columns, then `status` and `reason`; ungraded
 has no score, which is not 0), feedback/STUDENT/CHAPTER.html, report/report.html (the
@@ -75,6 +77,7 @@ ERRORS = (
     GradebookError,
     Missing,
     SecretError,
+    SheetError,
     SourceError,
 )
 
@@ -90,8 +93,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--chapter",
         action="append",
         metavar="NAME",
-        help="grade this chapter (may be repeated); without it, every chapter that at "
-        "least one student handed in",
+        help="grade this chapter or sheet (may be repeated); without it, all that "
+        "at least one student handed in",
     )
     add(
         "--class",
@@ -263,7 +266,7 @@ def _inspect(arguments: argparse.Namespace) -> Request:
         )
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out}: is a file; choose another --out")
-    of_class = classfile.find(arguments.class_file, folder, generator.chapters())
+    of_class = classfile.find(arguments.class_file, folder, generator.assignments())
     students = _students(folder, of_class)
     chapters = _chapters(arguments.chapter, folder, students)
     _check_sandbox(arguments)
@@ -318,11 +321,11 @@ def _is_students(path: Path) -> bool:
 
 
 def _holds_a_chapter(path: Path) -> bool:
-    return any(_handed_in(path, chapter) for chapter in generator.chapters())
+    return any(_handed_in(path, chapter) for chapter in generator.assignments())
 
 
 def _chapters(asked: list[str] | None, folder: Path, students: list[Path]) -> list[str]:
-    known = generator.chapters()
+    known = generator.assignments()
     unknown = [name for name in asked or [] if name not in known]
     if unknown:
         raise BadInput(

@@ -47,7 +47,7 @@ from autograder.grading.job import GRADED, NOT_RUN, Job, Outcome, Verdict
 from autograder.grading.kernel import Kernel, KernelGone
 from autograder.grading.limits import WALL, Limits
 from autograder.grading.needless import binds, needless
-from autograder.grading.paper import Paper, exercise_of
+from autograder.grading.paper import RUBRIC, Paper, exercise_of
 from autograder.grading.reading import Refused, parse
 from autograder.grading.remote import Names, imports_of
 from autograder.grading.repair import repair
@@ -70,6 +70,7 @@ MOST_LIMITED = 50  # notes; a loop over thousands of cells can cause as many
 FACT = 2_000  # characters of a part of a message; the checks' own are far shorter
 ANSWER = 50_000  # characters of a written answer
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
+BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 TOO_SLOW = (
     f"All its calls together took more than {CALLS_SECONDS} seconds; a right answer "
     "needs less than one. Does a loop do what one operation on a tensor could?"
@@ -163,6 +164,7 @@ def _examine(
     _judge_again(job, sandbox, sitting, notebook)
     _judge_usage(notebook, sheet, outcome)
     outcome.verdicts.sort(key=lambda verdict: sheet.order[verdict.grade_id])
+    _put_rubrics_beside(notebook, sheet)
     outcome.notebook = json.dumps(notebook, ensure_ascii=False)
     outcome.status = GRADED
 
@@ -198,6 +200,7 @@ class _Sheet:
     order: dict[str, int]  # of the graded cells
     blank: dict[str, str]  # what was handed out for an answer, by grade_id
     demands: dict[str, usage.Demand]  # of checks that forbid something
+    rubrics: dict[str, str]  # model answers and rubrics of written answers
 
 
 _sheets: dict[str, _Sheet] = {}  # by chapter
@@ -236,7 +239,12 @@ def _read(paper: Paper) -> _Sheet:
         if cell.metadata.get("nbgrader", {}).get("solution"):
             blank[cell.metadata.nbgrader.grade_id] = cell.source
     demands = usage.demands({n: c.cell.source for n, c in checks.items()}, imports)
-    graded = checks, frozenset(given), imports, order, blank, demands
+    rubrics = {
+        cell.metadata.nbgrader.grade_id: _between_markers(cell.source)
+        for cell in source.cells
+        if _is_written(cell)
+    }
+    graded = checks, frozenset(given), imports, order, blank, demands, rubrics
     return _Sheet(paper, release, *graded)
 
 
@@ -250,6 +258,25 @@ def _check_of(cell: NotebookNode) -> _Check:
         HIDDEN: compile(drawn, f"<{name}, hidden tests>", "exec"),
     }
     return _Check(cell, title, parts)
+
+
+def _is_written(cell: NotebookNode) -> bool:
+    """Tell whether a person grades a cell."""
+    grading = cell.metadata.get("nbgrader", {})
+    return bool(grading.get("grade") and grading.get("solution"))
+
+
+def _between_markers(text: str) -> str:
+    _, _, behind = text.partition(BEGIN_SOLUTION)
+    return behind.partition(END_SOLUTION)[0].strip()
+
+
+def _put_rubrics_beside(notebook: NotebookNode, sheet: _Sheet) -> None:
+    """Give formgrader what a person grades by; take out what calls itself so."""
+    for cell in notebook.cells:
+        cell.metadata.pop(RUBRIC, None)
+        if _is_written(cell) and _grade_id(cell) in sheet.rubrics:
+            cell.metadata[RUBRIC] = sheet.rubrics[_grade_id(cell)]
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -604,7 +604,7 @@ def _export(arguments: argparse.Namespace) -> tuple[Grades, Export]:
         )
     of_class = None
     if arguments.class_file:
-        of_class = classfile.read(arguments.class_file, generator.chapters())
+        of_class = classfile.read(arguments.class_file, generator.assignments())
     grades = read_grades(arguments.grades, arguments.chapter, of_class)
     roster = None
     if arguments.roster:

@@ -30,6 +30,7 @@ class Limits:
         output_bytes_cell: what one cell may print or draw; more is cut off.
         output_bytes: what all cells together may print or draw; more is cut off.
         message_bytes: the largest answer to a check.
+        user: as whom a submission without a sandbox runs, by number; 0: as who grades.
     """
 
     cell_seconds: float = 30
@@ -46,6 +47,7 @@ class Limits:
     output_bytes_cell: int = 100_000
     output_bytes: int = 10_000_000
     message_bytes: int = 8 * MIB
+    user: int = 0
 
     def words(self, reason: str) -> str:
         """Say which limit a process has met that was ended for a reason, or nothing."""

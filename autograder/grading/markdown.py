@@ -10,13 +10,15 @@ from markupsafe import Markup, escape
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 MATHML = "http://www.w3.org/1998/Math/MathML"
+ElementTree.register_namespace("", MATHML)
 ELEMENTS = re.compile(
     "math|m[ino]|mtext|mspace|mrow|mfrac|msqrt|mroot|msub|msup|msubsup|munder|mover|"
     "munderover|mtable|mtr|mtd|mstyle"
 )
 ATTRIBUTES = re.compile(
     "display|stretchy|width|mathvariant|fence|minsize|maxsize|displaystyle|form|"
-    "scriptlevel|columnalign|accent|accentunder|lspace|rspace|separator"
+    "scriptlevel|columnalign|rowspacing|columnspacing|accent|accentunder|lspace|rspace|"
+    "separator"
 )
 
 
@@ -38,20 +40,29 @@ def _parser() -> MarkdownIt:
 
 
 def _formula(latex: str, options: dict) -> str:
-    """Return a formula as MathML, or as its source where that cannot be trusted."""
-    display = "block" if options.get("display_mode") else "inline"
+    return formula(latex, "block" if options.get("display_mode") else "inline")
+
+
+def formula(latex: str, display: str) -> str:
+    """Return a formula as MathML, or as its source where that cannot be trusted.
+
+    Args:
+        latex: without dollars.
+        display: "inline" or "block".
+    """
     try:
-        mathml = convert(latex.strip(), display=display)
-        harmless = _is_harmless(mathml)
+        tree = ElementTree.fromstring(convert(latex.strip(), display=display))
     except Exception:  # the converter has an exception of its own for each slip
-        harmless = False
-    return mathml if harmless else f"<code>{escape(latex)}</code>"
+        tree = None
+    if tree is None or not all(map(_is_harmless, tree.iter())):
+        return f"<code>{escape(latex)}</code>"
+    # written anew: what XML passes over, such as a comment, may be live in HTML
+    return ElementTree.tostring(tree, encoding="unicode")
 
 
-def _is_harmless(mathml: str) -> bool:
+def _is_harmless(node: ElementTree.Element) -> bool:
     """Tell whether it is presentation only: a formula may carry links, and HTML."""
-    return all(
-        ELEMENTS.fullmatch(node.tag.removeprefix(f"{{{MATHML}}}"))
-        and all(map(ATTRIBUTES.fullmatch, node.attrib))
-        for node in ElementTree.fromstring(mathml).iter()
+    name = node.tag.removeprefix(f"{{{MATHML}}}")
+    return bool(ELEMENTS.fullmatch(name)) and all(
+        map(ATTRIBUTES.fullmatch, node.attrib)
     )

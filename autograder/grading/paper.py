@@ -11,6 +11,7 @@ import nbformat
 
 from autograder.grading.imports import modules_of
 
+RUBRIC = "rubric"  # metadata of a written answer: what only its grader reads
 # what a library imports when it is first used, and that takes a second
 LATE = {"torch.optim": "torch._dynamo"}
 

@@ -49,7 +49,7 @@ SOME_CHAPTERS = (
 )
 DIGITS, DIGITS_FILE = "workbench.digits", "workbench/digits.safetensors"
 RESULTS = "workbench.results"  # finds trained models in a folder beside its package
-MODELS = "results/models"
+MODELS = ("results/models", "workbench/recorded/models")  # the latter in a wheel
 
 
 def files(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
@@ -95,5 +95,6 @@ def files_of(imported: Iterable[str], root: Path = ROOT) -> list[Path]:
     if DIGITS in wanted:
         paths.append(root / DIGITS_FILE)
     if RESULTS in wanted:
-        paths += sorted(path for path in (root / MODELS).glob("*/*") if path.is_file())
+        found = (path for each in MODELS for path in (root / each).glob("*/*"))
+        paths += sorted(path for path in found if path.is_file())
     return paths

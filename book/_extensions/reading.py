@@ -19,6 +19,10 @@ from sphinx.util.docutils import SphinxDirective
 WAYS = {
     "reader": ("Reader", "the pages, their figures and the quizzes"),
     "student": ("Student", "the pages and all exercises"),
+    "short": (
+        "Short way",
+        "the pages, and the exercises that the models are made of, which say so",
+    ),
     "instructor": (
         "Instructor",
         "the pages, and a look at each exercise and its mistakes",
@@ -40,6 +44,7 @@ class WaysThrough(SphinxDirective):
             minutes = {
                 "reader": times.read,
                 "student": times.student,
+                "short": times.short,
                 "instructor": times.instructor,
             }
             for way in WAYS:

@@ -38,6 +38,7 @@ FORMULA = re.compile(r"\$\$.*?\$\$", re.DOTALL)
 SYMBOL = re.compile(r"\$[^$\n]+?\$")
 TIME = re.compile(r"about (\d+) minutes?")
 EXERCISE = re.compile(r"^## Exercise", re.MULTILINE)
+SHORT_WAY = re.compile(r"^\*\d+ points? ·.* on the short way\*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,12 @@ class Times:
     read: int
     exercises: int
     count: int
+    marked: int  # minutes of the exercises on the short way
+
+    @property
+    def short(self) -> int:
+        """Read the page and do the exercises on the short way."""
+        return self.read + self.marked
 
     @property
     def student(self) -> int:
@@ -85,14 +92,19 @@ def seconds_of_cell(cell: str) -> float:
     return seconds
 
 
-def exercise_minutes(path: Path) -> tuple[int, int]:
-    """Add up the minutes that a notebook's exercises name, and count them."""
+def exercise_minutes(path: Path, wanted: re.Pattern = TIME) -> tuple[int, int]:
+    """Add up the minutes that a notebook's exercises name, and count them.
+
+    Args:
+        path: of the notebook.
+        wanted: what must stand in an exercise that counts.
+    """
     cells = json.loads(path.read_text("utf-8"))["cells"]
     texts = ["".join(cell["source"]) for cell in cells]
     minutes = [
         int(TIME.search(text)[1])
         for text in texts
-        if EXERCISE.search(text) and TIME.search(text)
+        if EXERCISE.search(text) and TIME.search(text) and wanted.search(text)
     ]
     return sum(minutes), len(minutes)
 
@@ -123,7 +135,8 @@ def times(chapter: str) -> Times:
     if quiz.is_file():
         seconds += SECONDS["question"] * len(quizzes.read(quiz))
     minutes, count = exercise_minutes(notebook)
-    return Times(to_nearest(seconds / 60), to_nearest(minutes), count)
+    marked, _ = exercise_minutes(notebook, SHORT_WAY)
+    return Times(to_nearest(seconds / 60), to_nearest(minutes), count, marked)
 
 
 def say(minutes: int) -> str:

@@ -10,6 +10,7 @@
   const WAYS = {
     reader: ["read", "quiz"],
     student: ["read", "quiz", "notebook"],
+    short: ["read", "quiz", "notebook"],
     instructor: ["read", "notebook"],
   };
 
@@ -183,7 +184,8 @@
           remember();
         } }));
     const choices = radios.map((radio) =>
-      make("label", { for: radio.id }, radio, radio.value));
+      make("label", { for: radio.id }, radio,
+        radio.value === "short" ? "short way" : radio.value));
     const meter = make("progress", { "aria-labelledby": "progress-words" });
     const words = make("p", { id: "progress-words" });
     const forget = () => {

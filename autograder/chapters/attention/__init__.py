@@ -18,6 +18,7 @@ from autograder.chapters.attention.redirect import redirecting_angles
 from autograder.chapters.attention.weights import softmax
 
 progress = chapter.progress
+sheet = chapter.sheet
 
 __all__ = [
     "additive_attention",
@@ -32,6 +33,7 @@ __all__ = [
     "project_qkv",
     "redirecting_angles",
     "scaled_dot_product_attention",
+    "sheet",
     "softmax",
     "softmax_jacobian",
     "worked_context",

@@ -16,6 +16,7 @@ from autograder.chapters.class_token.prepending import class_token
 from autograder.chapters.class_token.tasks import task_heads
 
 progress = chapter.progress
+sheet = chapter.sheet
 
 __all__ = [
     "attention_pooling",
@@ -27,6 +28,7 @@ __all__ = [
     "mean_head",
     "progress",
     "readout_behaviour",
+    "sheet",
     "task_heads",
     "token_head",
 ]

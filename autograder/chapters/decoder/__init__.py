@@ -28,6 +28,7 @@ from autograder.chapters.decoder.writing import (
 )
 
 progress = chapter.progress
+sheet = chapter.sheet
 
 __all__ = [
     "adam_settings",
@@ -49,6 +50,7 @@ __all__ = [
     "repaired_epoch",
     "sample_next",
     "sequence_loss",
+    "sheet",
     "shift_right",
     "transformer",
 ]

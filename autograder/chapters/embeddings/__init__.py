@@ -21,6 +21,7 @@ from autograder.chapters.embeddings.weighting import tf_idf
 from autograder.chapters.embeddings.windows import skip_gram_pairs
 
 progress = chapter.progress
+sheet = chapter.sheet
 
 __all__ = [
     "bpe_encode",
@@ -32,6 +33,7 @@ __all__ = [
     "pair_counts",
     "patch_kernel",
     "progress",
+    "sheet",
     "skip_gram_loss",
     "skip_gram_pairs",
     "tf_idf",

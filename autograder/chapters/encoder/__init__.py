@@ -21,6 +21,7 @@ from autograder.chapters.encoder.weights import (
 )
 
 progress = chapter.progress
+sheet = chapter.sheet
 
 __all__ = [
     "diagnose_norm",
@@ -36,5 +37,6 @@ __all__ = [
     "masked_language_model_loss",
     "progress",
     "rms_norm",
+    "sheet",
     "swiglu",
 ]

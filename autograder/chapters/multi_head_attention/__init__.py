@@ -21,6 +21,7 @@ from autograder.chapters.multi_head_attention.weights import (
 )
 
 progress = chapter.progress
+sheet = chapter.sheet
 
 __all__ = [
     "attention_from_torch",
@@ -31,6 +32,7 @@ __all__ = [
     "multi_head_attention",
     "progress",
     "repeat_heads",
+    "sheet",
     "split_heads",
     "sum_over_heads",
     "two_lookups",

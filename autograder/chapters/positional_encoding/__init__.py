@@ -13,6 +13,7 @@ from autograder.chapters.positional_encoding.shifts import shift_matrix
 from autograder.chapters.positional_encoding.sinusoidal import sinusoidal_module
 
 progress = chapter.progress
+sheet = chapter.sheet
 
 __all__ = [
     "apply_rotary",
@@ -20,6 +21,7 @@ __all__ = [
     "learned_module",
     "order_behaviour",
     "progress",
+    "sheet",
     "shift_matrix",
     "sinusoidal_module",
     "sinusoidal_positional_encoding",

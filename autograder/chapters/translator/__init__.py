@@ -14,6 +14,7 @@ from autograder.chapters.translator.own import exact_match, own_model
 from autograder.chapters.translator.smoothing import smoothing_floor
 
 progress = chapter.progress
+sheet = chapter.sheet
 
 __all__ = [
     "align",
@@ -24,5 +25,6 @@ __all__ = [
     "own_model",
     "paired_bootstrap",
     "progress",
+    "sheet",
     "smoothing_floor",
 ]

@@ -15,6 +15,7 @@ from autograder.chapters.vision.shifting import shift_images
 from autograder.chapters.vision.standardising import standardise
 
 progress = chapter.progress
+sheet = chapter.sheet
 
 __all__ = [
     "calibration_error",
@@ -23,6 +24,7 @@ __all__ = [
     "position_similarity",
     "progress",
     "read_by_the_head",
+    "sheet",
     "shift_images",
     "standardise",
 ]

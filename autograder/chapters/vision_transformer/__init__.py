@@ -18,6 +18,7 @@ from autograder.chapters.vision_transformer.rollout import attention_rollout
 from autograder.chapters.vision_transformer.steps import shift_weights
 
 progress = chapter.progress
+sheet = chapter.sheet
 
 __all__ = [
     "attention_rollout",
@@ -30,6 +31,7 @@ __all__ = [
     "principal_filters",
     "progress",
     "receptive_field",
+    "sheet",
     "shift_weights",
     "unpatchify",
     "vision_transformer",
