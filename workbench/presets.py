@@ -218,7 +218,7 @@ BASELINES = {
 LANGUAGE_MODELS = {
     # at most three minutes on two CPU cores
     "tales": LanguageModelPreset(
-        merges=400,
+        merges=1000,  # each word is a token then
         context=192,
         tokens=3072,
         training=TrainingConfig(
