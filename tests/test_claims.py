@@ -1,15 +1,18 @@
 """What a page says of a training run holds for other seeds than its own, too."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 import torch
 import torch.nn.functional as F
+import yaml
 
 from transformer.decoder import DecoderOnly
 
-BOOK = Path(__file__).resolve().parents[1] / "book"
+ROOT = Path(__file__).resolve().parents[1]
+BOOK = ROOT / "book"
 CELL = re.compile(r"^```\{code-cell\} ipython3\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -30,3 +33,18 @@ def test_two_layers_look_up_what_they_have_just_read_and_one_does_not(seed, caps
     assert names["right"][2][600] > 0.95
     assert max(names["right"][1].values()) < 0.7
     assert f"recall {{0: '{names['right'][1][0]:.2f}'" in capsys.readouterr().out
+
+
+def test_recorded_runs_held_as_often_as_the_pages_say():
+    """tools/claims.py ran them; here its record is compared with the sentences."""
+    folder = ROOT / "results" / "pages"
+    claims = yaml.safe_load((folder / "claims.yml").read_text(encoding="utf-8"))
+    record = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
+    assert record["held"].keys() == claims.keys()
+    for name, claim in claims.items():
+        page = (BOOK / f"{claim['page']}.md").read_text(encoding="utf-8")
+        first, last = (page.index(f"({label})=") for label in claim["cells"])
+        assert claim["says"] in " ".join(page[first:last].split()), name
+        held = record["held"][name]
+        assert (len(held), sum(held)) == (10, claim["times"]), name
+        assert sum(held) >= 8 or "of ten other seeds" in claim["says"], name
