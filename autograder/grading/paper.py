@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import hashlib
 import json
 import re
@@ -88,7 +89,9 @@ class Paper:
         return modules_of(texts) | late
 
 
-def modules_of(texts: Iterable[str], ours: tuple[str, ...] = OURS) -> set[str]:
+def modules_of(
+    texts: Iterable[str], ours: tuple[str, ...] = OURS, root: Path = ROOT
+) -> set[str]:
     """Name the modules that code imports anywhere, and those that they do, if ours.
 
     Not every name is a module: `from package import name` may be of either kind.
@@ -96,6 +99,7 @@ def modules_of(texts: Iterable[str], ours: tuple[str, ...] = OURS) -> set[str]:
     Args:
         texts: the code.
         ours: what the names of modules begin with whose own imports count as well.
+        root: where these modules are.
 
     >>> sorted(modules_of(["import math", "from torch import nn"]))
     ['math', 'torch', 'torch.nn']
@@ -104,15 +108,30 @@ def modules_of(texts: Iterable[str], ours: tuple[str, ...] = OURS) -> set[str]:
     while waiting:
         new = set(_imported(waiting.pop())) - found
         found |= new
-        for name in new:
-            place = ROOT.joinpath(*name.split("."))
-            for file in (place.with_suffix(".py"), place / "__init__.py"):
-                if name.startswith(ours) and file.is_file():
-                    waiting.append(file.read_text(encoding="utf-8"))
+        for name in filter(lambda name: name.startswith(ours), new):
+            waiting += [
+                file.read_text(encoding="utf-8") for file in files_of(name, root)
+            ]
     return found
 
 
-def _imported(text: str) -> Iterator[str]:
+def files_of(name: str, root: Path = ROOT) -> list[Path]:
+    """Return the file of a module of the course, by its name; none if it is no module.
+
+    >>> [path.name for path in files_of("autograder.forms")]
+    ['forms.py']
+    """
+    place = root.joinpath(*name.split("."))
+    both = place.with_suffix(".py"), place / "__init__.py"
+    return [file for file in both if file.is_file()]
+
+
+@functools.lru_cache(maxsize=1000)
+def _imported(text: str) -> tuple[str, ...]:
+    return tuple(_imports_in(text))
+
+
+def _imports_in(text: str) -> Iterator[str]:
     tree = ast.Module([], [])
     with contextlib.suppress(SyntaxError):  # it will be said where it is run
         tree = ast.parse(text)
