@@ -129,6 +129,22 @@ def test_a_file_that_says_something_else_is_refused(tmp_path, text, reason) -> N
         composed(tmp_path, text)
 
 
+def test_a_sheet_is_not_named_as_a_chapter_nor_beyond_what_names_may_be(
+    tmp_path,
+) -> None:
+    (tmp_path / "solutions").symlink_to(ROOT / "solutions")
+    (tmp_path / "sheets").mkdir()
+    for name, reason in (
+        ("04_attention", "is named as a chapter; choose another name"),
+        ("Week-3", "its name must be a-z and 0-9, joined by underscores"),
+    ):
+        (tmp_path / "sheets" / f"{name}.yml").write_text("title: X\nuse: [gelu]")
+        with pytest.raises(SheetError, match=rf"{name}\.yml:1: {reason}"):
+            generator.read(name, tmp_path)
+    with pytest.raises(generator.Missing, match="'week_4'; there are: 01_embeddings"):
+        generator.read("week_4", tmp_path)
+
+
 # --- what it is made of ---------------------------------------------------------------
 
 
