@@ -1,6 +1,7 @@
 """Sheets: what a selection of exercises is made of, refused for, and graded by."""
 
 import ast
+import builtins
 import functools
 import json
 import re
@@ -16,8 +17,10 @@ from autograder.collecting.sources import File
 from autograder.exercise import progress
 from autograder.generator import ROOT, Source, notebooks
 from autograder.generator.composing import Composed
+from autograder.generator.modules import without_markers
 from autograder.grading.grader import Grader
 from autograder.grading.job import Job
+from autograder.grading.needless import binds, reads
 from autograder.grading.paper import Paper
 from autograder.grading.sandbox import problem
 from autograder.sheets import SheetError
@@ -176,6 +179,17 @@ def test_nothing_of_the_answers_asked_for_is_handed_out(tmp_path, name) -> None:
     for text in parts_of(sheet).values():
         defined = {getattr(node, "name", "") for node in ast.parse(text).body}
         assert not defined & names
+
+
+@pytest.mark.parametrize("name", ["mix", *SHORT])
+def test_every_name_that_a_sheet_s_cells_use_is_defined_before(tmp_path, name) -> None:
+    sheet = short(name) if name in SHORT else composed(tmp_path, MIX)
+    known = set(dir(builtins))
+    for cell in sheet.cells:
+        if cell.node.cell_type == "code":
+            text = without_markers(cell.text)
+            assert reads(text) <= known, text
+            known |= binds(text)
 
 
 def test_a_mix_brings_what_its_exercises_need_and_no_more(tmp_path) -> None:
