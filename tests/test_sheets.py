@@ -210,6 +210,13 @@ def test_a_sheet_gets_the_parts_of_chapters_that_it_does_not_ask_for() -> None:
     assert "encoder" in beside and "vision_transformer" not in beside
 
 
+def test_a_sheet_of_written_answers_alone_counts_them_too(tmp_path) -> None:
+    sheet = composed(tmp_path, "title: X\nuse: [explain-scaling]")
+    texts = [cell.text for cell in sheet.cells]
+    call = texts.index("check.sheet('X', {'explain-scaling': [4]})")
+    assert any(" as check\n" in text for text in texts[:call])
+
+
 def test_a_figure_that_uses_another_exercise_is_left_out(tmp_path) -> None:
     alone = composed(tmp_path, "title: X\nuse: [padding-mask]")
     both = composed(tmp_path, "title: X\nuse: [causal-mask, padding-mask]")
