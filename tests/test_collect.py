@@ -21,7 +21,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from autograder import __main__ as command_line
-from autograder import command_line as commands
 from autograder import generator
 from autograder.collecting import (
     canvas,
@@ -1230,7 +1229,7 @@ def test_the_class_folder_and_the_download_are_apart(tmp_path, capsys) -> None:
 
 
 def test_help_says_the_forms_and_the_exit_codes(capsys) -> None:
-    parser = commands.parser()
+    parser = command_line.parser()
     with pytest.raises(SystemExit):
         parser.parse_args(["collect", "--help"])
     printed = capsys.readouterr().out

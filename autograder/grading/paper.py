@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import functools
 import hashlib
 import json
 import re
@@ -89,9 +88,7 @@ class Paper:
         return modules_of(texts) | late
 
 
-def modules_of(
-    texts: Iterable[str], ours: tuple[str, ...] = OURS, root: Path = ROOT
-) -> set[str]:
+def modules_of(texts: Iterable[str], ours: tuple[str, ...] = OURS) -> set[str]:
     """Name the modules that code imports anywhere, and those that they do, if ours.
 
     Not every name is a module: `from package import name` may be of either kind.
@@ -99,7 +96,6 @@ def modules_of(
     Args:
         texts: the code.
         ours: what the names of modules begin with whose own imports count as well.
-        root: where these modules are.
 
     >>> sorted(modules_of(["import math", "from torch import nn"]))
     ['math', 'torch', 'torch.nn']
@@ -108,30 +104,15 @@ def modules_of(
     while waiting:
         new = set(_imported(waiting.pop())) - found
         found |= new
-        for name in filter(lambda name: name.startswith(ours), new):
-            waiting += [
-                file.read_text(encoding="utf-8") for file in files_of(name, root)
-            ]
+        for name in new:
+            place = ROOT.joinpath(*name.split("."))
+            for file in (place.with_suffix(".py"), place / "__init__.py"):
+                if name.startswith(ours) and file.is_file():
+                    waiting.append(file.read_text(encoding="utf-8"))
     return found
 
 
-def files_of(name: str, root: Path = ROOT) -> list[Path]:
-    """Return the file of a module of the course, by its name; none if it is no module.
-
-    >>> [path.name for path in files_of("autograder.forms")]
-    ['forms.py']
-    """
-    place = root.joinpath(*name.split("."))
-    both = place.with_suffix(".py"), place / "__init__.py"
-    return [file for file in both if file.is_file()]
-
-
-@functools.lru_cache(maxsize=1000)
-def _imported(text: str) -> tuple[str, ...]:
-    return tuple(_imports_in(text))
-
-
-def _imports_in(text: str) -> Iterator[str]:
+def _imported(text: str) -> Iterator[str]:
     tree = ast.Module([], [])
     with contextlib.suppress(SyntaxError):  # it will be said where it is run
         tree = ast.parse(text)

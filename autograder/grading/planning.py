@@ -16,7 +16,7 @@ from autograder.grading.limits import Limits
 from autograder.grading.paper import Paper
 from autograder.grading.reading import Refused
 from autograder.grading.submission import Content
-from autograder.grading.version import verdict_version
+from autograder.grading.version import code_version
 
 LARGEST_WORK = 60_000_000  # bytes of all attempts at a chapter that are graded
 
@@ -46,11 +46,6 @@ class Terms:
         """Checksums of the papers, by chapter."""
         return {chapter: paper.digest() for chapter, paper in self.papers.items()}
 
-    @functools.cached_property
-    def codes(self) -> dict[str, str]:
-        """Checksums of the code that verdicts can depend on, by chapter."""
-        return {name: verdict_version(paper) for name, paper in self.papers.items()}
-
     @property
     def imports(self) -> tuple[str, ...]:
         """The modules that this class's notebooks are going to import."""
@@ -60,8 +55,7 @@ class Terms:
         """Return what a grade depends on, besides the submission."""
         limits = asdict(self.limits)
         by = [seeds.digest(self.secret), self.of_class.carried_forward]
-        code = self.codes[chapter]
-        return [self.digests[chapter], code, limits, self.unsafe, *by]
+        return [self.digests[chapter], code_version(), limits, self.unsafe, *by]
 
 
 @dataclass
