@@ -18,7 +18,7 @@ def main() -> int:
 def lacking(module: str) -> str:
     """Say what to do where a module is not there."""
     if module in OF_UNIX:
-        return "grading needs Linux; notebooks and their checks work here"
+        return "grading needs Linux (on Windows: WSL 2); notebooks and checks work here"
     install = 'pip install "transformers-by-hand[grade]"'
     return f"the package {module} is missing, which grading needs: {install}"
 

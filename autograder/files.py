@@ -28,8 +28,9 @@ def read_regular(path: Path, most: int, *, follow: bool = True) -> bytes:
     Raises:
         OSError: it cannot be read, is no regular file, or a link not to be followed.
     """
-    flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
-    with open(os.open(path, flags), "rb") as file:
+    wanted = ["O_RDONLY", "O_BINARY", "O_NONBLOCK"] + ["O_NOFOLLOW"] * (not follow)
+    flags = [getattr(os, name, 0) for name in wanted]  # Windows has not all of them
+    with open(os.open(path, sum(flags)), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(0, "it is no regular file")
         return file.read(most)

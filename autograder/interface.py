@@ -14,10 +14,7 @@ import inspect
 import io
 import itertools
 import linecache
-import signal
 import sysconfig
-import threading
-import time
 import traceback
 import warnings
 from abc import ABC, abstractmethod
@@ -30,6 +27,8 @@ import numpy as np
 import torch
 
 from autograder import forbidden as forbidding
+from autograder import time_limit
+from autograder.time_limit import TookTooLong, limited_time
 
 Data = Any  # tensors, numbers, strings, None, and lists, tuples and dicts of them
 
@@ -37,6 +36,7 @@ MAXIMUM_DEPTH = 8  # of nested lists and dicts; deeper data are an Opaque
 SECONDS_PER_CALL = 15.0  # of the student's code, if not 0; a right answer needs one
 _trying = False  # see the function of this name
 SHOWN = 30  # items of a list, in which each takes three characters or more
+CHECKS = Path(__file__).with_name("chapters")
 CALLS_ENDLESS = "calls endless"  # kind of the error of what calls an endless function
 
 
@@ -300,10 +300,6 @@ def to_data(value: Any, depth: int = 0) -> Data:
     return Opaque(type(value).__qualname__)
 
 
-class TookTooLong(BaseException):
-    """A call's time is over; out of reach of a student's ``except Exception``."""
-
-
 @contextlib.contextmanager
 def trying(seconds_per_call: float):
     """Run checks for their verdict alone, on code that nobody wrote.
@@ -322,57 +318,6 @@ def trying(seconds_per_call: float):
 def is_trying() -> bool:
     """Tell whether a check runs for its verdict alone."""
     return _trying
-
-
-def has_alarms() -> bool:
-    """Tell whether what never returns can be ended here: not on Windows."""
-    main = threading.current_thread() is threading.main_thread()
-    return main and hasattr(signal, "setitimer")
-
-
-@contextlib.contextmanager
-def limited_time(seconds: float):
-    """End what never returns, where the system has alarms; 0 seconds are no limit.
-
-    A limit that holds already holds on: for what is inside of it, and afterwards.
-    """
-    if not has_alarms():
-        yield
-        return
-
-    def stop(signal_number, frame):
-        if _must_end_first(frame):
-            signal.setitimer(signal.ITIMER_REAL, 0.001, 1.0)
-            return
-        raise TookTooLong(f"it had not returned after {seconds:g} seconds")
-
-    left, again = signal.getitimer(signal.ITIMER_REAL)
-    begin = time.monotonic()
-    before = signal.signal(signal.SIGALRM, stop)
-    first = min(seconds, left) if seconds and left else seconds or left
-    # once more every second, should the student's code catch everything
-    signal.setitimer(signal.ITIMER_REAL, first, 1.0)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        if left:  # 0 would set no alarm
-            left = max(left - (time.monotonic() - begin), 0.001)
-            signal.setitimer(signal.ITIMER_REAL, left, again)
-
-
-_CHAPTERS = Path(__file__).with_name("chapters")
-_FIRST = {contextlib.__file__, warnings.__file__, forbidding.__file__}
-_FIRST.add(str(Path(__file__).parent / "exercise" / "locate" / "__init__.py"))
-_FIRST_HERE = {"limited_time", "trying", "_students_turn", "_named_exceptions"}
-
-
-def _must_end_first(frame) -> bool:
-    """Tell whether a frame is putting something back: it is not stopped halfway."""
-    code = frame.f_code
-    here = code.co_filename == __file__ and code.co_name in _FIRST_HERE
-    return here or code.co_filename in _FIRST
 
 
 @contextlib.contextmanager
@@ -416,7 +361,8 @@ def _words(error: BaseException) -> str:
 
 _LIBRARIES = (
     *("site-packages", "dist-packages", sysconfig.get_path("stdlib")),
-    *(__file__, forbidding.__file__, str(Path(__file__).with_name("boundary"))),
+    *(__file__, forbidding.__file__, time_limit.__file__),
+    str(Path(__file__).with_name("boundary")),
 )
 
 
@@ -639,4 +585,4 @@ def _is_a_check_s_own(target: Any) -> bool:
     target = inspect.unwrap(getattr(target, "func", target))
     body = getattr(target, "forward", target) if inspect.isclass(target) else target
     code = getattr(getattr(body, "__func__", body), "__code__", None)
-    return code is not None and Path(code.co_filename).is_relative_to(_CHAPTERS)
+    return code is not None and Path(code.co_filename).is_relative_to(CHECKS)

@@ -103,6 +103,7 @@ def specifications(chapter: str) -> list[Specification]:
     return list({id(each): each for each in found}.values())
 
 
+@functools.cache
 def derived(chapter: str) -> list[mistakes.Entry]:
     """The bank's own copy of each mistake that a specification states."""
     return [
@@ -117,6 +118,7 @@ def derived(chapter: str) -> list[mistakes.Entry]:
     ]
 
 
+@functools.cache
 def by_hand(chapter: str) -> list[mistakes.Entry]:
     """The bank's answers that are written out, in another style than the checks'."""
     own = source(chapter).module
@@ -128,6 +130,7 @@ def by_hand(chapter: str) -> list[mistakes.Entry]:
     return [each for each in entries if each.answer.__module__ not in others]
 
 
+@functools.cache
 def bank(chapter: str) -> list[mistakes.Entry]:
     """The bank of mistakes and variants of a chapter."""
     return derived(chapter) + by_hand(chapter)

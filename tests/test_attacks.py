@@ -1,7 +1,8 @@
 """Attacks: none gains a point, leaves a trace, carries anything away, or disturbs.
 
-Each file of ``tests/attacks/`` is a submission that tries one thing. It is graded
-between two honest ones by the same grader. What it could steal has been planted: a
+Each file of ``tests/attacks/`` is a submission that tries one thing. All are graded by
+the same grader, and after those that could disturb it, and every few others, an honest
+one. What it could steal has been planted: a
 secret in the gradebook, in the hidden tests, in another student's notebook, in the
 environment and in the home folder. Whoever attacks knows where everything is.
 """
@@ -47,6 +48,8 @@ HEADERS = {
     "hidden",
     "wrong",
 }
+DISTURBING = ("damage", "starving")
+EVERY = 6  # of the others, an honest submission follows
 MARK = re.compile(rb"attack.was.here")  # in all that an attack leaves or sends
 LEAKED = "LEAKED"  # printed by an attack that got where it should not
 KEY = 0xA77AC  # of an attack's shared memory
@@ -421,5 +424,6 @@ def test_an_attack_gains_nothing(attack, place) -> None:
     assert LEAKED not in back, back[max(0, back.find(LEAKED) - 200) :][:400]
     assert len(back) < LARGEST
 
-    following = strangers.lasting(place.grade(honest(place, limits_of(attack))))
-    assert following == place.honest
+    if attack.label.startswith(DISTURBING) or ATTACKS.index(attack) % EVERY == 0:
+        following = strangers.lasting(place.grade(honest(place, limits_of(attack))))
+        assert following == place.honest

@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import bench
 import bench_coordinator
+import bench_language_model
 import bench_models
 import bench_peers
 from transformer.decoder import decoder_layer_from_torch
@@ -89,6 +90,25 @@ def test_the_vision_transformers_compute_the_same() -> None:
     ours.load_state_dict(shaped, strict=True)
     images, _ = bench_models.image_batch(TINY, CPU)
     torch.testing.assert_close(theirs(images), ours(images), atol=2e-5, rtol=0)
+
+
+def test_the_language_models_compute_the_same() -> None:
+    torch.manual_seed(0)
+    config = models.LanguageModelConfig(
+        11, 8, 2, 2, 2, 12, 9, 0.0, "layer", "relu", "learned", qk_norm=False
+    )
+    theirs, ours = bench_peers.TorchLanguageModel(config), models.build(config).eval()
+    state = stack(theirs.encoder, encoder_layer_from_torch, "")
+    state = {
+        name.replace(".layers", "blocks").lstrip("."): x for name, x in state.items()
+    }
+    biases = [name for name in state if ".attention.b_" in name]
+    assert not any(state.pop(name).any() for name in biases)  # ours has none
+    state["embedding.weight"] = theirs.embedding.weight
+    state["position.table"] = theirs.positions
+    ours.load_state_dict(state, strict=True)
+    ids = torch.randint(11, (3, 9))
+    torch.testing.assert_close(theirs.eval()(ids), ours(ids), atol=2e-5, rtol=0)
 
 
 def test_alike_drops_where_ours_does() -> None:
@@ -175,3 +195,23 @@ def test_what_a_coordinator_takes_is_told_by_tenths() -> None:
     assert found["milliseconds_with_tables"] == 200
     assert found["memory_of_tenths"] == [60, 70]
     assert found["memory_with_tables"] == 80
+
+
+# --- the language model ---------------------------------------------------------------
+
+
+def test_the_language_model_s_cases_are_measured_and_printed(monkeypatch, capsys):
+    config = models.LanguageModelConfig(65, 8, 2, 1, 1, 12, 6)
+    tiny = bench_language_model.Sizes(config, 18, 2, 5, 1)
+    monkeypatch.setattr(bench_language_model, "sizes_of", lambda quick: tiny)
+    monkeypatch.setattr(bench_models, "compiler_fails", lambda device: "no compiler")
+    threads = torch.get_num_threads()
+    try:
+        arguments = bench.read_arguments(["language-model", "--device", "cpu"])
+        found = bench_language_model.main(arguments)
+    finally:
+        torch.set_num_threads(threads)
+    assert list(found) == ["training step, language model", "writing, 5 tokens"]
+    assert [len(cases) for cases in found.values()] == [4, 2]
+    printed = capsys.readouterr().out
+    assert all(case in printed for cases in found.values() for case in cases)

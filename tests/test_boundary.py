@@ -50,7 +50,7 @@ def message(chapter: str, exercise: str, names: dict) -> str:
         for text in chapters.check_cells(chapter, exercise, hidden=False):
             exec(text, names)
     # weights that a student's code draws itself differ from run to run
-    return re.sub(r"\d+\.\d+", "#", str(said.value))
+    return re.sub(r"-?\d+\.\d+", "#", str(said.value))
 
 
 def local(answer: object) -> object:

@@ -20,8 +20,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from autograder import __main__ as command_line
-from autograder import generator
+from autograder import command_line, generator
 from autograder.collecting import (
     canvas,
     command,

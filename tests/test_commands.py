@@ -243,8 +243,10 @@ def test_every_command_has_help(capsys):
         ["train", "translator"],
         ["train", "vit"],
         ["train", "cnn"],
+        ["train", "lm"],
         ["evaluate"],
         ["translate"],
+        ["write"],
     ):
         with pytest.raises(SystemExit) as ended:
             __main__.parser().parse_args([*words, "--help"])

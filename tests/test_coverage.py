@@ -5,6 +5,7 @@ the pages' and exercises' sources, so that no site has to be built.
 """
 
 import re
+from collections.abc import Iterator
 
 import pytest
 
@@ -18,6 +19,7 @@ TOLD = [row for row, entry in ERRATA.items() if entry["kind"] in coverage.TOLD]
 IDEAS = {"G": 14, "E": 20, "C": 7, "P": 17, "A": 45, "M": 12, "N": 24, "D": 37}
 IDEAS |= {"V": 14, "F": 14, "R": 1}
 REMARKS = {"0": 19, "1": 15, "2": 9, "3": 14, "4": 22, "X": 3}
+FENCED = re.MULTILINE | re.DOTALL
 WAITS: dict[str, int] = {}  # ideas that a chapter still to be written takes up (again)
 
 
@@ -26,9 +28,25 @@ def page(name: str) -> str:
 
 
 def labelled(text: str) -> dict[str, str]:
-    """The text below each label, up to the next one."""
-    parts = re.split(r"^\(([\w-]+)\)=$", text, flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+    """The text below each label: the whole section, or up to the next label."""
+    found = {}
+    for label in re.finditer(r"^\(([\w-]+)\)=$", text, flags=re.MULTILINE):
+        below = text[label.end() :]
+        title = re.match(r"(?:\s*\([\w-]+\)=)*\s*(#{1,4}) ", below)
+        end = rf"^#{{1,{len(title[1])}}} " if title else r"^\([\w-]+\)=$"
+        begin = title.end() if title else 0
+        stop = next(ends(below, end, begin), len(below))
+        found[label[1]] = below[:stop]
+    return found
+
+
+def ends(text: str, pattern: str, begin: int) -> Iterator[int]:
+    """Where the pattern stands outside of code, from a place on."""
+    code = [m.span() for m in re.finditer(r"^(`{3,})\{code-cell.*?^\1$", text, FENCED)]
+    for match in re.finditer(pattern, text, flags=re.MULTILINE):
+        within = any(first < match.start() < last for first, last in code)
+        if match.start() >= begin and not within:
+            yield match.start()
 
 
 SECTIONS = {
@@ -54,6 +72,23 @@ def test_the_list_is_whole():
 def test_every_idea_has_a_place():
     rows = coverage.targets()
     assert [row for row in CONCEPTS if not rows.get(row) and row not in WAITS] == []
+
+
+def test_a_place_has_the_words_that_answer_its_question():
+    """All of a row's words stand in one of the sections that it names."""
+    for row, entry in CONCEPTS.items():
+        assert entry["ask"].endswith("?") and len(entry["words"]) >= 2, row
+        pages = [each for each in coverage.targets()[row] if each.startswith("page:")]
+        missing = {
+            page: [w for w in entry["words"] if flat(w) not in flat(SECTIONS[page[5:]])]
+            for page in pages
+        }
+        assert [] in missing.values(), (row, missing)
+
+
+def flat(text: str) -> str:
+    """A text without its line breaks."""
+    return " ".join(text.split()).lower()
 
 
 def test_every_place_is_there():

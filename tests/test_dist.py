@@ -2,17 +2,24 @@
 
 import gc
 import importlib
+import multiprocessing
+import os
+import resource
 import subprocess
 import sys
 import tarfile
 import types
 import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
+import torch
 
 from autograder import generator, interface
 from autograder.chapters.attention import oracles
+from autograder.grading import sandbox
 from autograder.grading.examine import _sheet_of
 from autograder.grading.paper import Paper
 from tests.test_shown import accepts, first_call, survives
@@ -27,6 +34,7 @@ NOT_CALLED = (
     *(f"workbench.{name}" for name in ("bundle", "commands", "plan", "recording")),
     "workbench.texts",
 )
+MEMORY = 4 * 2**30  # bytes
 
 
 @pytest.fixture(scope="module")
@@ -106,19 +114,42 @@ def in_the_wheel() -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("chapter", generator.chapters())
-def test_nothing_in_it_passes_a_check(chapter, monkeypatch, tmp_path) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(interface, "SECONDS_PER_CALL", 0.2)
-    sheet = _sheet_of(Paper.of(chapter))
-    tried = in_the_wheel()
-    assert len(tried) > 1000
+def tried(chapter: str) -> tuple[int, list[tuple[str, str]]]:
+    """How much was tried as the answers of a chapter, and what of it passes a check."""
+    interface.SECONDS_PER_CALL = 0.2
+    sheet, there = _sheet_of(Paper.of(chapter)), in_the_wheel()
     answers = []
     for name, check in sheet.checks.items():
         call = first_call(check, sheet.imports)
-        likely = [each for each in tried if survives(call, tried[each])]
-        found = [e for e in likely if accepts(check, sheet.imports, tried[e])]
+        likely = [each for each in there if survives(call, there[each])]
+        found = [e for e in likely if accepts(check, sheet.imports, there[e])]
         answers += [(name, each) for each in found]
+    return len(there), answers
+
+
+def _with_little_memory(folder: Path) -> None:
+    """What is called with anything may want anything, and leave anything."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    torch.set_num_threads(1)
+    os.chdir(folder)
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory) -> Iterator[ProcessPoolExecutor]:
+    """A process of its own for what is called with arguments that are not its own."""
+    with ProcessPoolExecutor(
+        max_workers=1,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_with_little_memory,
+        initargs=(tmp_path_factory.mktemp("apart"),),
+    ) as pool:
+        yield pool
+
+
+@pytest.mark.parametrize("chapter", generator.chapters())
+def test_nothing_in_it_passes_a_check(chapter, apart) -> None:
+    number, answers = apart.submit(tried, chapter).result()
+    assert number > 1000
     assert answers == []
 
 
@@ -159,10 +190,19 @@ sys.exit(main())
     assert "Traceback" not in ran.stderr
 
 
-def test_the_checks_need_nothing_that_only_unix_has() -> None:
+def test_on_a_mac_grading_says_in_one_line_that_it_needs_linux(monkeypatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    says = sandbox.problem.__wrapped__()
+    assert says.startswith("The sandbox needs Linux.") and "\n" not in says
+
+
+def test_the_checks_need_nothing_that_only_unix_has(tmp_path) -> None:
     chapters = [generator.read(chapter).module for chapter in generator.chapters()]
     code = f"""
-import importlib, signal, sys
+import importlib, os, pathlib, signal, sys
+import matplotlib.pyplot, torch
+for name in ("fork", "geteuid", "killpg", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK"):
+    delattr(os, name)
 for name in ("fcntl", "grp", "pwd", "resource", "termios", "pyseccomp"):
     sys.modules[name] = None
 for name in ("SIGALRM", "SIGKILL", "ITIMER_REAL", "setitimer"):
@@ -177,8 +217,11 @@ def softmax(scores):
     return weights / torch.where(total == 0, 1.0, total)
 attention.softmax(softmax)
 import workbench.plots, workbench.assemble, workbench.progress
+from autograder.files import read_regular, write_beside
+write_beside(pathlib.Path({str(tmp_path)!r}, "kept"), "so far")
+print(read_regular(pathlib.Path({str(tmp_path)!r}, "kept"), 9).decode())
 """
     command = [sys.executable, "-c", code]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    assert "passed" in ran.stdout
+    assert "passed" in ran.stdout and "so far" in ran.stdout

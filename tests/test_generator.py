@@ -1,18 +1,21 @@
 """The generator: what it writes, that it is the same every time, what it refuses."""
 
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 
 from autograder import generator
 from autograder.exercise import progress
-from autograder.generator import ROOT, Missing, SourceError
+from autograder.generator import ROOT, Missing, SourceError, notebooks
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -275,3 +278,42 @@ def test_the_command_line_says_what_is_wrong_in_one_line() -> None:
     assert run.returncode == 2
     assert run.stderr.startswith("error: no chapter is named '12_nothing'; there are:")
     assert run.stderr.count("\n") == 1
+
+
+# --- the first cell that is run -------------------------------------------------------
+
+
+@pytest.fixture
+def opening(monkeypatch) -> Callable[[], list[tuple]]:
+    """Run the cell where the package is missing; give the magics that it called."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+    def run() -> list[tuple]:
+        called: list[tuple] = []
+        shell = SimpleNamespace(run_line_magic=lambda *given: called.append(given))
+        exec(notebooks.OPENING, {"get_ipython": lambda: shell})
+        return called
+
+    return run
+
+
+def test_a_missing_package_is_one_line_that_says_what_to_do(opening) -> None:
+    command = "pip install transformers-by-hand "
+    with pytest.raises(ModuleNotFoundError, match=command) as raised:
+        opening()
+    assert raised.value._render_traceback_() == [str(raised.value)]
+    assert "\n" not in str(raised.value)
+
+
+def test_on_colab_the_package_is_installed(opening, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "google.colab", SimpleNamespace())
+    assert opening() == [("pip", "install --quiet transformers-by-hand")]
+
+
+def test_the_first_cell_that_is_run_looks_for_the_package() -> None:
+    for chapter in generator.chapters():
+        cells = generator.release_notebook(chapter).cells
+        first = next(cell for cell in cells if cell.cell_type == "code")
+        assert first.source == notebooks.OPENING
+        assert "nbgrader" not in first.metadata
+        exec(first.source, {})  # and does nothing where it is

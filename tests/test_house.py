@@ -7,13 +7,17 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
+import torch
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from autograder import generator
+from autograder.chapters import attention
+from autograder.expect import CheckFailure
 from autograder.generator import ROOT
 
 PIN = re.compile(r"([A-Za-z0-9._-]+)==(\S+)")
@@ -49,24 +53,31 @@ def tracked_files() -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def readme_table() -> str:
-    """The table of chapters as the sources have it."""
-    rows = ["| chapter | notebook | exercises |", "|---|---|---|"]
-    for chapter in generator.chapters():
-        source = generator.read(chapter)
-        number = source.header["number"]
-        titles = [each.title.split(" · ", 1)[1] for each in source.exercises]
-        points = sum(each.points for each in source.exercises)
-        page = f"[{number} · {source.title}](book/{chapter}.md)"
-        notebook = f"[{chapter}.ipynb](exercises/{chapter}/{chapter}.ipynb)"
-        count = f"{len(titles)} exercises, {points} points"
-        rows.append(f"| {page} | {notebook} | {count}: {'; '.join(titles)} |")
-    return "\n".join(rows)
-
-
 def test_the_readme_s_table_of_chapters_is_true() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert readme_table() in readme, f"README.md needs this table:\n{readme_table()}"
+    """With a few words on what one can do after it, and no list of exercises."""
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    for source in map(generator.read, generator.chapters()):
+        chapter, count = source.chapter, len(source.exercises)
+        points = sum(each.points for each in source.exercises)
+        page = f"[{source.header['number']} · {source.title}](book/{chapter}.md)"
+        notebook = f"[{chapter}.ipynb](exercises/{chapter}/{chapter}.ipynb)"
+        row = f"| {page} | {notebook}, {count} exercises, {points} points | "
+        found = [line.removeprefix(row) for line in lines if line.startswith(row)]
+        assert len(found) == 1, f"README.md needs a row that begins: {row}"
+        assert 5 < len(found[0].split()) < 30, found
+
+
+@pytest.mark.parametrize("name", ["README.md", "book/students.md"])
+def test_the_first_wrong_answer_is_told_what_the_text_says(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    blocks = re.findall(r"^( *)```(python|text)\n(.*?)^\1```", text, re.M | re.S)
+    code = next(body for _, kind, body in blocks if kind == "python")
+    told = next(body for _, _, body in blocks if "\n  read " in textwrap.dedent(body))
+    names: dict = {"torch": torch}
+    exec(textwrap.dedent(code), names)
+    with pytest.raises(CheckFailure) as caught:
+        attention.softmax(names["softmax"])
+    assert str(caught.value).strip() == textwrap.dedent(told).strip()
 
 
 def test_the_readme_s_picture_can_be_drawn_anew(tmp_path: Path, monkeypatch) -> None:

@@ -16,12 +16,14 @@ import bench_checks  # noqa: E402
 import bench_coordinator  # noqa: E402
 import bench_endless  # noqa: E402
 import bench_grading  # noqa: E402
+import bench_language_model  # noqa: E402
 import bench_models  # noqa: E402
 import bench_site  # noqa: E402
 
 ALONE = {  # parts that are asked for by name
     "coordinator": bench_coordinator,
     "endless": bench_endless,
+    "language-model": bench_language_model,
     "site": bench_site,
 }
 
@@ -43,7 +45,8 @@ def read_arguments(words: list[str] | None = None) -> argparse.Namespace:
         "of 100 submissions by nbgrader and by ours, and of 1000 by ours; all: these "
         "three; coordinator: the process that plans and records, with graders that "
         "answer at once, for 20 000 submissions; endless: a class of 32 with one "
-        "function that never returns, against the same class without; site: figures, a "
+        "function that never returns, against the same class without; language-model: "
+        "its training step, and writing with and without a cache; site: figures, a "
         "live translation and a page built again, which needs the built site and "
         "Chromium",
     )

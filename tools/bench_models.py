@@ -375,7 +375,7 @@ def show(group: Group, figures: dict[str, dict[str, Any]]) -> None:
     for name, values in figures.items():
         times = [1000 * each for each in values["all_seconds"]]
         spread = f"{min(times):.0f} – {max(times):.0f}"
-        peak = values["peak_bytes"]
+        peak = values.get("peak_bytes")
         memory = "?" if peak is None else f"{peak / MIB:.0f}"
         print(
             f"{name:<44}{1000 * values['seconds']:>9.0f}{values['ratio']:>8.2f}"

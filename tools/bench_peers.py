@@ -6,7 +6,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from workbench.models import Parts, TranslatorConfig, VisionConfig
+from workbench.models import (
+    LanguageModelConfig,
+    Parts,
+    TranslatorConfig,
+    VisionConfig,
+)
 
 PAD = 0
 
@@ -100,6 +105,36 @@ class TorchVision(nn.Module):
         first = self.class_token.expand(len(x), -1, -1)  # (B, 1, d)
         x = self.dropout(torch.cat((first, x), dim=1) + self.positions)
         return self.head(self.encoder(x)[:, 0])
+
+
+class TorchLanguageModel(nn.Module):
+    """A language model of nn.TransformerEncoderLayer with a causal mask."""
+
+    def __init__(self, config: LanguageModelConfig) -> None:
+        super().__init__()
+        width = config.d_model
+        self.embedding = nn.Embedding(config.vocab_size, width)
+        nn.init.normal_(self.embedding.weight, std=width**-0.5)
+        self.positions = nn.Parameter(0.02 * torch.randn(config.max_length, width))
+        layer = nn.TransformerEncoderLayer(
+            width,
+            config.heads,
+            config.d_ff,
+            config.dropout,
+            batch_first=True,
+            norm_first=True,
+        )
+        self.encoder = nn.TransformerEncoder(
+            layer, config.layers, nn.LayerNorm(width), enable_nested_tensor=False
+        )
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Score the next token at each position: logits (B, T, vocab_size)."""
+        length = ids.shape[1]
+        x = self.embedding(ids) * math.sqrt(self.embedding.embedding_dim)
+        mask = nn.Transformer.generate_square_subsequent_mask(length, ids.device)
+        hidden = self.encoder(x + self.positions[:length], mask, is_causal=True)
+        return F.linear(hidden, self.embedding.weight)
 
 
 def drop_in_branches_only(model: nn.Module) -> None:

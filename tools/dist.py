@@ -18,7 +18,7 @@ PACKAGES = ("autograder", "workbench")
 FILES = ("CHANGELOG.md", "LICENSE", "LICENSE-TEXT", "README.md", "pyproject.toml")
 RESULTS = ROOT / "results"
 RECORDED = ("*.json", "*.yml", "models/*/*", "tutor/*.json")
-KINDS = (".py", ".json", ".html", ".css", ".md")  # of a package
+KINDS = (".py", ".json", ".html", ".css", ".md", ".safetensors")  # of a package
 
 
 def main() -> None:
@@ -27,8 +27,14 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, default=OUT, help=f"default: {OUT.relative_to(ROOT)}"
     )
-    out = parser.parse_args().out.resolve()
+    parser.add_argument(
+        "--tag", metavar="vVERSION", help="refuse another version, or one not released"
+    )
+    arguments = parser.parse_args()
+    out = arguments.out.resolve()
     _expect_an_entry(version())
+    if arguments.tag:
+        _expect_a_release(arguments.tag)
     source = stage(out / "source")
     for old in (*out.glob("*.whl"), *out.glob("*.tar.gz")):
         old.unlink()
@@ -82,13 +88,24 @@ def version() -> str:
 
 def _expect_an_entry(number: str) -> None:
     """Refuse to build what CHANGELOG.md does not tell of."""
-    heads = [
-        line.removeprefix("## ").split()[0].strip("[]")
-        for line in (ROOT / "CHANGELOG.md").read_text("utf-8").splitlines()
-        if line.startswith("## ")
-    ]
-    if number not in heads:
+    if number not in _entries():
         sys.exit(f"CHANGELOG.md has no section {number}, the version of pyproject.toml")
+
+
+def _expect_a_release(tag: str) -> None:
+    """Refuse a tag of another version, and a version without its date."""
+    number = version()
+    if tag != f"v{number}":
+        sys.exit(f"the tag is {tag}, the version of pyproject.toml {number}")
+    if "unreleased" in _entries()[number]:
+        sys.exit(f"CHANGELOG.md calls {number} unreleased: write the date there")
+
+
+def _entries() -> dict[str, str]:
+    """Read what CHANGELOG.md says behind each version, such as its date."""
+    lines = (ROOT / "CHANGELOG.md").read_text("utf-8").splitlines()
+    heads = [line.split(maxsplit=2)[1:] for line in lines if line.startswith("## ")]
+    return {head[0].strip("[]"): " ".join(head[1:]) for head in heads}
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from workbench.recording import TABLE
 # Written in Python alone, so that they run on any machine; others are often there.
 CARRIED = ("sacremoses", "pooch", "platformdirs")
 NEEDED = "torch numpy safetensors tokenizers sacrebleu Pillow matplotlib PyYAML tqdm"
-NEEDED += " regex click joblib scikit-learn"
+NEEDED += " regex click joblib"
 DATA = {"multi30k": "train.en.gz", "cifar10": "train.npz"}  # and a file of each
 
 RUN = '''\

@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 
 from workbench.devices import random_state, set_random_state, world
 from workbench.errors import WorkbenchError
+from workbench.optimizers import state_names
 
 if TYPE_CHECKING:
     from workbench.training import Run, TrainingConfig
@@ -118,7 +119,7 @@ def load_checkpoint(
             target.copy_(taken(path, tensors, name, target.shape))
     for name, weight in run.model.named_parameters():
         state = run.optimizer.state[weight]
-        for key in ("step", "exp_avg", "exp_avg_sq"):
+        for key in state_names(run.optimizer, weight):
             shape = torch.Size() if key == "step" else weight.shape
             value = taken(path, tensors, f"optimizer.{key}.{name}", shape)
             state[key] = value.to(device)

@@ -1,4 +1,4 @@
-"""Train a translator or a Vision Transformer, score it, and use it."""
+"""Train a translator, a classifier of images or a language model, score it, use it."""
 
 from __future__ import annotations
 
@@ -8,43 +8,53 @@ import functools
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from workbench import curves, image_metrics, metrics, models, presets, records
+from workbench import image_metrics, metrics, models, presets, records
 from workbench.batches import FEW_LENGTHS, PairBatches
-from workbench.checkpoint import CHECKPOINT
 from workbench.decoding import translate_batch
-from workbench.devices import choose_device, processes, world
+from workbench.devices import choose_device, world
 from workbench.errors import WorkbenchError
 from workbench.image_batches import ImageBatches
 from workbench.images import ImageData, load_images, subset
+from workbench.language_model import command as language_model
+from workbench.options import (
+    add_data_folder,
+    add_folder,
+    add_place,
+    add_training,
+    changed,
+    positive,
+    preset_for,
+    shaped,
+    training_config,
+)
+from workbench.runs import Trained, finish, prepare_folder, train_each
 from workbench.texts import Corpus, load_corpus
 from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
-from workbench.training import PRECISIONS, SCHEDULES, TrainingConfig, fit
+from workbench.training import TrainingConfig, fit
 
-CURVES_FILE = "curves.png"
 SENTENCES = 128  # translated at once
 TEST_IMAGES = 500  # classified at once
-NO_CURVES = ("compile_seconds", "train_seconds", "examples")
 
 
 # --- What is typed --------------------------------------------------------------------
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Describe train, evaluate and translate."""
-    text = "train a translator or a Vision Transformer from the course's parts"
+    """Describe train, evaluate, translate and write."""
+    text = "train a model from the course's parts"
     train = commands.add_parser("train", help=text, description=TRAIN_HELP)
     kinds = train.add_subparsers(title="what to train", required=True, metavar="TASK")
     add_train_translator(kinds)
     add_train_vision(kinds)
     add_train_baseline(kinds)
+    language_model.add_train(kinds, TRAIN_HELP)
     text = "score what was trained, on its test data"
     evaluate = commands.add_parser("evaluate", help=text, description=EVALUATE_HELP)
     evaluate.set_defaults(run=run_evaluate, score="test")
@@ -62,6 +72,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     translate.add_argument("sentences", nargs="*", metavar="SENTENCE")
     add_beam(translate)
     add_place(translate)
+    language_model.add_write(commands)
 
 
 TRAIN_HELP = (
@@ -77,39 +88,6 @@ TRANSLATE_HELP = (
 )
 
 
-def add_folder(command: argparse.ArgumentParser) -> None:
-    """Describe the folder of a trained model."""
-    command.add_argument(
-        "folder", type=Path, metavar="DIR", help="the folder that train wrote"
-    )
-
-
-def add_data_folder(command: argparse.ArgumentParser) -> None:
-    """Describe where data are."""
-    command.add_argument(
-        "--data-dir",
-        type=Path,
-        metavar="DIR",
-        help="folder with the data set's files; default: download them once",
-    )
-
-
-def add_place(command: argparse.ArgumentParser, parts: bool = True) -> None:
-    """Describe where to compute, and with whose parts."""
-    command.add_argument(
-        "--device", default="auto", help="auto (CUDA, then MPS, then cpu) or a name"
-    )
-    if not parts:
-        command.set_defaults(parts=None)
-        return
-    command.add_argument(
-        "--parts",
-        type=Path,
-        metavar="DIR",
-        help="folder with your own transformer/, as assemble makes it",
-    )
-
-
 def add_beam(command: argparse.ArgumentParser) -> None:
     """Describe the search for a translation."""
     command.add_argument(
@@ -118,14 +96,6 @@ def add_beam(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--alpha", type=float, default=0.6, help="length penalty of the beam (0.6)"
     )
-
-
-def positive(text: str) -> int:
-    """Read a whole number above 0."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
-    return number
 
 
 def add_train_translator(kinds: argparse._SubParsersAction) -> None:
@@ -188,232 +158,6 @@ def add_subset(command: argparse.ArgumentParser) -> None:
         help="learn from N of the training images, as many of every class, in as many "
         "steps as from all; the test images stay the same",
     )
-
-
-def add_training(
-    command: argparse.ArgumentParser,
-    default: str,
-    names: str,
-    unit: str,
-    shape: tuple[str, ...] = ("layers", "heads", "d-model", "d-ff"),
-) -> None:
-    """Describe what all kinds of training have in common."""
-    ours = "heads" in shape  # made of the course's parts
-    command.add_argument("--data", default=default, metavar="NAME", help=names)
-    add_data_folder(command)
-    command.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="where to write"
-    )
-    command.add_argument(
-        "--resume",
-        action="store_true",
-        help="go on where it stopped; of several seeds, those that are done are kept",
-    )
-    add_place(command, parts=ours)
-    command.add_argument(
-        "--score",
-        choices=["test", "validation"],
-        default="test",
-        help="on what to score at the end; recipes are compared on validation",
-    )
-    length = command.add_argument_group("how long")
-    length.add_argument("--epochs", type=positive, metavar="N")
-    length.add_argument("--steps", type=positive, metavar="N", help="instead of epochs")
-    length.add_argument(
-        "--minutes",
-        type=float,
-        help="at most about so long; the learning rate's schedule is fitted into it",
-    )
-    fast = command.add_argument_group("how fast")
-    fast.add_argument("--batch", type=positive, metavar="N", help=f"{unit}, in a step")
-    if ours:
-        fast.add_argument(
-            "--attention",
-            choices=["written", "fused"],
-            help="as chapter 4 writes it, or by PyTorch's one kernel (the same "
-            "numbers)",
-        )
-    fast.add_argument("--compile", action="store_true", help="use torch.compile")
-    fast.add_argument(
-        "--capture",
-        action="store_true",
-        help="record a whole step as one CUDA graph for each shape of batch",
-    )
-    fast.add_argument(
-        "--few-shapes",
-        action="store_true",
-        help="batches of few fixed shapes, the same for all data: less to compile",
-    )
-    fast.add_argument(
-        "--checkpoint-every",
-        type=int,
-        metavar="STEPS",
-        help="0: never (default: every epoch)",
-    )
-    fast.add_argument(
-        "--validate-every", type=int, metavar="EPOCHS", help="0: only at the end"
-    )
-    fast.add_argument(
-        "--precision",
-        choices=["auto", *PRECISIONS],
-        default="auto",
-        help="auto: bfloat16 on CUDA, float32 elsewhere",
-    )
-    how = command.add_argument_group("what to change (default: the data set's preset)")
-    how.add_argument(
-        "--seed",
-        type=int,
-        nargs="+",
-        default=[0],
-        metavar="N",
-        help="several are trained one after the other, each into its own folder "
-        "seed_N in DIR (0)",
-    )
-    how.add_argument("--rate", type=float, help="the largest learning rate")
-    how.add_argument("--warmup", type=positive, metavar="STEPS")
-    how.add_argument("--schedule", choices=SCHEDULES)
-    how.add_argument("--smoothing", type=float, help="of the labels, from 0 to 1")
-    how.add_argument("--average", choices=["none", "ema", "last-k"])
-    how.add_argument("--dropout", type=float)
-    for name in shape:
-        how.add_argument(f"--{name}", type=positive, metavar="N")
-
-
-# --- From options to configurations ---------------------------------------------------
-
-
-def changed(preset: Any, arguments: argparse.Namespace, **names: str) -> Any:
-    """Return a preset with the options that were given; names: field=option."""
-    given = {}
-    for field, option in names.items():
-        value = getattr(arguments, option, None)
-        if value is not None:
-            given[field] = value
-    return replace(preset, **given)
-
-
-def shaped(preset: Any, arguments: argparse.Namespace, **names: str) -> Any:
-    """Return a preset with the options about the model's shape."""
-    shape = {name: name for name in ("dropout", "layers", "heads", "d_model", "d_ff")}
-    return changed(preset, arguments, **shape, **names)
-
-
-def training_config(
-    preset: TrainingConfig, arguments: argparse.Namespace, device: torch.device
-) -> TrainingConfig:
-    """Return a preset's training with the options that were given."""
-    names = ("epochs", "steps", "minutes", "warmup", "schedule", "smoothing")
-    names += ("average", "seed", "attention", "checkpoint_every", "validate_every")
-    precision = arguments.precision
-    if precision == "auto":
-        precision = "bfloat16" if device.type == "cuda" else "float32"
-    preset = replace(
-        preset,
-        precision=precision,
-        compile=arguments.compile,
-        capture=arguments.capture,
-    )
-    if arguments.schedule == "noam":
-        width = getattr(arguments, "d_model", None) or 128
-        preset = replace(preset, d_model=width)
-    own = {name: name for name in names}
-    return changed(preset, arguments, peak_rate="rate", **own)
-
-
-def preset_for(table: dict[str, Any], data: str) -> Any:
-    """Return the preset of a data set, by the part of its name before a colon.
-
-    Raises:
-        WorkbenchError: there is no such data set.
-    """
-    kind = data.partition(":")[0]
-    if kind not in table:
-        names = ", ".join(table)
-        raise WorkbenchError(f"unknown data {data!r}: use one of {names}, see --help")
-    return table[kind]
-
-
-def train_each(
-    arguments: argparse.Namespace,
-    train: Callable[[argparse.Namespace, torch.device], None],
-) -> int:
-    """Train with one seed after the other, in one process: data are read once."""
-    with processes(choose_device(arguments.device)) as device:
-        for seed in arguments.seed:
-            one = argparse.Namespace(**{**vars(arguments), "seed": seed})
-            if len(arguments.seed) > 1:
-                one.out = arguments.out / f"seed_{seed}"
-                if arguments.resume and (one.out / records.FILE).exists():
-                    continue
-                one.resume = arguments.resume and (one.out / CHECKPOINT).exists()
-            train(one, device)
-    return 0
-
-
-def prepare_folder(out: Path, resume: bool) -> None:
-    """Make the folder; keep an unfinished run from being overwritten.
-
-    Raises:
-        WorkbenchError: it cannot be made, or holds a checkpoint and resume is not set.
-    """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise WorkbenchError(f"{out} cannot be made ({error.strerror})") from error
-    path = out / CHECKPOINT
-    if path.exists() and not resume:
-        raise WorkbenchError(
-            f"{path} is of a run that did not end: go on with --resume, or delete it "
-            "to begin anew"
-        )
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A model after training, and what is to be known about it."""
-
-    model: nn.Module
-    config: models.Config
-    training: TrainingConfig
-    history: dict[str, list]
-    device: torch.device
-    begun: float  # by time.perf_counter()
-
-
-def finish(
-    task: str,
-    arguments: argparse.Namespace,
-    trained: Trained,
-    data: dict[str, Any],
-    scores: dict[str, float],
-    **more: Any,
-) -> None:
-    """Write the curves and the record, print the scores, drop the checkpoint."""
-    out = arguments.out
-    drawn = {k: v for k, v in trained.history.items() if k not in NO_CURVES}
-    curves.draw(drawn, out / CURVES_FILE)
-    record = records.make_record(
-        task,
-        data,
-        seed=trained.training.seed,
-        device=trained.device,
-        parameters=models.parameters(trained.model),
-        history=trained.history,
-        scores={data["test"]: scores},
-        processes=world()[1],
-        wall_seconds=[round(time.perf_counter() - trained.begun, 3)],
-        model=asdict(trained.config),
-        training=asdict(trained.training),
-        history_of_training=drawn,
-        **more,
-    )
-    records.write(out / records.FILE, record)
-    (out / CHECKPOINT).unlink(missing_ok=True)
-    print(f"{task} with {record['parameters']:,} parameters in {out}")
-    print(f"trained for {trained.history['train_seconds'][0]:.1f} s on ", end="")
-    print(record["device"])
-    for name, value in scores.items():
-        print(f"{name:28} {value:.2f}")
 
 
 # --- The translator -------------------------------------------------------------------
@@ -857,6 +601,8 @@ def score_vision(
 def run_evaluate(arguments: argparse.Namespace) -> int:
     """Print the scores of a trained model."""
     device = choose_device(arguments.device)
+    if arguments.task == "lm":
+        return language_model.run_evaluate(arguments, device)
     translates = arguments.task == "translator"
     evaluate = evaluate_translator if translates else evaluate_vision
     scores = evaluate(arguments, device)

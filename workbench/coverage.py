@@ -168,11 +168,11 @@ def concept_places(row: str, entry: dict) -> str:
 
 def concept_table(number: int) -> str:
     """The table of the ideas whose home is a chapter."""
-    lines = ["| idea | where |", "|---|---|"]
+    lines = ["| idea, and a question that the place answers | where |", "|---|---|"]
     for row, entry in load("concepts").items():
         if homes(entry)[0] == number:
             where = concept_places(row, entry)
-            lines.append(f"| {row} {entry['title']} | {where} |")
+            lines.append(f"| {row} {entry['title']}. *{entry['ask']}* | {where} |")
     return "\n".join(lines)
 
 
@@ -201,7 +201,7 @@ def numbered(row: str, entry: dict) -> str:
 
 def summary_table() -> str:
     """All errors and imprecise statements in one table, each a link to its entry."""
-    lines = ["| it says | right is |", "|---|---|"]
+    lines = ["| it says | what is right |", "|---|---|"]
     for row, entry in load("errata").items():
         if entry["kind"] in TOLD:
             lines.append(
@@ -221,7 +221,7 @@ def errata_table() -> str:
 
 def rest_table() -> str:
     """What is left out, misspelt or right after all, and where more is said."""
-    lines = ["| it says | right is |", "|---|---|"]
+    lines = ["| it says | what is right |", "|---|---|"]
     for row, entry in load("errata").items():
         if entry["kind"] not in TOLD:
             says = f"{row} {entry['says']} ({KINDS[entry['kind']]})"

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageOps
 
+from workbench import digits
 from workbench.errors import WorkbenchError
 
 Part = tuple[torch.Tensor, torch.Tensor]  # (N, C, H, W) uint8, (N,) long
@@ -209,13 +210,9 @@ def channel_statistics(
 
 def load_digits_parts() -> tuple[tuple[str, ...], dict[str, Part], str]:
     """Load scikit-learn's 1797 digits, 8 × 8; their greys 0 … 16 become 0 … 255."""
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
-    pixels = torch.from_numpy(digits.images)[:, None]
-    images = (pixels * (255 / 16)).round().to(torch.uint8)
-    labels = torch.from_numpy(digits.target).long()
-    classes = tuple(str(name) for name in digits.target_names)
+    greys, labels = digits.load()
+    images = (greys.double() * (255 / digits.LARGEST)).round().to(torch.uint8)
+    classes = tuple(map(str, range(10)))
     return classes, {"train": (images, labels)}, "scikit-learn"
 
 

@@ -54,6 +54,26 @@ class BaselinePreset:
     held_out: float = 0.1
 
 
+@dataclass(frozen=True)
+class LanguageModelPreset:
+    """The shape of a language model, what it reads, and its training."""
+
+    context: int  # tokens
+    tokens: int  # in a batch
+    training: TrainingConfig
+    merges: int = 0  # byte pairs; 0: characters
+    d_model: int = 128
+    heads: int = 4
+    kv_heads: int = 2
+    layers: int = 4
+    d_ff: int = 352
+    dropout: float = 0.0
+    norm: str = "rms"
+    feed_forward: str = "swiglu"
+    positions: str = "rotary"
+    qk_norm: bool = True
+
+
 TRANSLATORS = {
     # at most three minutes on two CPU cores. Each sentence has one translation, so
     # that neither dropout nor smoothing is of use.
@@ -193,4 +213,51 @@ BASELINES = {
     "digits": beside("digits", width=32, stages=2),
     "cifar10": beside("cifar10", width=64, stages=3),
     "images": beside("images", width=48, stages=3),
+}
+
+LANGUAGE_MODELS = {
+    # at most three minutes on two CPU cores
+    "tales": LanguageModelPreset(
+        merges=1000,  # each word is a token then
+        context=192,
+        tokens=3072,
+        training=TrainingConfig(
+            steps=800,
+            peak_rate=4e-3,
+            warmup=50,
+            schedule="one-cycle",
+            betas=(0.9, 0.95),
+            optimizer="muon",
+            attention="fused",
+        ),
+    ),
+    # at most ten minutes on two CPU cores
+    "shakespeare": LanguageModelPreset(
+        context=128,
+        tokens=4096,
+        training=TrainingConfig(
+            steps=2000,
+            peak_rate=4e-3,
+            warmup=100,
+            schedule="one-cycle",
+            betas=(0.9, 0.95),
+            weight_decay=0.05,
+            optimizer="muon",
+            attention="fused",
+        ),
+    ),
+    "text": LanguageModelPreset(
+        context=128,
+        tokens=4096,
+        dropout=0.1,
+        training=TrainingConfig(
+            epochs=10,
+            peak_rate=3e-3,
+            warmup=100,
+            schedule="one-cycle",
+            betas=(0.9, 0.95),
+            weight_decay=0.05,
+            attention="fused",
+        ),
+    ),
 }

@@ -164,21 +164,37 @@ def find(name: str, data_dir: Path) -> Path:
 
 def fetch(name: str, form: str) -> Path:
     """Download a file into the user's cache, unless a good one is there."""
-    import pooch  # only who downloads needs it
-
     folder = FORMS[form].split("/")[0]
     remote = f"{name}.gz" if form == "raw" else name
-    url = f"{REPOSITORY}/{folder}/{remote}"
     known = PACKED_SUMS[remote] if form == "raw" else SUMS[name]
+    return download(
+        f"{REPOSITORY}/{folder}/{remote}", known, remote, "Multi30k's files"
+    )
+
+
+def download(url: str, known: str, name: str, what: str) -> Path:
+    """Download a file into the user's cache, unless a good one is there.
+
+    Args:
+        url: where it is.
+        known: the SHA-256 that it must have.
+        name: of the copy.
+        what: the data, for messages.
+
+    Raises:
+        WorkbenchError: it cannot be had, or is another file.
+    """
+    import pooch  # only who downloads needs it
+
     try:
         found = pooch.retrieve(
-            url, f"sha256:{known}", fname=remote, path=pooch.os_cache(CACHE)
+            url, f"sha256:{known}", fname=name, path=pooch.os_cache(CACHE)
         )
     # ValueError: a wrong checksum; OSError: no network, no such page, no room
     except (OSError, ValueError) as error:
         raise WorkbenchError(
-            f"{url} could not be downloaded ({error}): try again, or fetch Multi30k's "
-            "files by hand and name their folder with --data-dir"
+            f"{url} could not be downloaded ({error}): try again, or fetch {what} by "
+            "hand and name their folder with --data-dir"
         ) from error
     return Path(found)
 

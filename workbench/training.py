@@ -24,6 +24,7 @@ from workbench.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
 from workbench.devices import random_state, set_random_state, world
 from workbench.errors import WorkbenchError
 from workbench.memory import keep_memory
+from workbench.optimizers import OPTIMIZERS, make_optimizer
 from workbench.steps import Batch, Loss, Steps, count_rows, share_of
 
 SCHEDULES = ("inverse-sqrt", "cosine", "one-cycle", "noam")
@@ -60,6 +61,7 @@ class TrainingConfig:
     warmup: int = 100  # steps
     schedule: str = "cosine"
     d_model: int | None = None  # only "noam" needs it
+    optimizer: str = "adamw"
     betas: tuple[float, float] = (0.9, 0.98)
     eps: float = 1e-9
     weight_decay: float = 0.0  # of matrices; biases and norms are left alone
@@ -82,6 +84,7 @@ class TrainingConfig:
         """Refuse what cannot be meant."""
         choices = {
             "schedule": SCHEDULES,
+            "optimizer": OPTIMIZERS,
             "average": AVERAGES,
             "precision": PRECISIONS,
             "attention": ("written", "fused"),
@@ -275,28 +278,6 @@ def start(
     total = config.steps or config.epochs * an_epoch
     average = Average(model, config)
     return Run(model, make_optimizer(model, config, device), average, total)
-
-
-def make_optimizer(
-    model: nn.Module, config: TrainingConfig, device: torch.device
-) -> torch.optim.AdamW:
-    """Make AdamW, fused where it can be; only matrices decay."""
-    weights = [weight for weight in model.parameters() if weight.requires_grad]
-    groups = [
-        {"params": [w for w in weights if w.ndim > 1]},
-        {"params": [w for w in weights if w.ndim <= 1], "weight_decay": 0.0},
-    ]
-    on_gpu, rate = device.type == "cuda", config.peak_rate
-    return torch.optim.AdamW(
-        [group for group in groups if group["params"]],
-        # a graph reads the rate where it was when it was recorded
-        lr=torch.tensor(rate, device=device) if config.capture else rate,
-        betas=config.betas,
-        eps=config.eps,
-        weight_decay=config.weight_decay,
-        fused=device.type in ("cpu", "cuda", "mps"),
-        capturable=config.capture and on_gpu,
-    )
 
 
 def loop(

@@ -48,8 +48,6 @@ LIBRARIES = (
     "matplotlib_inline.backend_inline",
     "torch.utils.flop_counter",
 )
-# what some need
-OTHERS = ("sklearn.datasets", "sklearn.feature_extraction.text")
 OWN = "workbench.plots"  # the course's own that notebooks of all chapters import
 OWN_PACKAGES = ("autograder.", "workbench.", "transformer.")
 
@@ -78,14 +76,12 @@ def import_before(names: list[str] | None) -> None:
     of the course's own modules only one that all chapters may see.
 
     Args:
-        names: of modules, or of what is in them; None for all that any notebook of the
-            course imports.
+        names: of modules, or of what is in them; None for what every notebook needs.
     """
     from importlib import import_module
 
     site.sethelper()  # `help`, which Python leaves out when started with -S
-    others = OTHERS if names is None else names
-    theirs = [name for name in others if not name.startswith(OWN_PACKAGES)]
+    theirs = [name for name in names or () if not name.startswith(OWN_PACKAGES)]
     for name in (*LIBRARIES, OWN, *theirs):
         with contextlib.suppress(Exception):
             import_module(name)

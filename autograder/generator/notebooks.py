@@ -31,6 +31,23 @@ RELEASE_STEPS = (
 )
 SHORT_WAY = "on the short way"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+# nothing of it is graded; where the package is there, it does nothing
+OPENING = """\
+# Is the course's package here? On Colab it is installed, elsewhere you are told how.
+import importlib.util
+import sys
+
+if importlib.util.find_spec("autograder"):
+    pass
+elif "google.colab" in sys.modules:
+    get_ipython().run_line_magic("pip", "install --quiet transformers-by-hand")
+else:
+    error = ModuleNotFoundError(
+        "The course's package is missing: run  %pip install transformers-by-hand  in a "
+        "cell, or the same without % in a terminal, and restart the kernel."
+    )
+    error._render_traceback_ = lambda: [str(error)]  # one line, without the rest
+    raise error"""
 PROGRESS = """## How far have you come?
 
 This cell shows which checks have passed, and leads to what is still open. It gives no \
@@ -69,6 +86,7 @@ def source_notebook(source: Source, short_way: Collection[str] = ()) -> Notebook
             text = f"{_banner(source)}\n{text}"
         name = grading["grade_id"] if grading else f"cell-{number:03}"
         notebook.cells.append(_new_cell(cell, text, grading, name))
+    notebook.cells.insert(_first_code(notebook), _opening_cell())
     notebook.cells += _progress_cells(source.check_name)
     return notebook
 
@@ -87,6 +105,17 @@ def write(notebook: NotebookNode) -> str:
     """Serialise a notebook; equal notebooks give equal bytes."""
     nbformat.validate(notebook)
     return nbformat.writes(notebook, indent=1, sort_keys=True) + "\n"
+
+
+def _first_code(notebook: NotebookNode) -> int:
+    """Find the place of the first cell that is run."""
+    kinds = [cell.cell_type for cell in notebook.cells]
+    return kinds.index("code") if "code" in kinds else len(kinds)
+
+
+def _opening_cell() -> NotebookNode:
+    """Make the first cell that is run: it gets the course's package, or says how."""
+    return nbformat.v4.new_code_cell(OPENING, id="opening")
 
 
 def _progress_cells(check_name: str) -> list[NotebookNode]:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import nbformat
 
-ROOT = Path(__file__).parents[2]
+from autograder.grading.imports import modules_of
+
 RUBRIC = "rubric"  # metadata of a written answer: what only its grader reads
-OURS = ("autograder.chapters.", "workbench.")  # packages whose imports count as well
 # what a library imports when it is first used, and that takes a second
 LATE = {"torch.optim": "torch._dynamo"}
 
@@ -86,42 +82,6 @@ class Paper:
         texts = [*code, *self.parts.values()]
         late = {module for name, module in LATE.items() if name in "\n".join(texts)}
         return modules_of(texts) | late
-
-
-def modules_of(texts: Iterable[str], ours: tuple[str, ...] = OURS) -> set[str]:
-    """Name the modules that code imports anywhere, and those that they do, if ours.
-
-    Not every name is a module: `from package import name` may be of either kind.
-
-    Args:
-        texts: the code.
-        ours: what the names of modules begin with whose own imports count as well.
-
-    >>> sorted(modules_of(["import math", "from torch import nn"]))
-    ['math', 'torch', 'torch.nn']
-    """
-    found, waiting = set(), list(texts)
-    while waiting:
-        new = set(_imported(waiting.pop())) - found
-        found |= new
-        for name in new:
-            place = ROOT.joinpath(*name.split("."))
-            for file in (place.with_suffix(".py"), place / "__init__.py"):
-                if name.startswith(ours) and file.is_file():
-                    waiting.append(file.read_text(encoding="utf-8"))
-    return found
-
-
-def _imported(text: str) -> Iterator[str]:
-    tree = ast.Module([], [])
-    with contextlib.suppress(SyntaxError):  # it will be said where it is run
-        tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def exercise_of(grade_id: str) -> str:

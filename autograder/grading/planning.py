@@ -55,7 +55,8 @@ class Terms:
         """Return what a grade depends on, besides the submission."""
         limits = asdict(self.limits)
         by = [seeds.digest(self.secret), self.of_class.carried_forward]
-        return [self.digests[chapter], code_version(), limits, self.unsafe, *by]
+        code = code_version(self.papers[chapter].released)
+        return [self.digests[chapter], code, limits, self.unsafe, *by]
 
 
 @dataclass

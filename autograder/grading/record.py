@@ -25,7 +25,7 @@ from autograder.grading.job import GRADED, Outcome
 from autograder.grading.journal import Journal, Key
 from autograder.grading.planning import Terms, Work, is_id, is_kept
 from autograder.grading.reading import Refused
-from autograder.grading.version import versions
+from autograder.grading.version import page_version, versions
 
 
 @dataclass
@@ -97,22 +97,24 @@ class Record:
     def keep(self, work: Work) -> bool:
         """Tell whether a submission is graded already, with all that belongs to it.
 
-        A due date that has changed since then is entered; the grades stay.
+        A due date that has changed since then is entered, and a page that would be
+        written otherwise is written again; the grades stay.
         """
         entry = self._journal.find(*work.key)
         if not is_kept(entry, work, self._terms) or not self._page(work.key).is_file():
             return False
-        if entry["status"] != GRADED:
-            return True
-        if work.key not in self._entered:
-            return False  # another gradebook, perhaps
-        choice = self._choose(work, [each["score"] for each in entry["attempts"]])
-        if choice.number != entry["choice"]:
-            return False
-        facts = self._lateness_facts(work, choice)
+        facts, is_graded = {"page": page_version()}, entry["status"] == GRADED
+        if is_graded:
+            if work.key not in self._entered:
+                return False  # another gradebook, perhaps
+            choice = self._choose(work, [each["score"] for each in entry["attempts"]])
+            if choice.number != entry["choice"]:
+                return False
+            facts |= self._lateness_facts(work, choice)
         if facts != {name: entry.get(name) for name in facts}:
             self._write_page(entry | facts)
-            self._book.write_lateness(*work.key, self._lateness(work, choice))
+            if is_graded:
+                self._book.write_lateness(*work.key, self._lateness(work, choice))
             self._journal.add(entry | facts)
         return True
 
@@ -228,6 +230,7 @@ class Record:
         ]
         return entry | {
             "fingerprint": work.fingerprint,
+            "page": page_version(),
             "paper": self._terms.digests[work.chapter],
             "seeds": seeds.digest(self._terms.secret),
             "attempt": work.attempts[choice.number].name,

@@ -12,14 +12,14 @@ imported is forked for submissions of every chapter.
 """
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from pkgutil import iter_modules
 
 import nbformat
 
 from autograder.boundary.stubs import CHECKS
-from autograder.grading.paper import ROOT, modules_of
+from autograder.grading.imports import ROOT, file_of, modules_of
 
 WORKBENCH = "workbench"
 BOUNDARY = "autograder.boundary"  # all of it: it holds no secret
@@ -28,6 +28,7 @@ EVERYBODYS = (
     "autograder",
     "autograder.forbidden",
     "autograder.interface",
+    "autograder.time_limit",
     "workbench",
     "workbench.errors",
     "workbench.plots",
@@ -37,6 +38,7 @@ EVERYBODYS = (
 SOME_CHAPTERS = (
     "workbench.baseline",
     "workbench.batches",
+    "workbench.digits",
     "workbench.images",
     "workbench.models",
     "workbench.phrasebook",
@@ -45,15 +47,16 @@ SOME_CHAPTERS = (
     "workbench.tokenizer",
     "workbench.variants",
 )
+DIGITS, DIGITS_FILE = "workbench.digits", "workbench/digits.safetensors"
 RESULTS = "workbench.results"  # finds trained models in a folder beside its package
 MODELS = ("results/models", "workbench/recorded/models")  # the latter in a wheel
 
 
-def files() -> Iterator[tuple[Path, str]]:
+def files(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
     """Give each file that every submission sees, and its place among the course's."""
-    for name in (*EVERYBODYS, BOUNDARY, *_modules_in(BOUNDARY)):
-        path = _path(name)
-        yield path, path.relative_to(ROOT).as_posix()
+    for name in (*EVERYBODYS, BOUNDARY, *_modules_in(BOUNDARY, root)):
+        path = file_of(name, root)
+        yield path, path.relative_to(root).as_posix()
 
 
 def stubs() -> list[str]:
@@ -62,8 +65,8 @@ def stubs() -> list[str]:
     return [name for name in found if name not in EVERYBODYS]
 
 
-def _modules_in(package: str) -> list[str]:
-    folder = str(ROOT.joinpath(*package.split(".")))
+def _modules_in(package: str, root: Path = ROOT) -> list[str]:
+    folder = str(root.joinpath(*package.split(".")))
     return [each.name for each in iter_modules([folder], f"{package}.")]
 
 
@@ -74,16 +77,24 @@ def given_to(released: str) -> dict[str, bytes]:
     Args:
         released: the notebook as it was handed out, in nbformat's JSON.
     """
-    cells = nbformat.reads(released, as_version=4).cells
-    code = [cell.source for cell in cells if cell.cell_type == "code"]
-    wanted = modules_of(code, SOME_CHAPTERS).intersection(SOME_CHAPTERS)
-    paths = [_path(name) for name in sorted(wanted)]
-    if RESULTS in wanted:
-        found = (path for each in MODELS for path in (ROOT / each).glob("*/*"))
-        paths += sorted(path for path in found if path.is_file())
+    paths = files_of(imported_by(released))
     return {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
 
 
-def _path(name: str) -> Path:
-    path = ROOT.joinpath(*name.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+def imported_by(released: str) -> set[str]:
+    """Name what a notebook imports, and what those modules do that it may be given."""
+    cells = nbformat.reads(released, as_version=4).cells
+    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    return modules_of(code, SOME_CHAPTERS)
+
+
+def files_of(imported: Iterable[str], root: Path = ROOT) -> list[Path]:
+    """List the files that come with what a notebook imports."""
+    wanted = set(SOME_CHAPTERS).intersection(imported)
+    paths = [file_of(name, root) for name in sorted(wanted)]
+    if DIGITS in wanted:
+        paths.append(root / DIGITS_FILE)
+    if RESULTS in wanted:
+        found = (path for each in MODELS for path in (root / each).glob("*/*"))
+        paths += sorted(path for path in found if path.is_file())
+    return paths

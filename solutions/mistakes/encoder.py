@@ -641,6 +641,12 @@ def encoder_layer_from_torch(state):
     return result
 
 
+@wrong("encoder-layer-from-torch", "one tensor under two names")
+def encoder_layer_from_torch(state):
+    result = translated(state)
+    return result | {"norm_2.gamma": result["norm_1.gamma"]}
+
+
 @wrong("encoder-layer-from-torch", "biases left out")
 def encoder_layer_from_torch(state):
     result = translated(state)

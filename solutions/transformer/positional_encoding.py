@@ -28,7 +28,7 @@ def order_behaviour(
     Defined in Exercise 3.1 · Equivariant or invariant.
     """
     # 1. invariant: the same values at the same places
-    # 2. equivariant: one row a token, and the same rows in the new order
+    # 2. equivariant: one row per token, and the same rows in the new order
     # 3. both answers, by name
     invariant = torch.allclose(outputs_of_permuted, outputs, atol=1e-5)
     equivariant = outputs.ndim == 2 and torch.allclose(

@@ -111,17 +111,18 @@ padding.mistake(
 ONE_MORE = "Position n is padding already: a sequence of length n has 0 … n-1."
 ONE_LESS = "Position n-1 is the last real one; it was lost."
 MARKED = (  # the real tokens (B, T), and what is wrong with them beside their axes
-    (real, "", ""),
-    (lambda lengths, width: ~real(lengths, width), "", ""),
-    (lambda n, width: real(n + 1, width), ", and off by one", f"\n{ONE_MORE}"),
-    (lambda n, width: real(n - 1, width), ", and off by one", f"\n{ONE_LESS}"),
+    (real, ""),
+    (lambda lengths, width: ~real(lengths, width), ""),
+    (lambda lengths, width: real(lengths + 1, width), ONE_MORE),
+    (lambda lengths, width: real(lengths - 1, width), ONE_LESS),
 )
-for marked, also, reason in MARKED:
+for marked, reason in MARKED:
+    also = ", and off by one" if reason else ""
     padding.mistake(
         f"masks queries in place of keys{also}",
         "The last axis of the scores is the keys', and padding must not be attended to "
         "as a key: shape (B, 1, T). With (B, T, 1) all keys stay visible, and the rows "
-        f"of padding have nothing to attend to.{reason}",
+        f"of padding have nothing to attend to.\n{reason}".rstrip(),
     )(lambda lengths, width, marked=marked: marked(lengths, width)[:, :, None])
 
 
@@ -144,12 +145,13 @@ padding.mistake(
     "the longest length in place of max_length",
     "The batch is max_length wide, also where no sequence is as long as that.",
 )(lambda lengths, width: real(lengths, int(lengths.max()))[:, None])
-for marked, also, reason in MARKED:
+for marked, reason in MARKED:
+    also = ", and off by one" if reason else ""
     padding.mistake(
         f"the axis of the queries is missing{also}",
         "(B, T) does not line up with scores (B, T_q, T_k): broadcasting would take "
         "the batch for the queries. An axis of size 1 in the middle, (B, 1, T), serves "
-        f"all queries.{reason}",
+        f"all queries.\n{reason}".rstrip(),
     )(marked)
 
 # --- the checks -----------------------------------------------------------------------

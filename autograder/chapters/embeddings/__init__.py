@@ -1,7 +1,7 @@
 """Checks of chapter 1, embeddings.
 
-The oracles are PyTorch's and scikit-learn's own functions, brute force, values worked
-out by hand, and properties.
+The oracles are PyTorch's own functions, brute force, values worked out by hand, and
+properties.
 """
 
 from autograder.chapters.embeddings.chapter import chapter

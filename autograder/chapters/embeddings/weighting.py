@@ -1,6 +1,7 @@
 """tf-idf: how often a word occurs in a document, and in how few."""
 
 import itertools
+import math
 from collections.abc import Callable
 
 import torch
@@ -25,20 +26,21 @@ def terms_of(documents: Documents) -> list[str]:
     return list(numbered([token for each in documents for token in each], ()))
 
 
-def by_scikit_learn(documents: Documents) -> Weighed:
-    """Compute by scikit-learn, whose formula has 1 more in each logarithm."""
-    # slow to import, and needed by this check alone
-    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
-
+def by_definition(documents: Documents) -> Weighed:
+    """Compute one entry after the other, in Python's own numbers."""
     terms = terms_of(documents)
-    counter = CountVectorizer(analyzer=list, vocabulary=terms, token_pattern=None)
-    counts = counter.fit_transform(documents).astype("float64")
-    weigh = TfidfTransformer(norm=None, smooth_idf=False)
-    matrix = (weigh.fit_transform(counts) - counts).toarray()
-    return torch.from_numpy(matrix).float(), terms
+    holding = [sum(term in document for document in documents) for term in terms]
+    matrix = [
+        [
+            document.count(term) * math.log(len(documents) / number)
+            for term, number in zip(terms, holding, strict=True)
+        ]
+        for document in documents
+    ]
+    return torch.tensor(matrix).view(len(documents), len(terms)), terms
 
 
-weighting = Function("tf-idf", "tf_idf", by_scikit_learn)
+weighting = Function("tf-idf", "tf_idf", by_definition)
 
 
 # --- what goes wrong ------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Checks of chapter 10, vision.
 
-The oracles are scikit-learn's scaler, confusion matrix and cosines, PyTorch's padding
-of one image after the other, bins filled one by one in NumPy, the gradient of what is
-pooled, values worked out by hand, and properties.
+The oracles are PyTorch's batch norm and cosines, images counted one by one, PyTorch's
+padding of one image after the other, bins filled one by one in NumPy, the gradient of
+what is pooled, values worked out by hand, and properties.
 """
 
 from autograder.chapters.vision.calibration import calibration_error

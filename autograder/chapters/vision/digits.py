@@ -4,7 +4,7 @@ It is measured on the held-out fifth of the digits, changed a little by numbers 
 seed stands in the hidden tests. That protects from a model that knows only the digits
 as they are, from answers looked up by their pixels, and from a choice among many models
 by the very images that count. It does not protect from training on the held-out digits:
-they come with scikit-learn, everybody can change them in the same ways, and no score
+they come with the course, everybody can change them in the same ways, and no score
 will tell. Against that there is only the student's word.
 """
 

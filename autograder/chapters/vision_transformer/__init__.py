@@ -1,7 +1,8 @@
 """Checks of chapter 8, the Vision Transformer.
 
 The oracles are PyTorch's own unfold, fold, conv2d and encoder with the same weights,
-scikit-learn's PCA, loops over pixels, values worked out by hand, and properties.
+eigenvectors of a covariance, loops over pixels, values worked out by hand, and
+properties.
 """
 
 from autograder.chapters.vision_transformer.chapter import chapter

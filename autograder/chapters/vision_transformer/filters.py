@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable
 
 import torch
-from sklearn.decomposition import PCA
 
 from autograder.chapters.vision_transformer.chapter import chapter
 from autograder.chapters.vision_transformer.patches import CHANNELS_FIRST
@@ -16,15 +15,16 @@ Pair = tuple[torch.Tensor, torch.Tensor]
 NAMES = ("components", "shares")
 
 
-def by_scikit_learn(weight: torch.Tensor, count: int, p: int, channels: int) -> Pair:
-    """Find components and shares by scikit-learn's PCA."""
-    pca = PCA(count, svd_solver="full").fit(weight.T.double().numpy())
-    components = torch.tensor(pca.components_, dtype=torch.float32)
-    share = torch.tensor(pca.explained_variance_ratio_, dtype=torch.float32)
-    return components.reshape(count, p, p, channels), share
+def by_covariance(weight: torch.Tensor, count: int, p: int, channels: int) -> Pair:
+    """Find components and shares as eigenvectors of the pixels' covariance."""
+    variances, directions = torch.linalg.eigh(torch.cov(weight.double()))
+    largest = slice(-1, -count - 1, -1)
+    components = torch.stack(directions.unbind(1)[largest])
+    share = torch.stack(variances.unbind()[largest]) / variances.sum()
+    return components.reshape(count, p, p, channels).float(), share.float()
 
 
-filters = Function("principal-filters", "principal_filters", by_scikit_learn)
+filters = Function("principal-filters", "principal_filters", by_covariance)
 ROWS = (
     "rows in place of columns",
     "Components of the rows have d_model entries and are no pictures. The columns of "
@@ -236,7 +236,7 @@ def _expect(student: StudentFunction, case: Case) -> None:
 
 @chapter.check(section="vision-filters")
 def principal_filters(student: StudentFunction, seed: int = 0) -> None:
-    """By hand, scikit-learn's PCA, more and fewer filters than pixels, colour."""
+    """By hand, the covariance's eigenvectors, more and fewer filters, colour."""
     weight = torch.tensor([[1.0, 2.0, 3.0], [1.0, 3.0, 5.0]])
     slope = torch.tensor([[0.447214, 0.894427], [0.894427, -0.447214]])
     right = slope.reshape(2, 1, 1, 2), torch.tensor([1.0, 0.0])

@@ -29,6 +29,7 @@ import torch
 from autograder import interface
 from autograder.exercise.locate.changes import TORCH, Change, changes
 from autograder.interface import LocalFunction, LocalModule
+from autograder.time_limit import TookTooLong, can_end, limited_time
 
 SECONDS = 2.0  # that a student waits for a place, at most
 SECONDS_PER_TRY = 0.5
@@ -104,7 +105,7 @@ def locate(
     try:
         with _undisturbed():
             return _search(_Code(student_object), judge, clock() + budget, clock)
-    except (Exception, interface.TookTooLong):
+    except (Exception, TookTooLong):
         return None
 
 
@@ -133,9 +134,9 @@ def _search(code: "_Code", judge, end: float, clock) -> Place | None:
 def _passes(code: "_Code", judge, end: float, clock) -> bool:
     """Try the tree as it is now; whatever goes wrong is no pass."""
     try:
-        with interface.limited_time(min(max(end - clock(), 0.001), SECONDS_PER_TRY)):
+        with limited_time(min(max(end - clock(), 0.001), SECONDS_PER_TRY)):
             return bool(judge(code.made()))
-    except (Exception, SystemExit, interface.TookTooLong):
+    except (Exception, SystemExit, TookTooLong):
         return False
 
 
@@ -262,9 +263,7 @@ class _Code:
             for each in getattr(part, "decorator_list", ()):
                 if not _read(each) & DECORATORS:
                     raise _Unfit("a decorator may do anything")
-        if not interface.has_alarms() and any(
-            isinstance(each, ast.While) for each in nodes
-        ):
+        if not can_end() and any(isinstance(each, ast.While) for each in nodes):
             raise _Unfit("nothing would end a loop")
 
     def _isolated(self) -> dict[str, Any]:

@@ -76,8 +76,8 @@ Figures.define("glance", (stage) => {
     .join(", ");
 
   const sentence = (looks, reads, source) => `To write “${current.written[chosen]}”, the `
-    + `translator looks at ${list(looks)}. It has read what `
-    + `“${current.source[source]}” means here from ${list(reads)}. `
+    + `translator looks at ${list(looks)}. In its encoder, `
+    + `“${current.source[source]}” has looked at ${list(reads)}. `
     + `It is ${(100 * current.sure[chosen]).toFixed(1)}\u00a0% sure.`;
 
   // The lines -----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Normalises images by the check's own use of scikit-learn."""
+"""Normalises images by the check's own use of PyTorch's batch norm."""
 # chapter: 10_vision
 # exercise: standardise
 # where: answer

@@ -1,0 +1,93 @@
+"""The grammar of the tales: a story is one sentence of each scene.
+
+``{…}`` is replaced by words. ``<…>``, too, and there the words must agree with what was
+told long before: whoever has read so far can know what comes next.
+
+``one`` and ``other`` are the two friends, in either order; ``one.trade`` is a trade,
+``one.a_thing`` "a red kite", ``one.thing`` "kite", ``one.they`` he or she, ``one.their``
+his or her. Of the animals, ``many`` is "five geese", ``some`` how many come or go,
+``left`` what there is then ("were three geese"), and ``are`` the verb of ``creatures``.
+``close`` ends a proverb and closes all quotes that are open.
+"""
+# ruff: noqa: E501 - a sentence of a story is one line
+
+SCENES = {
+    "opening": """
+        Once upon a time there were two friends, {one} the {one.trade} and {other} the {other.trade}.
+        Long ago {one} the {one.trade} and {other} the {other.trade} lived in the same street.
+        In a village by the sea lived {one} the {one.trade} and {other} the {other.trade}.
+        This is the story of {one} the {one.trade} and {other} the {other.trade}.
+        """,
+    "owning": """
+        {one} had {one.a_thing}, and {other} had {other.a_thing}.
+        In the attic {one} had found {one.a_thing}, and {other} had found {other.a_thing}.
+        For a birthday {one} was given {one.a_thing}, and {other} was given {other.a_thing}.
+        Nobody knew why {one} needed {one.a_thing} and {other} {other.a_thing}, but so it was.
+        """,
+    "walk": """
+        One {weather} morning they went for a walk.
+        On a {weather} day they set out to see the world.
+        One {weather} afternoon there was nothing to do, so they took the road to the hills.
+        It was a {weather} Sunday, and they walked and walked.
+        """,
+    "going": """
+        {Many} sat in the grass. {Some} of them went home, and then there <left>.
+        They counted {many} on a wall. {Some} of them fell off, and then there <left>.
+        {Many} were dancing in a ring. {Some} of them grew tired, and then there <left>.
+        {Many} came down the road. {Some} of them turned left, and then there <left>.
+        """,
+    "coming": """
+        {Many} sat in the grass. {Some} more came along, and then there <left>.
+        They counted {many} on a wall. {Some} more climbed up, and then there <left>.
+        {Many} were dancing in a ring. {Some} more joined in, and then there <left>.
+        {Many} came down the road. {Some} more ran after them, and then there <left>.
+        """,
+    "meeting": """
+        The {creatures} near {spot} <are> {mood}.
+        The {creatures} that lived behind {spot} <are> {mood}.
+        The {creatures} on the other side of {spot} <are> {mood}.
+        The {creatures} they met at {spot} <are> {mood}.
+        """,
+    "resting": """
+        The {one.trade} was hungry, so <one.they> ate a plum.
+        The {one.trade} laughed so much that <one.they> had to sit down.
+        The {one.trade} was tired and took off <one.their> shoes.
+        The {one.trade} knew the way, for <one.they> had been there before.
+        The {one.trade} was happy and waved <one.their> hat.
+        When the sun came out, the {one.trade} put on <one.their> straw hat.
+        """,
+    "advice": """
+        "Dear friends," said {teller}, "I am old, and I know one thing. {proverb}<close>
+        "Do you want to hear a secret?" asked {teller}. "Here it is. {proverb}<close>
+        Then {teller} looked at them and said, "You look clever. {proverb}<close>
+        "Where are you going?" asked {teller}. "Not so fast. {proverb}<close>
+        """,
+    "retelling": """
+        "Dear friends," said {teller}, "I am old, and {elder} told me, '{proverb}<close>
+        "Do you want to hear a secret?" asked {teller}. "As {elder} says, '{proverb}<close>
+        Then {teller} looked at them and said, "Once {elder} told me, '{proverb}<close>
+        "Where are you going?" asked {teller}. "Think of what {elder} says, '{proverb}<close>
+        """,
+    "evening": """
+        In the evening {one} came home with {one.their} <one.thing> and {other} with {other.their} <other.thing>.
+        At night {one} dreamed of {one.their} <one.thing>, and {other} dreamed of {other.their} <other.thing>.
+        When it grew dark, {one} fetched {one.their} <one.thing>, and {other} fetched {other.their} <other.thing>.
+        Before bed {one} wrote a poem about {one.their} <one.thing>, {other} about {other.their} <other.thing>.
+        """,
+    "ending": """
+        That was a good day.
+        And nobody was sad.
+        If they are not asleep, they are talking still.
+        Then the moon came up, and all was well.
+        """,
+}
+
+BEGINNING = ["opening", "owning", "walk"]
+MIDDLE = [  # in any order, one of each
+    ["going", "coming"],
+    ["meeting"],
+    ["resting"],
+    ["resting"],
+    ["advice", "retelling"],
+]
+END = ["evening", "ending"]
