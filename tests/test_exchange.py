@@ -17,7 +17,7 @@ from autograder import __main__ as command_line
 from autograder import generator
 from autograder.generator import ROOT
 
-CHAPTER = "short_05_multi_head_attention"  # a sheet: three exercises
+CHAPTER = "short_05_multi_head_attention"  # a sheet
 RIGHT, WRONG = (
     "pieces.transpose(-3, -2)",
     "x.reshape(*x.shape[:-2], heads, x.shape[-2], d_model // heads)",
@@ -77,8 +77,8 @@ def test_release_fetch_submit_collect_autograde_feedback(house, monkeypatch) -> 
     nbgrader(course, monkeypatch, "export")
     with (course / "grades.csv").open(newline="", encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
-    # merge-heads; multi-head-attention is right, and uses the wrong split_heads
-    assert (float(row["score"]), float(row["max_score"])) == (2, 9)
+    # the rest is right, and but for two exercises uses the wrong split_heads
+    assert (float(row["score"]), float(row["max_score"])) == (3, 14)
     nbgrader(student, monkeypatch, "fetch_feedback", CHAPTER)
     (page,) = (student / CHAPTER).glob("feedback/*/*.html")
     text = re.sub("<[^>]+>", "", page.read_text("utf-8"))

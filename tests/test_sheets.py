@@ -1,6 +1,7 @@
 """Sheets: what a selection of exercises is made of, refused for, and graded by."""
 
 import ast
+import builtins
 import functools
 import json
 import re
@@ -16,8 +17,10 @@ from autograder.collecting.sources import File
 from autograder.exercise import progress
 from autograder.generator import ROOT, Source, notebooks
 from autograder.generator.composing import Composed
+from autograder.generator.modules import without_markers
 from autograder.grading.grader import Grader
 from autograder.grading.job import Job
+from autograder.grading.needless import binds, reads
 from autograder.grading.paper import Paper
 from autograder.grading.sandbox import problem
 from autograder.sheets import SheetError
@@ -37,6 +40,7 @@ use:
   - repeat-heads
 """
 SHORT = [name for name in sheets.names() if name.startswith(sheets.SHORT)]
+TELLS_NOTHING = re.compile(r"return \w+|[\w.]+\(")  # "return total", "check.it("
 SLIP = "softmax over the wrong axis"
 
 
@@ -129,6 +133,22 @@ def test_a_file_that_says_something_else_is_refused(tmp_path, text, reason) -> N
         composed(tmp_path, text)
 
 
+def test_a_sheet_is_not_named_as_a_chapter_nor_beyond_what_names_may_be(
+    tmp_path,
+) -> None:
+    (tmp_path / "solutions").symlink_to(ROOT / "solutions")
+    (tmp_path / "sheets").mkdir()
+    for name, reason in (
+        ("04_attention", "is named as a chapter; choose another name"),
+        ("Week-3", "its name must be a-z and 0-9, joined by underscores"),
+    ):
+        (tmp_path / "sheets" / f"{name}.yml").write_text("title: X\nuse: [gelu]")
+        with pytest.raises(SheetError, match=rf"{name}\.yml:1: {reason}"):
+            generator.read(name, tmp_path)
+    with pytest.raises(generator.Missing, match="'week_4'; there are: 01_embeddings"):
+        generator.read("week_4", tmp_path)
+
+
 # --- what it is made of ---------------------------------------------------------------
 
 
@@ -143,7 +163,7 @@ def answers(exercises: list[str]) -> tuple[set[str], set[str]]:
         for line in map(str.strip, cell.text.splitlines()):
             if line.startswith(("### BEGIN", "### END")):
                 inside = line.startswith("### BEGIN")
-            elif inside and len(line) >= 12 and not re.fullmatch(r"return \w+", line):
+            elif inside and len(line) >= 12 and not TELLS_NOTHING.fullmatch(line):
                 lines.add(line)
     names.update(name for e in wanted for name in e.defines)
     return lines, names
@@ -162,6 +182,17 @@ def test_nothing_of_the_answers_asked_for_is_handed_out(tmp_path, name) -> None:
         assert not defined & names
 
 
+@pytest.mark.parametrize("name", ["mix", *SHORT])
+def test_every_name_that_a_sheet_s_cells_use_is_defined_before(tmp_path, name) -> None:
+    sheet = short(name) if name in SHORT else composed(tmp_path, MIX)
+    known = set(dir(builtins))
+    for cell in sheet.cells:
+        if cell.node.cell_type == "code":
+            text = without_markers(cell.text)
+            assert reads(text) <= known, text
+            known |= binds(text)
+
+
 def test_a_mix_brings_what_its_exercises_need_and_no_more(tmp_path) -> None:
     sheet = composed(tmp_path, MIX)
     points = {each.name: each.points for each in sheet.exercises}
@@ -178,6 +209,13 @@ def test_a_sheet_gets_the_parts_of_chapters_that_it_does_not_ask_for() -> None:
     assert short("short_05_multi_head_attention").modules_beside == {"attention"}
     beside = short("short_08_vision_transformer").modules_beside
     assert "encoder" in beside and "vision_transformer" not in beside
+
+
+def test_a_sheet_of_written_answers_alone_counts_them_too(tmp_path) -> None:
+    sheet = composed(tmp_path, "title: X\nuse: [explain-scaling]")
+    texts = [cell.text for cell in sheet.cells]
+    call = texts.index("check.sheet('X', {'explain-scaling': [4]})")
+    assert any(" as check\n" in text for text in texts[:call])
 
 
 def test_a_figure_that_uses_another_exercise_is_left_out(tmp_path) -> None:
@@ -258,10 +296,11 @@ def test_the_short_way_is_all_that_the_models_are_made_of(tmp_path, capsys) -> N
     sizes = {"d_model": 8, "heads": 2, "layers": 1, "d_ff": 8}
     translator = models.TranslatorConfig(20, max_length=9, **sizes)
     vision = models.VisionConfig(4, 2, 1, 3, **sizes)
-    for config in (translator, vision):
+    language = models.LanguageModelConfig(20, kv_heads=1, max_length=9, **sizes)
+    for config in (translator, vision, language):
         built = models.parameters_of(config, parts)
         assert built == models.parameters_of(config)
-    for name in ("shift_right", "sequence_loss", "greedy_decode", "DecoderOnly"):
+    for name in ("shift_right", "sequence_loss", "greedy_decode", "attend_cached"):
         assert callable(getattr(parts, name))
 
 

@@ -50,44 +50,36 @@ def is_notebook(file: File) -> bool:
 
 
 def chapter_of(file: File, data: bytes) -> str:
-    """Return the chapter of a notebook, by its cells or else its name; or ""."""
-    return _by_cells(data) or by_name(file.path)
+    """Return the chapter or sheet of a notebook, by its cells or else its name; or "".
+
+    The exercises of a sheet are those of chapters. It is one if the notebook or its
+    name says so, or if it has just the sheet's exercises.
+    """
+    try:
+        notebook, _ = reading.parse(data)
+    except reading.Refused:
+        return by_name(file.path)
+    names = {
+        cell.metadata.get("nbgrader", {}).get("grade_id", "") for cell in notebook.cells
+    }
+    found = [_exercises()[name] for name in names & _exercises().keys()]
+    exercises = {exercise for _, exercise in found}
+    course = notebook.metadata.get("course")
+    course = course if isinstance(course, dict) else {}
+    for said in (course.get("chapter", ""), by_name(file.path)):
+        if exercises & _asked().get(str(said), set()):
+            return said
+    alike = [name for name, asked in _asked().items() if exercises == asked]
+    if len(alike) == 1:
+        return alike[0]
+    pages = Counter(page for page, _ in found)
+    (first, most), (_, second) = [*pages.most_common(2), ("", 0), ("", 0)][:2]
+    return first if most > second else by_name(file.path)
 
 
 def assignments() -> list[str]:
     """Return the names of all that can be handed in: chapters, and sheets."""
     return [*chapters(), *sheets.names()]
-
-
-def _by_cells(data: bytes) -> str:
-    """Find the chapter or sheet whose exercises' names stand in the cells' metadata."""
-    try:
-        notebook, _ = reading.parse(data)
-    except reading.Refused:
-        return ""
-    names = {
-        cell.metadata.get("nbgrader", {}).get("grade_id", "") for cell in notebook.cells
-    }
-    found = [_exercises()[name] for name in names & _exercises().keys()]
-    if not found:
-        return ""
-    course = notebook.metadata.get("course", {})
-    said = course.get("chapter") if isinstance(course, dict) else ""
-    exercises = {exercise for _, exercise in found}
-    if said in sheets.names() and exercises & _asked()[said]:
-        return said
-    pages = Counter(page for page, _ in found)
-    (first, most), (_, second) = [*pages.most_common(2), ("", 0)][:2]
-    near = {name: len(exercises ^ asked) for name, asked in _asked().items()}
-    if most > second:
-        near[first] = len(
-            exercises ^ {each.name for each in chapters()[first].exercises}
-        )
-    least = min(near.values(), default=0)
-    nearest = [name for name, distance in near.items() if distance == least]
-    if len(nearest) == 1 and least < len(exercises):
-        return nearest[0]
-    return first if most > second else ""
 
 
 @functools.cache

@@ -77,6 +77,7 @@ def read(chapter: str, root: Path = ROOT) -> Source:
     """
     known = chapters(root)
     if chapter in known:
+        _refuse_a_sheet_named(chapter, root)
         return Source(root / "solutions" / f"{chapter}.md")
     if chapter in sheets.names(root):
         return Composed(
@@ -84,6 +85,12 @@ def read(chapter: str, root: Path = ROOT) -> Source:
         )
     there = ", ".join(assignments(root))
     raise Missing(f"no chapter is named {chapter!r}; there are: {there}")
+
+
+def _refuse_a_sheet_named(chapter: str, root: Path) -> None:
+    if chapter in sheets.names(root):
+        path = root / sheets.FOLDER / f"{chapter}.yml"
+        raise sheets.SheetError(path, 1, "is named as a chapter; choose another name")
 
 
 def read_sheets(sources: list[Source], root: Path = ROOT) -> list[Source]:

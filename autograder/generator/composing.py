@@ -145,6 +145,7 @@ class _Composition:
             SheetError: an exercise needs another that is not in the sheet before it.
         """
         for part in self.parts:
+            self._place_checks(part)
             for exercise in part.wanted:
                 self._place_exercise(part, exercise)
         for part in self.parts:
@@ -187,6 +188,14 @@ class _Composition:
         return parts
 
     # --- which cells ------------------------------------------------------------------
+
+    def _place_checks(self, part: _Part) -> None:
+        """Place the cell that imports the checks, and what it needs itself."""
+        cells = part.source.cells
+        place = next(n for n, cell in enumerate(cells) if _is_check_import(cell))
+        for need in self._needs(part, place, part.binds[place]):
+            self._place_given(part, need.cell)
+        self._place_given(part, place)
 
     def _place_exercise(self, part: _Part, exercise: str) -> None:
         body = part.body(exercise)

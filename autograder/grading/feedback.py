@@ -238,7 +238,8 @@ def _title(released: str) -> str:
 
 
 def _number(chapter: str) -> str:
-    return chapter.partition("_")[0].lstrip("0")
+    first = chapter.partition("_")[0].lstrip("0")
+    return first if first.isdigit() else ""  # a sheet has none
 
 
 def _cells(notebook: str) -> list[dict]:
