@@ -35,6 +35,7 @@ Data = Any  # tensors, numbers, strings, None, and lists, tuples and dicts of th
 MAXIMUM_DEPTH = 8  # of nested lists and dicts; deeper data are an Opaque
 SECONDS_PER_CALL = 15.0  # of the student's code, if not 0; a right answer needs one
 _trying = False  # see the function of this name
+FEW = 4  # numbers of a tensor in a list or a dict, which are shown
 SHOWN = 30  # items of a list, in which each takes three characters or more
 CHECKS = Path(__file__).with_name("chapters")
 CALLS_ENDLESS = "calls endless"  # kind of the error of what calls an endless function
@@ -259,8 +260,17 @@ def describe(value: Data) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
+class _Words(str):
+    """Text that stands for a value, without quotation marks."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
 def _beginning(value: Data) -> Data:
     """Cut off what would not be shown: to write all of a large value takes minutes."""
+    if isinstance(value, torch.Tensor) and value.numel() > FEW:
+        return _Words(describe(value))
     if isinstance(value, (list, tuple)):
         items = [_beginning(item) for item in value[:SHOWN]]
         return items if isinstance(value, list) else tuple(items)

@@ -6,6 +6,7 @@ and the memory. Each of it is then tried as the answer of every exercise, by the
 
 import contextlib
 import importlib
+import inspect
 import io
 import json
 import time
@@ -161,9 +162,22 @@ def first_call(check, imports: list[str]) -> FirstCallError:
     raise AssertionError(f"{check.title}: asks nothing")
 
 
+def fits(thing: object, args: tuple, kwargs: dict) -> bool:
+    """Whether a signature takes such arguments, as far as one is known."""
+    try:
+        inspect.signature(thing).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    except ValueError:  # it has none
+        return True
+    return True
+
+
 def survives(call: FirstCallError, thing: object) -> bool:
     """Whether a thing can be called so at all; most cannot, and are not tried."""
     kind, args, kwargs = call.args
+    if not fits(thing, args, kwargs):
+        return False
     with in_silence():
         try:
             wrapped = interface.wrap(thing, kind)
