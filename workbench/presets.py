@@ -220,10 +220,10 @@ LANGUAGE_MODELS = {
     "tales": LanguageModelPreset(
         merges=1000,  # each word is a token then
         context=192,
-        tokens=3072,
+        tokens=2304,
         training=TrainingConfig(
-            steps=800,
-            peak_rate=4e-3,
+            steps=1100,
+            peak_rate=6e-3,
             warmup=50,
             schedule="one-cycle",
             betas=(0.9, 0.95),
