@@ -202,7 +202,7 @@ def test_what_a_coordinator_takes_is_told_by_tenths() -> None:
 
 def test_the_language_model_s_cases_are_measured_and_printed(monkeypatch, capsys):
     config = models.LanguageModelConfig(65, 8, 2, 1, 1, 12, 6)
-    tiny = bench_language_model.Sizes(config, 18, 2, 5, 1)
+    tiny = bench_language_model.Sizes(config, (config,), 18, 2, 5, 1)
     monkeypatch.setattr(bench_language_model, "sizes_of", lambda quick: tiny)
     monkeypatch.setattr(bench_models, "compiler_fails", lambda device: "no compiler")
     threads = torch.get_num_threads()
@@ -211,7 +211,10 @@ def test_the_language_model_s_cases_are_measured_and_printed(monkeypatch, capsys
         found = bench_language_model.main(arguments)
     finally:
         torch.set_num_threads(threads)
-    assert list(found) == ["training step, language model", "writing, 5 tokens"]
+    assert list(found) == [
+        "training step, language model",
+        "writing, 5 tokens, d_model 8",
+    ]
     assert [len(cases) for cases in found.values()] == [4, 2]
     printed = capsys.readouterr().out
     assert all(case in printed for cases in found.values() for case in cases)

@@ -32,7 +32,11 @@ NOT_CALLED = (
     *("autograder.grading", "autograder.command_line", "autograder.nbgrader_config"),
     *("autograder.__main__", "workbench.__main__"),
     *(f"workbench.{name}" for name in ("bundle", "commands", "plan", "recording")),
-    "workbench.texts",
+    *(f"workbench.{name}" for name in ("options", "runs", "texts")),
+    *(
+        f"workbench.language_model.{name}"
+        for name in ("command", "corpora", "training")
+    ),
 )
 MEMORY = 4 * 2**30  # bytes
 

@@ -135,8 +135,10 @@ def test_a_shape_that_cannot_be_is_refused(change, message):
 
 
 @CHOICES
-def test_with_a_cache_it_writes_the_same(config):
+@pytest.mark.parametrize("fused", [False, True], ids=["written", "fused"])
+def test_with_a_cache_it_writes_the_same(config, fused):
     model = built(config)
+    model.fused = fused
     for greedy in (0.0, 1.0):  # 40 tokens: more than the model looks back on
         texts = [
             list(writing.write(model, [1, 2, 3], 40, PARTS, greedy, 0.9, 7, cache))
@@ -353,17 +355,20 @@ def train(song, out, *more):
 
 
 def test_a_model_is_trained_scored_and_writes(tmp_path, song, capsys, monkeypatch):
-    words = train(song, tmp_path, "--epochs", "12", "--optimizer", "muon")
-    words += ["--rate", "0.02", "--merges", "10", "--kv-heads", "1"]
+    """Of somebody's own parts, as ``assemble`` makes them."""
+    out, mine = tmp_path / "out", tmp_path / "mine"
+    shutil.copytree(PARTS.place, mine / "transformer")
+    words = train(song, out, "--epochs", "12", "--optimizer", "muon")
+    words += ["--rate", "0.02", "--merges", "10", "--kv-heads", "1", "--parts", mine]
     assert run(capsys, monkeypatch, *words)[0] == 0
-    names = {path.name for path in tmp_path.iterdir()}
+    names = {path.name for path in out.iterdir()}
     files = {"model.safetensors", "config.json", "tokenizer.json", "metrics.json"}
     assert names == files | {"curves.png"}
-    record = records.read(tmp_path / "metrics.json")
+    record = records.read(out / "metrics.json")
     assert (record["task"], record["merges"]) == ("lm", 10)
     assert record["training"]["optimizer"] == "muon"
     (nats,) = record["scores"]["test"]["nats_per_character"]
-    code, output, _ = run(capsys, monkeypatch, "evaluate", "lm", tmp_path)
+    code, output, _ = run(capsys, monkeypatch, "evaluate", "lm", out)
     rows = [line.rsplit(maxsplit=2) for line in output.splitlines()]
     table = {row[0]: row[1:] for row in rows}
     assert code == 0 and table["this model"][0] == f"{nats:.3f}"
@@ -374,7 +379,7 @@ def test_a_model_is_trained_scored_and_writes(tmp_path, song, capsys, monkeypatc
     texts = []
     for more in ([], ["--no-cache"], ["--temperature", "0", "--length", "5"]):
         code, output, _ = run(
-            capsys, monkeypatch, "write", tmp_path, "9 green", "--length", "30", *more
+            capsys, monkeypatch, "write", out, "9 green", "--length", "30", *more
         )
         assert code == 0 and output.startswith("9 green")
         texts.append(output)

@@ -29,6 +29,7 @@ class Sizes:
     """What is measured, and how often."""
 
     config: LanguageModelConfig
+    writers: tuple[LanguageModelConfig, ...]
     d_ff: int  # of the ReLU network with as many weights as the SwiGLU
     rows: int  # blocks in a batch
     length: int  # tokens written
@@ -47,10 +48,10 @@ def sizes_of(quick: bool) -> Sizes:
         preset.d_ff,
         preset.context,
     )
-    rows = preset.tokens // preset.context
-    return Sizes(
-        config, 3 * preset.d_ff // 2, 8 if quick else rows, 256, 3 if quick else 7
-    )
+    larger = replace(config, d_model=256, heads=8, layers=6, d_ff=704)
+    rows = 8 if quick else preset.tokens // preset.context
+    repeats = 3 if quick else 7
+    return Sizes(config, (config, larger), 3 * preset.d_ff // 2, rows, 256, repeats)
 
 
 def groups(
@@ -59,7 +60,7 @@ def groups(
     """Describe what is measured; nothing is built yet."""
     return [
         step_group(sizes, device, parts, compiled),
-        writing_group(sizes, device, parts),
+        *(writing_group(config, sizes, device, parts) for config in sizes.writers),
     ]
 
 
@@ -94,26 +95,28 @@ def step_group(
 
         return build
 
-    case = step_case(batch, device)
+    case, loss = step_case(batch, device), next_token_loss()
     cases = {
         "nn.TransformerEncoderLayer, causal": case(
-            lambda: TorchLanguageModel(old), next_token_loss
+            lambda: TorchLanguageModel(old), loss
         ),
-        "ours of 2017, attention written": case(ours(old, False), next_token_loss),
-        "ours of 2017, attention fused": case(ours(old), next_token_loss),
-        "ours of today, attention fused": case(ours(today), next_token_loss),
+        "ours of 2017, attention written": case(ours(old, False), loss),
+        "ours of 2017, attention fused": case(ours(old), loss),
+        "ours of today, attention fused": case(ours(today), loss),
     }
     if compiled:
         for name, config in (("2017", old), ("today", today)):
             cases[f"ours of {name}, attention fused, compiled"] = case(
-                ours(config), next_token_loss, compiled=True
+                ours(config), loss, compiled=True
             )
     return Group("training step, language model", about, sizes.repeats, cases)
 
 
-def writing_group(sizes: Sizes, device: torch.device, parts: Parts) -> Group:
+def writing_group(
+    config: LanguageModelConfig, sizes: Sizes, device: torch.device, parts: Parts
+) -> Group:
     """Write, keys and values remembered or not."""
-    config = replace(sizes.config, max_length=sizes.length + 1)
+    config = replace(config, max_length=sizes.length + 1)
 
     def case(use_cache: bool) -> Callable:
         def make() -> Callable[[], Any]:
@@ -133,8 +136,9 @@ def writing_group(sizes: Sizes, device: torch.device, parts: Parts) -> Group:
         return make
 
     cases = {"with cache": case(True), "without cache": case(False)}
-    about = f"one text, {config.layers} layers, d_model {config.d_model}"
-    return Group(f"writing, {sizes.length} tokens", about, sizes.repeats, cases)
+    name = f"writing, {sizes.length} tokens, d_model {config.d_model}"
+    about = f"one text, {config.layers} layers, top-p"
+    return Group(name, about, sizes.repeats, cases)
 
 
 def main(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def make_record(
     """Describe a run completely.
 
     Args:
-        task: "translator", "vit" or "cnn".
+        task: "translator", "vit", "cnn" or "lm".
         data: the name of the data set, and which form or copy of it was used.
         seed: of the run.
         device: it was trained on.

@@ -41,30 +41,31 @@ class DecoderBlock(nn.Module):
         self.split, self.merge = parts.split_heads, parts.merge_heads
         self.repeat, self.attend_cached = parts.repeat_heads, parts.attend_cached
         self.written = parts.scaled_dot_product_attention
+        self.causal_mask = parts.causal_mask
 
     def forward(
         self,
         x: torch.Tensor,
-        mask: torch.Tensor | None,
         turns: torch.Tensor | None = None,
         cache: Cache | None = None,
+        fused: bool = False,
     ) -> torch.Tensor:
         """Run both halves.
 
         Args:
             x: (B, T, d_model).
-            mask: causal, boolean (T, T); None: PyTorch's fused causal attention.
-            turns: of the positions, (T, d_k/2), complex; None: nothing is rotated.
+            turns: of the positions, (T, d_k/2, 2); None: nothing is rotated.
             cache: of the positions before x, empty at the beginning; x is added to it.
+            fused: let PyTorch's one kernel attend; the same numbers.
 
         Returns:
             (B, T, d_model).
         """
         q, k, v = self.project(self.norm_1(x), turns)
         if cache is None:
-            z = self.attend(q, k, v, mask)
+            z = self.attend(q, k, v, fused)
         else:
-            z = self.attend_to_all(q, k, v, cache)
+            z = self.attend_to_all(q, k, v, cache, fused)
         x = x + self.dropout(self.merge(z) @ self.attention.w_o)
         return x + self.dropout(self.feed_forward(self.norm_2(x)))
 
@@ -84,18 +85,24 @@ class DecoderBlock(nn.Module):
         q: torch.Tensor,
         k: torch.Tensor,
         v: torch.Tensor,
-        mask: torch.Tensor | None,
+        fused: bool,
     ) -> torch.Tensor:
         """Attend to the positions up to one's own; (B, heads, T, d_k)."""
         if self.heads > self.kv_heads:
             times = self.heads // self.kv_heads
             k, v = self.repeat(k, times), self.repeat(v, times)
-        if mask is None:
+        if fused:
             return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        mask = self.causal_mask(q.shape[-2]).to(q.device)  # (T, T)
         return self.written(q, k, v, mask)[0]
 
     def attend_to_all(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cache: Cache
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        cache: Cache,
+        fused: bool,
     ) -> torch.Tensor:
         """Attend to what is remembered and, causally, each other; (B, heads, T, d_k).
 
@@ -106,7 +113,12 @@ class DecoderBlock(nn.Module):
         times = self.heads // self.kv_heads
         q = q.reshape(rows * self.kv_heads, times, length, d_k)
         k, v = (each.flatten(0, 1).unsqueeze(1) for each in (k, v))
-        z, grown = self.attend_cached(q, k, v, cache or None)
+        if fused and length == 1 and cache:  # the newest may attend to everything
+            k = torch.cat((cache["k"], k), dim=-2)
+            v = torch.cat((cache["v"], v), dim=-2)
+            z, grown = F.scaled_dot_product_attention(q, k, v), {"k": k, "v": v}
+        else:
+            z, grown = self.attend_cached(q, k, v, cache or None)
         cache.update(grown)
         return z.reshape(rows, self.heads, length, d_k)
 
@@ -125,17 +137,21 @@ def make_feed_forward(config: LanguageModelConfig, parts: Parts) -> nn.Module:
 
 
 def turns_of(length: int, d_k: int, parts: Parts) -> torch.Tensor:
-    """Return what each pair of features is multiplied by, (length, d_k/2), complex.
+    """Return the cosine and the sine of each pair's angle, (length, d_k/2, 2).
 
-    Exercise 3.8 rotates from position 0. What it makes of pairs (1, 0) is the cosine
-    and the sine of each angle, for positions that begin later, too.
+    Exercise 3.8 rotates from position 0. What it makes of pairs (1, 0) is all that is
+    needed for positions that begin later, too.
     """
     pairs = torch.tensor([1.0, 0.0]).repeat(length, d_k // 2)  # (length, d_k)
-    turned = parts.apply_rotary(pairs).float()
-    return torch.view_as_complex(turned.unflatten(-1, (-1, 2)).contiguous())
+    return parts.apply_rotary(pairs).float().unflatten(-1, (-1, 2)).contiguous()
 
 
 def rotate(x: torch.Tensor, turns: torch.Tensor) -> torch.Tensor:
-    """Rotate the pairs of x (B, heads, T, d_k) by turns (T, d_k/2), complex."""
-    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
-    return torch.view_as_real(pairs * turns).flatten(-2).type_as(x)
+    """Rotate the pairs of x (B, heads, T, d_k) by turns (T, d_k/2, 2)."""
+    pairs = x.float().unflatten(-1, (-1, 2))  # (B, heads, T, d_k/2, 2)
+    if torch.compiler.is_compiling():  # which merges these, but nothing complex
+        (even, odd), (cos, sin) = pairs.unbind(-1), turns.unbind(-1)
+        turned = (even * cos - odd * sin, even * sin + odd * cos)
+        return torch.stack(turned, dim=-1).flatten(-2).type_as(x)
+    turned = torch.view_as_complex(pairs) * torch.view_as_complex(turns)
+    return torch.view_as_real(turned).flatten(-2).type_as(x)

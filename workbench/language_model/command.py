@@ -34,7 +34,7 @@ def add_train(kinds: argparse._SubParsersAction, description: str) -> None:
     )
     text = "byte pairs to join by exercise 1.5; 0: characters"
     command.add_argument("--merges", type=not_negative, metavar="N", help=text)
-    text = "heads of keys and values, which the other heads share (as many as --heads)"
+    text = "heads of keys and values; with --heads alone, as many as those"
     command.add_argument("--kv-heads", type=options.positive, metavar="N", help=text)
     command.add_argument("--norm", choices=NORMS, help="exercise 6.1 or 6.3")
     command.add_argument("--feed-forward", choices=FEED_FORWARDS, help="6.5 or 6.6")

@@ -41,7 +41,7 @@ class LanguageModel(nn.Module):
             DecoderBlock(config, parts) for _ in range(config.layers)
         )
         self.norm = make_norm(config, parts)
-        self.causal_mask, self.tied_logits = parts.causal_mask, parts.tied_logits
+        self.tied_logits = parts.tied_logits
 
     def forward(
         self, ids: torch.Tensor, caches: list[Cache] | None = None
@@ -67,11 +67,9 @@ class LanguageModel(nn.Module):
             x = self.position(F.pad(x, (0, 0, start, 0)))[..., start:, :]
         x = self.dropout(x)
         turns = None if self.turns is None else self.turns[start:end]
-        mask = None
-        if not self.fused and caches is None:
-            mask = self.causal_mask(length).to(ids.device)  # (T, T)
         for number, block in enumerate(self.blocks):
-            x = block(x, mask, turns, None if caches is None else caches[number])
+            cache = None if caches is None else caches[number]
+            x = block(x, turns, cache, self.fused)
         return self.tied_logits(self.norm(x), self.embedding.weight)
 
     def new_caches(self) -> list[Cache]:

@@ -70,11 +70,14 @@ def agreement_scores(
     One is kept if the model, writing the most probable token each time, goes on with
     exactly what is right.
     """
-    scores = {}
-    for kind, asked in prompts.items():
-        kept = keeps(model, tokenizer, asked)
-        scores[f"agreement_{kind}"] = 100 * sum(kept) / len(kept)
-    return scores
+    asked = [prompt for each in prompts.values() for prompt in each]
+    kept: dict[str, list[bool]] = {kind: [] for kind in prompts}
+    for prompt, is_kept in zip(asked, keeps(model, tokenizer, asked), strict=True):
+        kept[prompt.kind].append(is_kept)
+    return {
+        f"agreement_{kind}": 100 * sum(found) / len(found)
+        for kind, found in kept.items()
+    }
 
 
 @torch.no_grad()
@@ -88,23 +91,39 @@ def keeps(
     """
     begun = [tokenizer.encode(each.text) for each in prompts]
     wanted = [tokenizer.encode(each.right) for each in prompts]
-    device, kept = model.embedding.weight.device, [False] * len(prompts)
-    order = sorted(range(len(prompts)), key=lambda n: len(begun[n]) + len(wanted[n]))
-    longest = len(begun[order[-1]]) + len(wanted[order[-1]])
+    rows = [first + then for first, then in zip(begun, wanted, strict=True)]
+    longest = max(map(len, rows), default=0)
     if longest > model.max_length:
         raise WorkbenchError(
             f"a story has {longest} tokens before its last agreement, and this model "
             f"reads {model.max_length}: train with a larger --context"
         )
-    for first in range(0, len(order), ROWS):
-        chosen = order[first : first + ROWS]
-        rows = [begun[n] + wanted[n] for n in chosen]
-        width = max(map(len, rows))
-        padded = [
-            row + [0] * (width - len(row)) for row in rows
-        ]  # causal: it is unseen
-        best = model(torch.tensor(padded, device=device)).argmax(dim=-1).tolist()
-        for n, row in zip(chosen, best, strict=True):
-            start = len(begun[n]) - 1
-            kept[n] = row[start : start + len(wanted[n])] == wanted[n]
+    texts, place = without_beginnings(rows)
+    best: list[list[int]] = []
+    for first in range(0, len(texts), ROWS):
+        some = texts[first : first + ROWS]
+        width = max(map(len, some))
+        padded = [row + [0] * (width - len(row)) for row in some]  # nobody sees it
+        ids = torch.tensor(padded, device=model.embedding.weight.device)
+        best += model(ids).argmax(dim=-1).tolist()
+    kept = []
+    for number, right in enumerate(wanted):
+        start = len(begun[number]) - 1
+        kept.append(best[place[number]][start : start + len(right)] == right)
     return kept
+
+
+def without_beginnings(rows: list[list[int]]) -> tuple[list[list[int]], list[int]]:
+    """Leave out each row that begins another one: a causal model reads both at once.
+
+    Returns:
+        The other rows, and for each of all rows which of them it begins.
+    """
+    texts: list[list[int]] = []
+    place = [0] * len(rows)
+    for number in sorted(range(len(rows)), key=rows.__getitem__, reverse=True):
+        row = rows[number]
+        if not texts or texts[-1][: len(row)] != row:  # sorted: it follows its own end
+            texts.append(row)
+        place[number] = len(texts) - 1
+    return texts, place

@@ -20,6 +20,7 @@ from workbench.language_model.corpora import Texts, load_texts
 from workbench.language_model.tales.stories import prompts, stories
 from workbench.language_model.tokenizer import TextTokenizer
 from workbench.runs import Trained, finish, prepare_folder
+from workbench.steps import Loss
 from workbench.training import TrainingConfig, fit
 
 MOST_STEPS = 10_000_000  # as many as fit into --minutes
@@ -55,7 +56,7 @@ def train_language_model(arguments: argparse.Namespace, device: torch.device) ->
     held = material.tokenizer.encode(material.texts.validation)
     history = fit(
         model,
-        next_token_loss,
+        next_token_loss(training.smoothing),
         batches,
         lambda model: {"loss": mean_loss(model, held, preset.context)},
         training,
@@ -163,10 +164,15 @@ def batches_of(
     )
 
 
-def next_token_loss(model: nn.Module, batch: tuple) -> torch.Tensor:
-    """Return the mean cross-entropy of the tokens that follow, in nats, shape ()."""
-    ids, labels = batch
-    return F.cross_entropy(model(ids).flatten(0, 1), labels.flatten())
+def next_token_loss(smoothing: float = 0.0) -> Loss:
+    """Return the mean cross-entropy of the tokens that follow, in nats."""
+
+    def loss_of(model: nn.Module, batch: tuple) -> torch.Tensor:
+        ids, labels = batch
+        logits = model(ids).flatten(0, 1)  # (B·T, V)
+        return F.cross_entropy(logits, labels.flatten(), label_smoothing=smoothing)
+
+    return loss_of
 
 
 def mean_loss(model: nn.Module, ids: list[int], length: int) -> float:

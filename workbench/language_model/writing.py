@@ -36,7 +36,7 @@ class Reading:
         self.ids: list[int] = []
         self.caches, self.cached = model.new_caches(), 0
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def read(self, ids: list[int]) -> torch.Tensor:
         """Read ids, and return the logits (V,) of the next."""
         self.ids += ids

@@ -85,7 +85,7 @@ SCENES = {
 BEGINNING = ["opening", "owning", "walk"]
 MIDDLE = [  # in any order, one of each
     ["going", "coming"],
-    ["meeting"],
+    ["meeting", "resting"],
     ["resting"],
     ["resting"],
     ["advice", "retelling"],

@@ -187,14 +187,14 @@ class Telling:
         self.random.shuffle(middle)
         self.draw_animals(coming="coming" in middle)
         text, agreements = "", []
-        order, told = {}, {}
+        order, told = {}, set()
         for scene in [*grammar.BEGINNING, *middle, *grammar.END]:
             # the second time the other friend's turn, in other words
             friends = order.get(scene) or self.random.sample(self.friends, 2)
             order[scene] = friends[::-1]
-            sentences = [each for each in lines_of(scene) if each != told.get(scene)]
-            told[scene] = self.random.choice(sentences)
-            text, found = self.write(scene, told[scene], friends, text)
+            sentence = self.random.choice([x for x in lines_of(scene) if x not in told])
+            told.add(sentence)
+            text, found = self.write(scene, sentence, friends, text)
             agreements += found
             text += "\n" if scene == grammar.END[-1] else " "
         return Story(text, tuple(agreements))
