@@ -1,6 +1,7 @@
 """Workflows, containers and Binder: their files parse, and name what is there."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -114,20 +115,26 @@ def test_a_container_makes_the_environment_that_it_uses() -> None:
 
 
 def test_binder_installs_what_students_install_and_the_earlier_parts() -> None:
-    lines = (ROOT / "binder" / "requirements.txt").read_text().splitlines()
-    found = [line.split() for line in lines if not line.startswith("#")]
-    local = {name for option, name in found if option == "-e"}
-    assert (
-        local == {".[lab]", "./solutions"}
-        and "lab" in project()["optional-dependencies"]
-    )
-    assert ["-c", "../constraints.txt"] in found and (
-        ROOT / "constraints.txt"
-    ).is_file()
-    python = (ROOT / "binder" / "runtime.txt").read_text().strip()
-    assert f"{python.removeprefix('python-')}.0" in SpecifierSet(
-        project()["requires-python"]
-    )
+    first = yaml.safe_load((ROOT / "binder" / "environment.yml").read_text())
+    allowed = SpecifierSet(project()["requires-python"])
+    (python,) = [each for each in first["dependencies"] if each.startswith("python=")]
+    assert f"{python.removeprefix('python=')}.0" in allowed
+    (torch,) = [each for each in project()["dependencies"] if each.startswith("torch")]
+    assert torch.replace("torch", "pytorch-cpu") in first["dependencies"]
+    then = (ROOT / "binder" / "postBuild").read_text().splitlines()[-1].split()
+    places = [then[at + 1] for at, word in enumerate(then) if word == "-e"]
+    assert places == ["'.[lab]'", "./solutions"]
+    assert "lab" in project()["optional-dependencies"]
+    assert os.access(ROOT / "binder" / "postBuild", os.X_OK)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*WORKFLOWS, *(ROOT / "binder").iterdir(), *(ROOT / ".devcontainer").iterdir()],
+    ids=lambda path: path.name,
+)
+def test_no_address_of_packages_is_written_down(path: Path) -> None:
+    assert not re.search(r"(index-url|INDEX_URL)\W+http", path.read_text())
 
 
 def test_a_student_is_told_of_a_wrong_answer_and_of_the_right_one() -> None:
