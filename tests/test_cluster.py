@@ -30,25 +30,18 @@ pytestmark = [
     pytest.mark.sandbox,
     pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem()),
 ]
-PACKAGED = ("autograder", "workbench", "pyproject.toml", "README.md", "LICENSE")
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Path:
-    """The package as pip installs it, from a copy without the answers."""
-    copy, target = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("site")
-    (copy / "solutions").mkdir()
-    for name in (*PACKAGED, "LICENSE-TEXT"):
-        if (ROOT / name).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__", "source", "release")
-            shutil.copytree(ROOT / name, copy / name, ignore=ignored)
-        else:
-            shutil.copy(ROOT / name, copy)
+    """The package as pip installs it, from its wheel, which has no answers."""
+    made, target = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("site")
+    build = [sys.executable, "tools/dist.py", "--out", str(made)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = made.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]
-    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
-    install = [*pip, *options, "--target", str(target), str(copy)]
-    done = subprocess.run(install, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    options = ["--quiet", "--no-deps", "--no-index", "--target", str(target)]
+    subprocess.run([*pip, *options, str(wheel)], check=True, capture_output=True)
     assert not (target / "transformer").exists()
     return target
 

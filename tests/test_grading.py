@@ -276,7 +276,7 @@ def test_a_file_in_place_of_the_results(students, tmp_path, capsys) -> None:
 
 def test_without_solutions(students, tmp_path, capsys, monkeypatch) -> None:
     everywhere = generator.chapters
-    monkeypatch.setattr(generator, "chapters", lambda: everywhere(tmp_path))
+    monkeypatch.setattr(generator, "chapters", lambda root: everywhere(tmp_path))
     line = refused(capsys, grade(students, tmp_path / "out"))
     assert "solutions" in line
     assert not (tmp_path / "out").exists()

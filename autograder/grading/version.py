@@ -51,10 +51,19 @@ def page_version() -> str:
 
 def _checksum(files: Iterable[Path], root: Path) -> str:
     digest = hashlib.sha256()
-    for path in sorted(files):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
+    named = {_place(path.relative_to(root)): path for path in files}
+    for place, path in sorted(named.items()):
+        digest.update(place.encode() + b"\0")
         digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
+
+
+def _place(path: Path) -> str:
+    """Name a file alike in a checkout and in a wheel, which keep models elsewhere."""
+    for models in map(Path, shown.MODELS):
+        if path.is_relative_to(models):
+            return f"models/{path.relative_to(models).as_posix()}"
+    return path.as_posix()
 
 
 def _files_that_decide(released: str | None, root: Path) -> set[Path]:
