@@ -6,6 +6,7 @@ Whatever a student's process sends is data, a failed check, or the end of that p
 import contextlib
 import io
 import math
+import os
 import re
 import socket
 import struct
@@ -87,13 +88,16 @@ def test_checks_cannot_tell(chapter: str, tmp_path) -> None:
 def test_every_mistake_is_named_across_the_boundary(chapter: str, tmp_path) -> None:
     """On the hidden tests' inputs too; test_mistakes tries them in this process.
 
-    Where two mistakes give the same on all that was drawn, both are said.
+    Where two mistakes give the same on all that was drawn, both are said. Every third is
+    tried, another third in each chapter; with BANK=all in the environment, all are.
     """
-    wrong = chapters.derived(chapter)
+    wrong = list(enumerate(chapters.derived(chapter)))
+    if os.environ.get("BANK") != "all":
+        wrong = wrong[int(chapter[:2]) % 3 :: 3]
     with remote.kernel(tmp_path) as kernel, contextlib.redirect_stdout(io.StringIO()):
         names = remote.run_notebook(chapter, kernel)
         kernel.run_cell("from tests import chapters")
-        for number, entry in enumerate(wrong):
+        for number, entry in wrong:
             with replaced(kernel, chapter, entry, f"derived({chapter!r})", number):
                 found = refused(chapter, entry.exercise, names)
             said = [found.mistake, *found.alternatives.split("; ")]
