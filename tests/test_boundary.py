@@ -88,8 +88,8 @@ def test_checks_cannot_tell(chapter: str, tmp_path) -> None:
 def test_every_mistake_is_named_across_the_boundary(chapter: str, tmp_path) -> None:
     """On the hidden tests' inputs too; test_mistakes tries them in this process.
 
-    Where two mistakes give the same on all that was drawn, both are said. Every third is
-    tried, another third in each chapter; with BANK=all in the environment, all are.
+    Where two mistakes give the same on all that was drawn, both are said. A third is
+    tried, and with BANK=all in the environment all are.
     """
     wrong = list(enumerate(chapters.derived(chapter)))
     if os.environ.get("BANK") != "all":

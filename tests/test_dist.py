@@ -121,14 +121,24 @@ def in_the_wheel() -> dict[str, object]:
 def tried(chapter: str) -> tuple[int, list[tuple[str, str]]]:
     """How much was tried as the answers of a chapter, and what of it passes a check."""
     interface.SECONDS_PER_CALL = 0.2
-    sheet, there = _sheet_of(Paper.of(chapter)), in_the_wheel()
+    sheet, found = _sheet_of(Paper.of(chapter)), in_the_wheel()
+    there = {name: each for name, each in found.items() if not is_refused(each)}
     answers = []
     for name, check in sheet.checks.items():
         call = first_call(check, sheet.imports)
         likely = [each for each in there if survives(call, there[each])]
-        found = [e for e in likely if accepts(check, sheet.imports, there[e])]
-        answers += [(name, each) for each in found]
-    return len(there), answers
+        passed = [e for e in likely if accepts(check, sheet.imports, there[e])]
+        answers += [(name, each) for each in passed]
+    return len(found), answers
+
+
+def is_refused(each: object) -> bool:
+    """Whether it is a check's own, which is no answer of any exercise."""
+    try:
+        interface.wrap(each, interface.StudentFunction)
+    except interface.StudentError:
+        return True
+    return False
 
 
 def _with_little_memory(folder: Path) -> None:
