@@ -248,11 +248,16 @@ def tutor_table() -> str:
         "|---|---:|---:|---:|---:|---:|",
     ]
     for name, row in (*chapters.items(), ("", _sum(chapters.values()))):
-        title = name.partition("_")[2].replace("_", " ").capitalize()
-        title = f"{int(name[:2])} {title}" if name else "all"
+        title = f"{int(name[:2])} · {_title(name)}" if name else "all"
         shares = (f(row[when]) for when in ("first", "now") for f in (_share, _right))
         lines.append(f"| {title} | {row['answers']} | {' | '.join(shares)} |")
     return "\n".join(lines)
+
+
+def _title(chapter: str) -> str:
+    """The first heading of a chapter's page."""
+    text = (ROOT / "book" / f"{chapter}.md").read_text(encoding="utf-8")
+    return re.search(r"^# (.+)$", text, re.MULTILINE)[1]
 
 
 def tutor_round() -> str:
