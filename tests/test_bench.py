@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import bench
 import bench_coordinator
+import bench_grading
 import bench_language_model
 import bench_models
 import bench_peers
@@ -218,3 +219,10 @@ def test_the_language_model_s_cases_are_measured_and_printed(monkeypatch, capsys
     assert [len(cases) for cases in found.values()] == [4, 2]
     printed = capsys.readouterr().out
     assert all(case in printed for cases in found.values() for case in cases)
+
+
+def test_a_class_has_each_mistake_that_is_written_out(tmp_path) -> None:
+    count = 5 * (len(bench_grading._mistakes()) + 1) // 2
+    bench_grading.write_class(tmp_path, count)
+    written = {path.read_bytes() for path in tmp_path.rglob("*.ipynb")}
+    assert len(written) > count // 3

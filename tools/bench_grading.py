@@ -88,8 +88,8 @@ def write_class(folder: Path, count: int) -> None:
 
 
 def _mistakes() -> list[tuple[str, str]]:
-    """Name each exercise and mistake of the bank once; neighbours differ."""
-    entries = chapters.bank(CHAPTER)
+    """Name what is written out in the bank, each once; neighbours differ."""
+    entries = chapters.by_hand(CHAPTER)
     found = {(each.exercise, each.mistake) for each in entries if each.mistake}
     return sorted(found, key=lambda pair: pair[::-1])
 
