@@ -135,6 +135,23 @@ def pytest_make_collect_report(collector):
     return _fail_if_skipped((yield))
 
 
+class SaidAtOnce:
+    """Names what has failed when it fails: a run may be stopped before its end."""
+
+    def __init__(self, config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report):
+        reporter = self._config.pluginmanager.getplugin("terminalreporter")
+        if report.failed and reporter:
+            reporter.write_line(f"\nFAILED {report.nodeid}")
+
+
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):  # workers report to the one that shows it
+        config.pluginmanager.register(SaidAtOnce(config))
+
+
 def pytest_terminal_summary(terminalreporter):
     """Close with the size of the bank of mistakes, where its tests have run."""
     reports = terminalreporter.stats.get("passed", [])
