@@ -1,19 +1,16 @@
 """What a page says of a training run holds for other seeds than its own, too."""
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 import torch
 import torch.nn.functional as F
 import yaml
 
+from tools.claims import CELL, CLAIMS, RECORD, ROOT
 from transformer.decoder import DecoderOnly
 
-ROOT = Path(__file__).resolve().parents[1]
 BOOK = ROOT / "book"
-CELL = re.compile(r"^```\{code-cell\} ipython3\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def first_cell(page: str, label: str) -> str:
@@ -37,9 +34,8 @@ def test_two_layers_look_up_what_they_have_just_read_and_one_does_not(seed, caps
 
 def test_recorded_runs_held_as_often_as_the_pages_say():
     """tools/claims.py ran them; here its record is compared with the sentences."""
-    folder = ROOT / "results" / "pages"
-    claims = yaml.safe_load((folder / "claims.yml").read_text(encoding="utf-8"))
-    record = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
+    claims = yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
     assert record["held"].keys() == claims.keys()
     for name, claim in claims.items():
         page = (BOOK / f"{claim['page']}.md").read_text(encoding="utf-8")

@@ -22,7 +22,7 @@ from autograder.chapters.attention import oracles
 from autograder.grading import sandbox
 from autograder.grading.examine import _sheet_of
 from autograder.grading.paper import Paper
-from tests.test_shown import accepts, first_call, survives
+from tests.test_shown import answers_among
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = ("autograder.", "workbench.")
@@ -121,15 +121,9 @@ def in_the_wheel() -> dict[str, object]:
 def tried(chapter: str) -> tuple[int, list[tuple[str, str]]]:
     """How much was tried as the answers of a chapter, and what of it passes a check."""
     interface.SECONDS_PER_CALL = 0.2
-    sheet, found = _sheet_of(Paper.of(chapter)), in_the_wheel()
+    found = in_the_wheel()
     there = {name: each for name, each in found.items() if not is_refused(each)}
-    answers = []
-    for name, check in sheet.checks.items():
-        call = first_call(check, sheet.imports)
-        likely = [each for each in there if survives(call, there[each])]
-        passed = [e for e in likely if accepts(check, sheet.imports, there[e])]
-        answers += [(name, each) for each in passed]
-    return len(found), answers
+    return len(found), answers_among(there, _sheet_of(Paper.of(chapter)))
 
 
 def is_refused(each: object) -> bool:

@@ -5,13 +5,14 @@ import json
 import math
 import re
 import shutil
-import sys
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-from workbench import __main__, models, records
+from tests import test_commands
+from tests.test_commands import run
+from workbench import models, records
 from workbench.checkpoint import CHECKPOINT
 from workbench.errors import WorkbenchError
 from workbench.language_model import corpora, counting, scoring, writing
@@ -329,16 +330,7 @@ def test_muon_is_pytorch_s():
 
 # --- The commands ---------------------------------------------------------------------
 
-SMALL = ["--device", "cpu", "--layers", "1", "--heads", "2", "--d-model", "16"]
-SMALL += ["--d-ff", "16", "--warmup", "5", "--context", "16", "--batch", "128"]
-
-
-def run(capsys, monkeypatch, *words):
-    """Run the command line in this process: exit code, output, errors."""
-    monkeypatch.setattr(sys, "argv", ["workbench", *map(str, words)])
-    code = __main__.main()
-    output = capsys.readouterr()
-    return code, output.out, output.err
+SMALL = [*test_commands.SMALL, "--context", "16", "--batch", "128"]
 
 
 @pytest.fixture(scope="module")

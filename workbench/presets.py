@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.augmentation import Augmentation
 from workbench.training import TrainingConfig
@@ -215,6 +215,11 @@ BASELINES = {
     "images": beside("images", width=48, stages=3),
 }
 
+# what the trainings of language models have in common
+READING = TrainingConfig(
+    warmup=100, schedule="one-cycle", betas=(0.9, 0.95), attention="fused"
+)
+
 LANGUAGE_MODELS = {
     # about three minutes on two CPU cores
     "tales": LanguageModelPreset(
@@ -223,43 +228,22 @@ LANGUAGE_MODELS = {
         tokens=3072,
         kv_heads=4,  # with 2 and with norms of queries and keys pronouns agree later
         qk_norm=False,
-        training=TrainingConfig(
-            steps=800,
-            peak_rate=4e-3,
-            warmup=50,
-            schedule="one-cycle",
-            betas=(0.9, 0.95),
-            optimizer="muon",
-            attention="fused",
+        training=replace(
+            READING, steps=800, peak_rate=4e-3, warmup=50, optimizer="muon"
         ),
     ),
     # about ten minutes on two CPU cores
     "shakespeare": LanguageModelPreset(
         context=128,
         tokens=4096,
-        training=TrainingConfig(
-            steps=2000,
-            peak_rate=4e-3,
-            warmup=100,
-            schedule="one-cycle",
-            betas=(0.9, 0.95),
-            weight_decay=0.05,
-            optimizer="muon",
-            attention="fused",
+        training=replace(
+            READING, steps=2000, peak_rate=4e-3, weight_decay=0.05, optimizer="muon"
         ),
     ),
     "text": LanguageModelPreset(
         context=128,
         tokens=4096,
         dropout=0.1,
-        training=TrainingConfig(
-            epochs=10,
-            peak_rate=3e-3,
-            warmup=100,
-            schedule="one-cycle",
-            betas=(0.9, 0.95),
-            weight_decay=0.05,
-            attention="fused",
-        ),
+        training=replace(READING, epochs=10, peak_rate=3e-3, weight_decay=0.05),
     ),
 }

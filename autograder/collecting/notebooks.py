@@ -77,6 +77,7 @@ def chapter_of(file: File, data: bytes) -> str:
     return first if most > second else by_name(file.path)
 
 
+@functools.cache
 def assignments() -> list[str]:
     """Return the names of all that can be handed in: chapters, and sheets."""
     return [*chapters(), *sheets.names()]

@@ -92,6 +92,16 @@ def chapters() -> dict[str, Chapter]:
     }
 
 
+@functools.cache
+def exercises() -> dict[str, Exercise]:
+    """Read the exercises of all chapters, by their names, in order."""
+    return {
+        exercise.name: exercise
+        for chapter in chapters().values()
+        for exercise in chapter.exercises
+    }
+
+
 def site() -> str:
     """Return the address of the book's site, "" if it has none."""
     return _table()["site"]

@@ -37,11 +37,7 @@ def begin_sheet(title: str, points: Mapping[str, Sequence[int]]) -> None:
         points: of each graded cell, by the exercises' ids, in order.
     """
     global _sheet
-    known = {
-        each.name: each
-        for chapter in chapters.chapters().values()
-        for each in chapter.exercises
-    }
+    known = chapters.exercises()
     asked = (_with_points(known[name], each) for name, each in points.items())
     _sheet = Chapter("", 0, title, tuple(asked))
 

@@ -4,6 +4,7 @@ Nothing is written before everything has been read and checked, and every file i
 written beside its place and renamed, so a bad source leaves all as it was.
 """
 
+import functools
 import os
 import shutil
 import tempfile
@@ -15,7 +16,7 @@ from nbformat import NotebookNode
 
 from autograder import sheets
 from autograder.files import write_beside
-from autograder.generator import notebooks
+from autograder.generator import notebooks, numbers
 from autograder.generator.composing import Composed
 from autograder.generator.modules import PACKAGE, has_module, reference_module
 from autograder.generator.source import Exercise, Source, SourceError
@@ -78,13 +79,21 @@ def read(chapter: str, root: Path = ROOT) -> Source:
     known = chapters(root)
     if chapter in known:
         _refuse_a_sheet_named(chapter, root)
-        return Source(root / "solutions" / f"{chapter}.md")
+        folder = root / "solutions"
+        return _source(folder / f"{chapter}.md", numbers.state(folder))
     if chapter in sheets.names(root):
         return Composed(
             sheets.read(chapter, root), [read(each, root) for each in known]
         )
     there = ", ".join(assignments(root))
     raise Missing(f"no chapter is named {chapter!r}; there are: {there}")
+
+
+@functools.lru_cache(maxsize=50)
+def _source(path: Path, state: tuple) -> Source:
+    """Read a chapter's source, once as long as no chapter's text changes."""
+    del state
+    return Source(path)
 
 
 def _refuse_a_sheet_named(chapter: str, root: Path) -> None:

@@ -20,13 +20,13 @@ from functools import cached_property
 
 import nbformat
 
+from autograder.boundary.stubs import CHECKS
 from autograder.generator.modules import belongs_to_module, without_markers
 from autograder.generator.source import Cell, Exercise, Source
 from autograder.grading.needless import reads
 from autograder.sheets import Sheet
 
 PACKAGE = "transformer"
-CHECKS = "autograder.chapters"
 # the paragraph that says what sources are
 SOURCES = re.compile(r"\*source 0\*", re.IGNORECASE)
 CALL = re.compile(r"\bcheck\.(?=\w+\()")

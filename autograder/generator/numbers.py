@@ -30,8 +30,14 @@ def numbers(folder: Path) -> dict[str, str]:
     Args:
         folder: where the chapters' text notebooks are.
     """
-    files = sorted(folder.glob(SOURCES))
-    return _numbers(tuple((path, path.stat().st_mtime_ns) for path in files))
+    return _numbers(state(folder))
+
+
+def state(folder: Path) -> tuple[tuple[Path, int], ...]:
+    """Return the text notebooks of a folder, each with the time of its last change."""
+    return tuple(
+        (path, path.stat().st_mtime_ns) for path in sorted(folder.glob(SOURCES))
+    )
 
 
 def chapters(folder: Path) -> dict[str, str]:

@@ -17,7 +17,7 @@ import os
 import sys
 from pathlib import Path
 
-from autograder.exercise.chapters import Exercise, chapters
+from autograder.exercise.chapters import Exercise, exercises
 from autograder.files import write_beside
 from autograder.gradescope import PAPER, RESULTS, ROOT, SETTINGS, SOURCE, SUBMISSION
 from autograder.grading import sandbox, seeds, submission
@@ -100,7 +100,7 @@ def results(outcome: Outcome) -> dict:
     Of a hidden test it says no more than the course's own feedback: the name of a known
     mistake, and what to try.
     """
-    known = _exercises()
+    known = exercises()
     tests = [
         _test(verdict, known.get(verdict.exercise)) for verdict in outcome.verdicts
     ]
@@ -116,16 +116,22 @@ def results(outcome: Outcome) -> dict:
 def _test(verdict: Verdict, exercise: Exercise | None) -> dict:
     about = verdict.title.partition(": ")[2] or verdict.title
     name = f"{exercise.title}: {about}" if exercise else about
-    test = {
-        "name": plain(name, 200),
-        "score": verdict.score,
-        "max_score": verdict.points,
-        "status": "passed" if verdict.score >= verdict.points else "failed",
-        "output": plain(_said(verdict), LONGEST),
+    test = _entry(
+        plain(name, 200), verdict.score, verdict.points, plain(_said(verdict), LONGEST)
+    )
+    return test | ({"number": exercise.number} if exercise else {})
+
+
+def _entry(name: str, score: float, points: float, output: str) -> dict:
+    return {
+        "name": name,
+        "score": score,
+        "max_score": points,
+        "status": "passed" if score >= points else "failed",
+        "output": output,
         "output_format": "text",
         "visibility": "visible",
     }
-    return test | ({"number": exercise.number} if exercise else {})
 
 
 def _said(verdict: Verdict) -> str:
@@ -143,18 +149,10 @@ def _nothing(paper: Paper, reason: str) -> dict:
 
     Its format has no sign for that: all tests have 0, and each says why.
     """
-    known = _exercises()
+    known = exercises()
     said = f"Not graded: {plain(reason, LONGEST)}. Hand in another file."
     tests = [
-        {
-            "name": _title(exercise_of(grade_id), known),
-            "score": 0.0,
-            "max_score": points,
-            "status": "failed",
-            "output": said,
-            "output_format": "text",
-            "visibility": "visible",
-        }
+        _entry(_title(exercise_of(grade_id), known), 0.0, points, said)
         for grade_id, points in paper.points.items()
         if grade_id.startswith("test-")
     ]
@@ -164,10 +162,6 @@ def _nothing(paper: Paper, reason: str) -> dict:
 def _with_output(lines: list[str]) -> dict:
     said = {"output": "\n".join(lines), "output_format": "text"}
     return (said if lines else {}) | {"stdout_visibility": "hidden"}
-
-
-def _exercises() -> dict[str, Exercise]:
-    return {e.name: e for each in chapters().values() for e in each.exercises}
 
 
 def _title(name: str, known: dict[str, Exercise]) -> str:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from pkgutil import iter_modules
 
+from autograder.boundary.stubs import CHECKS
 from autograder.grading import shown
 from autograder.grading.imports import ROOT, files_behind
 
@@ -16,7 +17,6 @@ PACKAGES = {
     "torch": "torch",
     "nbgrader": "nbgrader",
 }
-CHECKS = "autograder.chapters"
 # what makes a job of a submission and a verdict of a job; they import the rest
 GRADING = tuple(
     f"autograder.grading.{each}" for each in ("planning", "cluster", "grader")
