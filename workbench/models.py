@@ -41,6 +41,7 @@ MODULES = (
     "encoder",
     "decoder",
     "vision_transformer",
+    "language_model",
 )
 WEIGHTS_FILE, CONFIG_FILE = "model.safetensors", "config.json"
 

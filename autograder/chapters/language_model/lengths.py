@@ -1,0 +1,117 @@
+"""What a text costs a model, per byte."""
+
+import math
+from collections.abc import Iterator
+
+import torch
+
+from autograder.chapters.language_model.chapter import chapter
+from autograder.exercise.inputs import seeded
+from autograder.exercise.spec import Case, Function
+from autograder.interface import StudentFunction
+
+
+def per_byte(losses: torch.Tensor, text: str) -> float:
+    """Sum in double precision, and count the bytes that each character takes."""
+    nats = math.fsum(losses.tolist())
+    return nats / math.log(2) / sum(len(each.encode()) for each in text)
+
+
+length = Function("bits-per-byte", "bits_per_byte", per_byte)
+
+
+# --- what goes wrong ------------------------------------------------------------------
+
+
+def _bits(losses) -> float:
+    return losses.sum().item() / math.log(2)
+
+
+CHARACTERS = (
+    "characters in place of bytes",
+    "Ö is one character and two bytes of UTF-8: len(text.encode()).",
+)
+MEAN = (
+    "a mean in place of the sum",
+    "The mean over tokens depends on how the text was cut. Add up all losses: that is "
+    "what the whole text costs.",
+)
+
+
+@length.mistake(*CHARACTERS)
+def _(losses, text):
+    return _bits(losses) / len(text)
+
+
+@length.mistake(*MEAN)
+def _(losses, text):
+    return _bits(losses) / len(losses)
+
+
+@length.mistake(
+    f"{MEAN[0]}, and per byte",
+    f"{MEAN[1]} Only the sum is divided by the number of bytes.",
+)
+def _(losses, text):
+    return _bits(losses) / len(losses) / len(text.encode())
+
+
+@length.mistake("nats in place of bits", "A nat is 1 / ln 2 bits: divide by ln 2.")
+def _(losses, text):
+    return losses.sum().item() / len(text.encode())
+
+
+@length.mistake(
+    "multiplied by ln 2", "A nat is more than a bit, 1 / ln 2 = 1.44 of them: divide."
+)
+def _(losses, text):
+    return losses.sum().item() * math.log(2) / len(text.encode())
+
+
+@length.mistake(
+    "bytes of another encoding",
+    "UTF-8 is asked for, what encode() gives if it is told nothing.",
+)
+def _(losses, text):
+    return _bits(losses) / len(text.encode("utf-16-le"))
+
+
+@length.mistake(
+    "the whole text in place of a byte",
+    "A longer text costs more. Divide by the number of bytes.",
+)
+def _(losses, text):
+    return _bits(losses)
+
+
+@length.mistake(
+    "a perplexity",
+    "The loss itself is asked for, in bits. A perplexity is the exponential of one.",
+)
+def _(losses, text):
+    return 2 ** (_bits(losses) / len(text.encode()))
+
+
+# --- the check ------------------------------------------------------------------------
+
+ALPHABET = "aeinrst .,öäüßéøλπя中語😀"
+
+
+def _cases(seed: int) -> Iterator[Case]:
+    """The example by hand with both tokenizers, then texts of any letters."""
+    two = torch.tensor([2.0, 1.0]) * math.log(2)
+    yield Case("the example by hand, 'Öl', two tokens", (two, "Öl"), 1.0)
+    one = two.sum(dim=0, keepdim=True)
+    yield Case("the example by hand, 'Öl', one token", (one, "Öl"), 1.0)
+    generator = seeded(seed)
+    for characters, tokens in ((23, 7), (60, 41)):
+        drawn = torch.randint(len(ALPHABET), (characters,), generator=generator)
+        text = "".join(ALPHABET[place] for place in [6, 9, *drawn.tolist()])
+        losses = 4 * torch.rand(tokens, generator=generator)
+        yield Case(f"{tokens} tokens of a text", (losses, text))
+
+
+@chapter.check(section="language-model-bits")
+def bits_per_byte(student: StudentFunction, seed: int = 0) -> None:
+    """By hand, two tokenizers of one text, texts that are not English."""
+    length.judge_all(student, _cases(seed))

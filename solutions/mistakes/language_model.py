@@ -1,0 +1,23 @@
+"""Wrong and right answers to the exercises of chapter 11."""
+
+import math
+
+from mistakes import right, wrong
+
+
+@wrong("bits-per-byte", "characters in place of bytes")
+def bits_per_byte(losses, text):
+    """log2 of e"""
+    return float(sum(losses)) * math.log2(math.e) / sum(1 for _ in text)
+
+
+@wrong("bits-per-byte", "a mean in place of the sum")
+def bits_per_byte(losses, text):
+    return losses.mean() / math.log(2)
+
+
+@right("bits-per-byte")
+def bits_per_byte(losses, text):
+    """the logarithm of each probability to the base 2"""
+    bits = -losses.neg().exp().log2()
+    return bits.sum() / len(bytes(text, "utf-8"))
