@@ -2,6 +2,9 @@
 
 import math
 
+from mistakes import language_model_blocks as language_model_blocks  # registers
+from mistakes import language_model_cache as language_model_cache
+from mistakes import language_model_documents as language_model_documents
 from mistakes import right, wrong
 
 
