@@ -2,6 +2,7 @@
 
 import math
 
+from mistakes import language_model_kernels as language_model_kernels  # its entries
 from mistakes import right, wrong
 
 
