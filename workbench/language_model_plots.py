@@ -218,3 +218,29 @@ def lens(right: Any, control: Any) -> None:
     ax.set(ylabel="gain in nats")
     ax.legend()
     plt.show()
+
+
+def patching(effect: Any, names: Sequence[str], least: float = 0.05) -> None:
+    """Draw how much each activation brings back, where it is any.
+
+    Args:
+        effect: (layers, T), shares.
+        names: of the T tokens.
+        least: tokens that never reach this share are left out.
+    """
+    values = as_array(effect)
+    kept = [
+        place for place in range(len(names)) if np.abs(values[:, place]).max() > least
+    ]
+    _, ax = plt.subplots(figsize=(0.62 * len(kept) + 1.2, 0.5 * len(values) + 1.1))
+    ax.imshow(values[:, kept], "RdBu_r", vmin=-1.2, vmax=1.2, aspect="auto")
+    for row, column in np.ndindex(len(values), len(kept)):
+        value = values[row, kept[column]]
+        style = {"ha": "center", "va": "center", "fontsize": 9}
+        style["color"] = "white" if abs(value) > 0.8 else "#111111"
+        ax.text(column, row, f"{value:.2f}", **style)
+    labels = [names[place].strip() for place in kept]
+    ax.set_xticks(range(len(kept)), labels, rotation=40, ha="right")
+    ax.set_yticks(range(len(values)), [f"block {n + 1}" for n in range(len(values))])
+    ax.tick_params(length=0)
+    plt.show()
