@@ -1,5 +1,6 @@
 """The online softmax: scores come in blocks, and three numbers a query are kept."""
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -101,6 +102,20 @@ steps.mistake(
     "At the first block the old maximum is −∞, and later a new score may lie far above "
     "it: exp overflows. Find the new maximum first, and subtract that one.",
 )(partial(step, new=lambda scores, before, after: (scores - before).exp()))
+OWN = (
+    "the new scores measured from the maximum of their block",
+    "Old and new terms are added, so both have to be measured from one place: from the "
+    "new maximum, which may stand in an earlier block.",
+)
+for guard in (lambda place: place, lambda place: place.nan_to_num(neginf=0.0)):
+    steps.mistake(*OWN)(
+        partial(
+            step,
+            new=lambda scores, before, after, guard=guard: (
+                scores - guard(scores.amax(dim=-1, keepdim=True))
+            ).exp(),
+        )
+    )
 steps.mistake(
     "no maximum is subtracted",
     "exp(89) is too large for a float32. Subtract the maximum from the scores before "
@@ -171,6 +186,11 @@ steps.mistake(
         ),
     )
 )
+for places in list(itertools.permutations(range(3)))[1:]:
+    steps.mistake(
+        "the three in another order",
+        "First the maximum, then the sum, then the output.",
+    )(lambda *given, places=places: tuple(step(*given)[place] for place in places))
 NOTHING = (
     "NaN where nothing has been allowed",
     "As long as a query has seen no key, old and new maximum are −∞, and −∞ − (−∞) is "
