@@ -1,7 +1,11 @@
-"""Wrong and right answers to the exercises of chapter 11."""
+"""Wrong and right answers to the exercises of chapter 11.
+
+Those on what is inside of a model are in language_model_inside.
+"""
 
 import math
 
+from mistakes import language_model_inside as language_model_inside  # its entries
 from mistakes import right, wrong
 
 
