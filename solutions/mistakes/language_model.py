@@ -1,4 +1,7 @@
-"""Wrong and right answers to the exercises of chapter 11."""
+"""Wrong and right answers to the exercises of chapter 11.
+
+Those on what is inside of a model are in language_model_inside.
+"""
 
 import math
 
@@ -6,6 +9,7 @@ from mistakes import language_model_blocks as language_model_blocks  # registers
 from mistakes import language_model_cache as language_model_cache
 from mistakes import language_model_documents as language_model_documents
 from mistakes import language_model_kernels as language_model_kernels  # its entries
+from mistakes import language_model_inside as language_model_inside  # its entries
 from mistakes import right, wrong
 
 
