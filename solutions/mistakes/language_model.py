@@ -8,8 +8,8 @@ import math
 from mistakes import language_model_blocks as language_model_blocks  # registers
 from mistakes import language_model_cache as language_model_cache
 from mistakes import language_model_documents as language_model_documents
-from mistakes import language_model_kernels as language_model_kernels  # its entries
 from mistakes import language_model_inside as language_model_inside  # its entries
+from mistakes import language_model_kernels as language_model_kernels  # its entries
 from mistakes import right, wrong
 
 
