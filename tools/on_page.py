@@ -13,19 +13,26 @@ handed out.
 
 import ast
 import functools
-import hashlib
 import importlib
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT)]
+sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
 from autograder.exercise import chapters  # noqa: E402
 from autograder.grading.imports import files_behind  # noqa: E402
 from autograder.on_page.runner import Exercise  # noqa: E402
+from tools import fetch_on_page  # noqa: E402
+from tools.live_models import as_text, facts_of, worker  # noqa: E402
+
+WORKER = ROOT / "tools" / "on_page_worker.js"
+SHARED = ("python", "course", "editor")
+ABOUT = "on_page/about.json"  # book/_extensions/on_page.py reads it
+PYTHON = (*fetch_on_page.FILES, fetch_on_page.LIBRARY, fetch_on_page.LOCK)
 
 WITHOUT_TORCH = (  # exercises whose answers and checks need Python alone
     *("vocabulary", "encode-decode", "pair-counts", "merge-pair", "train-bpe"),
@@ -154,16 +161,80 @@ def is_packed(file: Path) -> bool:
     )
 
 
+# --- what a page loads ----------------------------------------------------------------
+
+
+def python_files() -> dict[str, bytes]:
+    """Give Python for the browser, as the worker looks for its files."""
+    return {name: fetch_on_page.unpacked(name) for name in PYTHON}
+
+
+def receive(*given: object) -> bytes:
+    """Write a script that hands over what is given."""
+    written = json.dumps(given, ensure_ascii=False, separators=(",", ":"))
+    return f"OnPage.receive({written[1:-1]});\n".encode()
+
+
+def shared_scripts() -> dict[str, bytes]:
+    """Make what all pages with such exercises load: name -> content."""
+    return {
+        "python": receive("python", as_text(python_files()), worker(WORKER)),
+        "course": receive("course", as_text(course_files())),
+        "editor": fetch_on_page.unpacked(fetch_on_page.EDITOR),
+    }
+
+
 def chapter_data(page: str) -> dict:
-    """Give what the script of a chapter's page holds."""
+    """Give what the script of a chapter's page holds: exercises, and the notebook."""
     return {"exercises": exercises(page), "notebook": notebook(page)}
 
 
-def version(content: bytes) -> str:
-    """Give a short digest, for an address."""
-    return hashlib.sha256(content).hexdigest()[:12]
+def scripts() -> dict[str, bytes]:
+    """Make all scripts: path below _static/ -> content.
+
+    That of a chapter is loaded first: it says of the others how large they are.
+    """
+    shared = shared_scripts()
+    files = {name: facts_of(name, content) for name, content in shared.items()}
+    made = {
+        page: receive(page, chapter_data(page) | {"files": files}) for page in pages()
+    }
+    notices = fetch_on_page.unpacked(fetch_on_page.NOTICES)
+    every = {f"{name}.js": content for name, content in (shared | made).items()}
+    placed = {f"on_page/{name}": content for name, content in every.items()}
+    return placed | {"on_page/notices.txt": notices}
+
+
+def about(made: dict[str, bytes]) -> dict:
+    """Say what a page tells its reader before anything is loaded, and where to begin."""
+    names = (*SHARED, *pages())
+    facts = {name: facts_of(name, made[f"on_page/{name}.js"]) for name in names}
+    return {
+        page: {
+            "exercises": {each["name"]: each["number"] for each in exercises(page)},
+            "version": facts[page]["version"],
+            "bytes": sum(facts[name]["bytes"] for name in (*SHARED, page)),
+        }
+        for page in pages()
+    }
+
+
+def write(folder: Path) -> None:
+    """Write all scripts into a folder, anew, and what the pages are told of them."""
+    shutil.rmtree(folder / "on_page", ignore_errors=True)
+    made = scripts()
+    made[ABOUT] = json.dumps(about(made)).encode()
+    for place, content in made.items():
+        path = folder / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def main() -> None:
+    """Make all scripts, and say how large they are."""
+    for name, content in scripts().items():
+        print(f"{name:36} {facts_of(name, content)['bytes']:>10,} bytes compressed")
 
 
 if __name__ == "__main__":
-    for path, content in course_files().items():
-        print(f"{len(content):7,} {path}")
+    main()
