@@ -98,6 +98,23 @@ def test_it_computes_what_pytorch_computes(config, fused):
     torch.testing.assert_close(model(ids), expected, atol=2e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("way", ["written", "fused", "cached"])
+def test_its_blocks_are_what_somebody_wrote(way, monkeypatch):
+    """Whichever way they attend, what is around attention is the writer's own."""
+    model, called = built(NEW), []
+    model.fused = way == "fused"
+    for name in ("project", "finish"):
+        own = getattr(PARTS.DecoderBlock, name)
+
+        def noted(block, *given, own=own, name=name):
+            called.append(name)
+            return own(block, *given)
+
+        monkeypatch.setattr(PARTS.DecoderBlock, name, noted)
+    model(torch.zeros(1, 3, dtype=int), model.new_caches() if way == "cached" else None)
+    assert called == ["project", "finish"] * NEW.layers
+
+
 def test_one_of_its_shapes_is_chapter_7_s_model():
     """Without biases in its attention, that is what a GPT of 2019 has."""
     config = LanguageModelConfig(

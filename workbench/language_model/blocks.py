@@ -1,12 +1,14 @@
-"""The block of a language model, from a configuration and the parts of the exercises.
+"""The block that is trained: one that somebody wrote, and what else it must do.
 
-Every choice is one line: 2017's layer norm, ReLU and one key for each query, or today's
-RMS norm, SwiGLU and shared keys. What is computed is what chapters 3 to 7 ask for.
+The block itself, with its choices between 2017's parts and today's, is ``DecoderBlock``
+of chapter 11's exercises. Here it learns to attend by PyTorch's one kernel, and to
+remember what it has read: the same numbers, sooner.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -18,30 +20,38 @@ if TYPE_CHECKING:
 Cache = dict[str, torch.Tensor]  # "k" and "v", (B, kv_heads, T, d_k)
 
 
-class DecoderBlock(nn.Module):
-    """Causal self-attention and a feed-forward network, each after its norm.
+def build_block(config: LanguageModelConfig, parts: Parts) -> nn.Module:
+    """Build the block that the parts have, with what ``Trained`` adds to it."""
+    block = _trained(parts.DecoderBlock)(
+        config.d_model,
+        config.heads,
+        config.kv_heads,
+        config.d_ff,
+        config.norm,
+        config.feed_forward,
+        config.positions,
+        config.qk_norm,
+        config.dropout,
+    )
+    block.attend_cached, block.repeat = parts.attend_cached, parts.repeat_heads
+    return block
 
-    Submodules: attention, feed_forward, norm_1, norm_2, dropout; norm_q and norm_k.
+
+@functools.cache
+def _trained(written: type[nn.Module]) -> type[nn.Module]:
+    """Derive a class, one for all blocks of somebody's parts."""
+    return type(written.__name__, (Trained, written), {"__module__": __name__})
+
+
+class Trained:
+    """What training and writing add to a block that somebody wrote.
+
+    Its parameters, ``project`` and ``finish`` are always the writer's; all of it is,
+    if neither a cache nor the kernel is asked for.
     """
 
-    def __init__(self, config: LanguageModelConfig, parts: Parts) -> None:
-        """Choose and build the parts."""
-        super().__init__()
-        self.heads, self.kv_heads = config.heads, config.kv_heads
-        self.attention = parts.GroupedQueryAttention(
-            config.d_model, config.heads, config.kv_heads
-        )
-        self.norm_1 = make_norm(config, parts)
-        self.norm_2 = make_norm(config, parts)
-        d_k = config.d_model // config.heads
-        self.norm_q = parts.RMSNorm(d_k) if config.qk_norm else nn.Identity()
-        self.norm_k = parts.RMSNorm(d_k) if config.qk_norm else nn.Identity()
-        self.feed_forward = make_feed_forward(config, parts)
-        self.dropout = nn.Dropout(config.dropout)
-        self.split, self.merge = parts.split_heads, parts.merge_heads
-        self.repeat, self.attend_cached = parts.repeat_heads, parts.attend_cached
-        self.written = parts.scaled_dot_product_attention
-        self.causal_mask = parts.causal_mask
+    attend_cached: Any  # functions of the same parts
+    repeat: Any
 
     def forward(
         self,
@@ -61,40 +71,23 @@ class DecoderBlock(nn.Module):
         Returns:
             (B, T, d_model).
         """
-        q, k, v = self.project(self.norm_1(x), turns)
-        if cache is None:
-            z = self.attend(q, k, v, fused)
-        else:
-            z = self.attend_to_all(q, k, v, cache, fused)
-        x = x + self.dropout(self.merge(z) @ self.attention.w_o)
-        return x + self.dropout(self.feed_forward(self.norm_2(x)))
-
-    def project(
-        self, x: torch.Tensor, turns: torch.Tensor | None
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return queries (B, heads, T, d_k), keys and values (B, kv_heads, T, d_k)."""
-        q = self.norm_q(self.split(x @ self.attention.w_q, self.heads))
-        k = self.norm_k(self.split(x @ self.attention.w_k, self.kv_heads))
-        v = self.split(x @ self.attention.w_v, self.kv_heads)
+        if cache is None and not fused:
+            return super().forward(x)
+        q, k, v = self.project(x)
         if turns is not None:
             q, k = rotate(q, turns), rotate(k, turns)
-        return q, k, v
+        if cache is None:
+            return self.finish(x, self.attend_fused(q, k, v))
+        return self.finish(x, self.attend_to_all(q, k, v, cache, fused))
 
-    def attend(
-        self,
-        q: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
-        fused: bool,
+    def attend_fused(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
     ) -> torch.Tensor:
         """Attend to the positions up to one's own; (B, heads, T, d_k)."""
-        if self.heads > self.kv_heads:
-            times = self.heads // self.kv_heads
+        if q.shape[1] > k.shape[1]:
+            times = q.shape[1] // k.shape[1]
             k, v = self.repeat(k, times), self.repeat(v, times)
-        if fused:
-            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        mask = self.causal_mask(q.shape[-2]).to(q.device)  # (T, T)
-        return self.written(q, k, v, mask)[0]
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
     def attend_to_all(
         self,
@@ -109,9 +102,9 @@ class DecoderBlock(nn.Module):
         Only the kv_heads are remembered. The queries that share one stand where the
         exercise's function has the heads, and each group where it has the batch.
         """
-        rows, _, length, d_k = q.shape
-        times = self.heads // self.kv_heads
-        q = q.reshape(rows * self.kv_heads, times, length, d_k)
+        rows, heads, length, d_k = q.shape
+        kv_heads = k.shape[1]
+        q = q.reshape(rows * kv_heads, heads // kv_heads, length, d_k)
         k, v = (each.flatten(0, 1).unsqueeze(1) for each in (k, v))
         if fused and length == 1 and cache:  # the newest may attend to everything
             k = torch.cat((cache["k"], k), dim=-2)
@@ -120,20 +113,13 @@ class DecoderBlock(nn.Module):
         else:
             z, grown = self.attend_cached(q, k, v, cache or None)
         cache.update(grown)
-        return z.reshape(rows, self.heads, length, d_k)
+        return z.reshape(rows, heads, length, d_k)
 
 
 def make_norm(config: LanguageModelConfig, parts: Parts) -> nn.Module:
     """Build a norm of exercise 6.1 or 6.3."""
     kind = parts.RMSNorm if config.norm == "rms" else parts.LayerNorm
     return kind(config.d_model)
-
-
-def make_feed_forward(config: LanguageModelConfig, parts: Parts) -> nn.Module:
-    """Build a network of exercise 6.5 or 6.6."""
-    if config.feed_forward == "swiglu":
-        return parts.SwiGLU(config.d_model, config.d_ff)
-    return parts.FeedForward(config.d_model, config.d_ff, config.feed_forward)
 
 
 def turns_of(length: int, d_k: int, parts: Parts) -> torch.Tensor:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from workbench.language_model.blocks import Cache, DecoderBlock, make_norm, turns_of
+from workbench.language_model.blocks import Cache, build_block, make_norm, turns_of
 
 if TYPE_CHECKING:
     from workbench.models import LanguageModelConfig, Parts
@@ -38,7 +38,7 @@ class LanguageModel(nn.Module):
         self.register_buffer("turns", turns, persistent=False)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(
-            DecoderBlock(config, parts) for _ in range(config.layers)
+            build_block(config, parts) for _ in range(config.layers)
         )
         self.norm = make_norm(config, parts)
         self.tied_logits = parts.tied_logits

@@ -1,0 +1,532 @@
+"""The block of a language model, from a configuration."""
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from autograder import expect
+from autograder.chapters.encoder.oracles import DEEP, draw_state
+from autograder.chapters.language_model.chapter import chapter
+from autograder.chapters.language_model.grouped import (
+    Map,
+    attend,
+    by_torch,
+    causal_attention,
+    rotated,
+    same,
+)
+from autograder.chapters.multi_head_attention.heads import (
+    UNMERGED,
+    cut,
+    join,
+    unviewed,
+)
+from autograder.chapters.multi_head_attention.loop import NO_W_O
+from autograder.exercise.inputs import normal, seeded
+from autograder.exercise.naming import Mistake
+from autograder.exercise.parameters import Shapes, State, expect_parameters
+from autograder.exercise.spec import Case, Module, expect_gradients
+from autograder.expect import refuse_if, show
+from autograder.interface import StudentFunction, StudentModule
+
+Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """A configuration, without the sizes."""
+
+    norm: str
+    feed_forward: str
+    positions: str
+    shared: bool  # whether there are fewer heads of keys and values
+    qk_norm: bool
+
+
+OLD = Choices("layer", "relu", "learned", shared=False, qk_norm=False)
+NEW = Choices("rms", "swiglu", "rotary", shared=True, qk_norm=True)
+CHOICES = (
+    OLD,
+    NEW,
+    replace(OLD, feed_forward="gelu", shared=True),
+    replace(OLD, norm="rms", positions="rotary"),
+    replace(NEW, norm="layer", positions="learned", shared=False),
+    replace(NEW, feed_forward="gelu", shared=False),
+)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a block is: d_model, heads, kv_heads if they are shared, and d_ff."""
+
+    d: int
+    heads: int
+    kv_heads: int
+    d_ff: int
+
+    @classmethod
+    def draw(cls, seed: int) -> "Sizes":
+        """Draw sizes; d_k is none of the other numbers."""
+        heads, width = 4, 6 + 4 * (seed % 2)
+        return cls(heads * width, heads, 2, heads * width + 7 + seed % 3)
+
+    def build(self, choices: Choices) -> tuple:
+        """Return what a block is built with, but for its dropout."""
+        kv_heads = self.kv_heads if choices.shared else self.heads
+        sizes = self.d, self.heads, kv_heads, self.d_ff
+        given = choices.norm, choices.feed_forward, choices.positions
+        return *sizes, *given, choices.qk_norm
+
+    def shapes(self, choices: Choices) -> Shapes:
+        """Return the shape of each parameter."""
+        d, d_ff, d_k = self.d, self.d_ff, self.d // self.heads
+        narrow = d_k * self.kv_heads if choices.shared else d
+        matrices = {"q": (d, d), "k": (d, narrow), "v": (d, narrow), "o": (d, d)}
+        shapes: Shapes = {f"attention.w_{k}": v for k, v in matrices.items()}
+        for name in ("norm_1", "norm_2"):
+            shapes[f"{name}.gamma"] = (d,)
+            if choices.norm == "layer":
+                shapes[f"{name}.beta"] = (d,)
+        if choices.qk_norm:
+            shapes |= {"norm_q.gamma": (d_k,), "norm_k.gamma": (d_k,)}
+        wide, narrow = (d, d_ff), (d_ff, d)
+        inside: Shapes = {"w_1": wide, "b_1": (d_ff,), "w_2": narrow, "b_2": (d,)}
+        if choices.feed_forward == "swiglu":
+            inside = {"w_gate": wide, "w_up": wide, "w_down": narrow}
+        return shapes | {f"feed_forward.{k}": v for k, v in inside.items()}
+
+
+ACTIVATIONS: dict[str, Map] = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The functions that a block is made of, with given parameters, so that it varies.
+
+    Args:
+        state: the block's parameters, by name.
+        heads: of queries.
+        kv_heads: of keys and values.
+        rotary: whether queries and keys are rotated.
+        activation: of the feed-forward network.
+        drop: what dropout does to what a branch has computed.
+        attention: of queries, keys, values and ``rotary``.
+    """
+
+    state: State
+    heads: int
+    kv_heads: int
+    rotary: bool
+    activation: Map
+    drop: Map = same
+    attention: Callable = attend
+
+    @classmethod
+    def of(cls, block: Any) -> "Parts":
+        """Take them from a block that was built as the course builds it."""
+        state = dict(block.named_parameters())
+        activation = getattr(block.feed_forward, "activation", F.silu)
+        given = block.heads, block.kv_heads, block.rotary
+        return cls(state, *given, activation, block.dropout)
+
+    def norm(self, name: str, x: torch.Tensor) -> torch.Tensor:
+        """Normalise by the norm of this name; by none if it has no parameters."""
+        gamma, beta = (self.state.get(f"{name}.{each}") for each in ("gamma", "beta"))
+        if gamma is None:
+            return x
+        centred = x if beta is None else x - x.mean(-1, keepdim=True)
+        x = centred * (centred.square().mean(-1, keepdim=True) + 1e-5).rsqrt()
+        return gamma * x + (0 if beta is None else beta)
+
+    def split(self, x: torch.Tensor) -> Three:
+        """Project the tokens, and cut them into heads."""
+        counts = {"q": self.heads, "k": self.kv_heads, "v": self.kv_heads}
+        q, k, v = (
+            cut(x @ self.state[f"attention.w_{name}"], count)
+            for name, count in counts.items()
+        )
+        return q, k, v
+
+    def project(self, x: torch.Tensor) -> Three:
+        """Make queries, keys and values."""
+        q, k, v = self.split(x)
+        return self.norm("norm_q", q), self.norm("norm_k", k), v
+
+    def mix(self, q, k, v, merge: Map = join) -> torch.Tensor:
+        """Attend, and put the heads together."""
+        return merge(self.attention(q, k, v, self.rotary)) @ self.state["attention.w_o"]
+
+    def feed(self, x: torch.Tensor) -> torch.Tensor:
+        """Feed forward."""
+        p = {k.partition(".")[2]: v for k, v in self.state.items() if "forward" in k}
+        if "w_gate" in p:
+            return (self.activation(x @ p["w_gate"]) * (x @ p["w_up"])) @ p["w_down"]
+        return self.activation(x @ p["w_1"] + p["b_1"]) @ p["w_2"] + p["b_2"]
+
+    def maps(self, mix: Callable | None = None) -> tuple[Map, Map, Map, Map]:
+        """Return both branches, each with its dropout, and both norms."""
+        mix = mix or (lambda x: self.mix(*self.project(x)))
+        return (
+            lambda x: self.drop(mix(x)),
+            lambda x: self.drop(self.feed(x)),
+            lambda x: self.norm("norm_1", x),
+            lambda x: self.norm("norm_2", x),
+        )
+
+
+class Torchs(Parts):
+    """The same by PyTorch's own norms and attention, which say what is right."""
+
+    def norm(self, name: str, x: torch.Tensor) -> torch.Tensor:
+        """Normalise by F.rms_norm or F.layer_norm."""
+        gamma, beta = (self.state.get(f"{name}.{each}") for each in ("gamma", "beta"))
+        if gamma is None:
+            return x
+        if beta is None:
+            return F.rms_norm(x, gamma.shape, gamma, 1e-5)
+        return F.layer_norm(x, gamma.shape, gamma, beta, 1e-5)
+
+
+def pre(x: torch.Tensor, a: Map, f: Map, n1: Map, n2: Map) -> torch.Tensor:
+    """Join two branches, each after its norm."""
+    x = x + a(n1(x))
+    return x + f(n2(x))
+
+
+blocks = Module(
+    "block-from-configuration",
+    "DecoderBlock",
+    lambda x, parts: pre(x, *parts.maps()),
+    given=lambda block: (Parts.of(block),),
+)
+PAIR = (
+    "the weights are returned, too",
+    "Only the tokens go on to the next block: return one tensor.",
+)
+
+# --- what goes wrong: the two halves --------------------------------------------------
+
+
+def in_halves(name: str, why: str, *answers: Callable) -> None:
+    """State a mistake by what becomes of both branches and both norms."""
+    for answer in answers:
+        blocks.mistake(name, why)(
+            lambda x, parts, answer=answer: answer(x, *parts.maps())
+        )
+
+
+STREAM = (
+    "Each half adds what its branch has computed to what went into the half: first "
+    "x + attention, then that + network."
+)
+ORDER = (
+    "Pre-norm: x + branch(norm(x)). The norm stands in front of the branch, and "
+    "nothing stands in the way of x itself."
+)
+OWN = "The first half has norm_1, the second norm_2, each its own parameters."
+for name, why, *answers in (
+    (
+        "post-norm in place of pre-norm",
+        ORDER,
+        lambda x, a, f, n1, n2: n2((y := n1(x + a(x))) + f(y)),
+    ),
+    (
+        "residual from the normalised x",
+        f"{ORDER} What is added to is x, not the normalised x.",
+        lambda x, a, f, n1, n2: n2(y := n1(x) + a(n1(x))) + f(n2(y)),
+        lambda x, a, f, n1, n2: (y := n1(x) + a(n1(x))) + f(n2(y)),
+        lambda x, a, f, n1, n2: n2(y := x + a(n1(x))) + f(n2(y)),
+    ),
+    (
+        "no residual connections",
+        STREAM,
+        lambda x, a, f, n1, n2: f(n2(a(n1(x)))),
+    ),
+    (
+        "no residual around attention",
+        STREAM,
+        lambda x, a, f, n1, n2: (y := a(n1(x))) + f(n2(y)),
+    ),
+    (
+        "no residual around feed-forward",
+        STREAM,
+        lambda x, a, f, n1, n2: f(n2(x + a(n1(x)))),
+    ),
+    (
+        "second residual from the layer's input",
+        STREAM,
+        lambda x, a, f, n1, n2: x + f(n2(x + a(n1(x)))),
+    ),
+    (
+        "feed-forward does not read what attention gave",
+        "The second half reads the result of the first.",
+        lambda x, a, f, n1, n2: x + a(n1(x)) + f(n2(x)),
+    ),
+    (
+        "one norm for both halves",
+        OWN,
+        lambda x, a, f, n1, n2: pre(x, a, f, n1, n1),
+        lambda x, a, f, n1, n2: pre(x, a, f, n2, n2),
+    ),
+    (
+        "norm_1 and norm_2 exchanged",
+        OWN,
+        lambda x, a, f, n1, n2: pre(x, a, f, n2, n1),
+    ),
+    (
+        "no norm in the first half",
+        ORDER,
+        lambda x, a, f, n1, n2: pre(x, a, f, same, n2),
+    ),
+    (
+        "no norm in the second half",
+        ORDER,
+        lambda x, a, f, n1, n2: pre(x, a, f, n1, same),
+    ),
+    (
+        "no feed-forward half",
+        "The block has two halves, each with its own branch.",
+        lambda x, a, f, n1, n2: x + a(n1(x)),
+    ),
+):
+    in_halves(name, why, *answers)
+
+BOTH = "Both branches have their dropout: of attention and of the network."
+
+
+@blocks.mistake("no dropout", f"In training nothing was dropped. {BOTH}")
+def _(x, parts):
+    return pre(x, *replace(parts, drop=same).maps())
+
+
+@blocks.mistake("dropout only on attention", BOTH)
+def _(x, parts):
+    a, _, n1, n2 = parts.maps()
+    return pre(x, a, parts.feed, n1, n2)
+
+
+@blocks.mistake("dropout only on the feed-forward network", BOTH)
+def _(x, parts):
+    _, f, n1, n2 = parts.maps()
+    return pre(x, lambda y: parts.mix(*parts.project(y)), f, n1, n2)
+
+
+@blocks.mistake(
+    "dropout after the addition",
+    "Dropout acts on what a branch has computed, before the addition. After it, it "
+    "would tear holes into the stream itself.",
+)
+def _(x, parts):
+    a, f, n1, n2 = replace(parts, drop=same).maps()
+    x = parts.drop(x + a(n1(x)))
+    return parts.drop(x + f(n2(x)))
+
+
+# --- what goes wrong: queries, keys and values ----------------------------------------
+
+
+def in_heads(name: str, why: str, change: Callable, when: str = "") -> None:
+    """State a mistake by what becomes of normalised tokens in the first branch.
+
+    Args:
+        name: what the message calls it.
+        why: the reason.
+        change: of the normalised tokens and the parts, what the branch gives.
+        when: "normalised" or "rotated", if the mistake shows only then.
+    """
+
+    def shows(x, parts: Parts) -> bool:
+        return parts.rotary if when == "rotated" else "norm_q.gamma" in parts.state
+
+    @blocks.mistake(name, why, when=shows if when else None)
+    def _(x, parts):
+        return pre(x, *parts.maps(lambda y: change(y, parts)))
+
+
+def _three(q: str, k: str, v: str = "", rotate: Map = same) -> Callable:
+    """Normalise by the norms of these names, then rotate."""
+
+    def change(y: torch.Tensor, parts: Parts) -> torch.Tensor:
+        split = zip((q, k, v), parts.split(y), strict=True)
+        first, second, third = (parts.norm(name, each) for name, each in split)
+        return parts.mix(rotate(first), rotate(second), third)
+
+    return change
+
+
+QK = (
+    "With qk_norm=True queries and keys are normalised after the split, each head by "
+    "itself, queries by norm_q and keys by norm_k. Values are not."
+)
+for name, change in (
+    ("queries and keys are not normalised", _three("", "")),
+    ("the keys are not normalised", _three("norm_q", "")),
+    ("the queries are not normalised", _three("", "norm_k")),
+    ("one norm for queries and keys", _three("norm_q", "norm_q")),
+    ("one norm for queries and keys", _three("norm_k", "norm_k")),
+    ("norm_q and norm_k exchanged", _three("norm_k", "norm_q")),
+    ("the values are normalised, too", _three("norm_q", "norm_k", "norm_k")),
+):
+    in_heads(name, QK, change, "normalised")
+in_heads(
+    "rotated twice",
+    "causal_attention rotates already. What project returns is not rotated.",
+    _three("norm_q", "norm_k", rotate=rotated),
+    "rotated",
+)
+
+
+def _normalised_late(y: torch.Tensor, parts: Parts) -> torch.Tensor:
+    q, k, v = parts.split(y)
+    still = replace(parts, rotary=False)
+    return still.mix(
+        still.norm("norm_q", rotated(q)), still.norm("norm_k", rotated(k)), v
+    )
+
+
+blocks.mistake(
+    "normalised after the rotation",
+    "gamma scales each feature by its own number. After the rotation the two features "
+    "of a pair are mixed, and the score would no longer depend on the distance alone. "
+    "Normalise in project; causal_attention rotates.",
+    when=lambda x, parts: parts.rotary and "norm_q.gamma" in parts.state,
+)(lambda x, parts: pre(x, *parts.maps(lambda y: _normalised_late(y, parts))))
+in_heads(*UNMERGED, lambda y, parts: parts.mix(*parts.project(y), unviewed))
+in_heads(
+    *NO_W_O,
+    lambda y, parts: join(parts.attention(*parts.project(y), parts.rotary)),
+)
+in_heads(
+    "keys and values exchanged",
+    "project returns queries, keys and values, in this order. Keys come from w_k, "
+    "values from w_v.",
+    lambda y, parts: parts.mix(*(parts.project(y)[i] for i in (0, 2, 1))),
+)
+blocks.mistake(
+    "activation not passed on",
+    'FeedForward knows "relu" and "gelu": hand the name on.',
+    when=lambda x, parts: parts.activation not in (F.relu, torch.relu, F.silu),
+)(lambda x, parts: pre(x, *replace(parts, activation=F.relu).maps()))
+
+# --- the parameters -------------------------------------------------------------------
+
+
+def _own(
+    sizes: Sizes, choices: Choices, state: State, missing: list, extra: list
+) -> Iterator[tuple]:
+    betas = {"norm_1.beta", "norm_2.beta"}
+    why = f"norm={choices.norm!r} asks for the other one, in both halves."
+    yield set(extra) == betas and not missing, "layer norm in place of RMS norm", why
+    yield set(missing) == betas and not extra, "RMS norm in place of layer norm", why
+    gammas = {"norm_q.gamma", "norm_k.gamma"}
+    why = "With qk_norm=True queries and keys have a norm each: norm_q and norm_k."
+    yield set(missing) == gammas and not extra, "no norms for queries and keys", why
+    why = "With qk_norm=False norm_q and norm_k are nn.Identity(), without parameters."
+    unasked = set(extra) == gammas and not missing
+    yield unasked, "norms for queries and keys in every block", why
+    why = "norm_q and norm_k are RMS norms whatever norm says."
+    offsets = {"norm_q.beta", "norm_k.beta"}
+    yield set(extra) == offsets and not missing, "layer norm for queries and keys", why
+    one = set(missing) in ({"norm_k.gamma"}, {"norm_q.gamma"}) and not extra
+    yield one, "one norm for queries and keys", QK
+    one = missing and set(missing) <= {"norm_2.gamma", "norm_2.beta"} and not extra
+    yield one, "one norm for both halves", OWN
+    gated = f"feed_forward={choices.feed_forward!r}"
+    why = f'{gated}: "swiglu" is a SwiGLU, every other word an activation.'
+    lost = all(name.startswith("feed_forward.") for name in missing)
+    yield missing and lost and extra, "the other feed-forward network", why
+    if not missing and not extra:
+        yield from _shapes(sizes, choices, state)
+
+
+def _shapes(sizes: Sizes, choices: Choices, state: State) -> Iterator[tuple]:
+    """Name parameters that have the right names, and the shape of something else."""
+    if choices.qk_norm:
+        wide = tuple(state["norm_q.gamma"].shape) == (sizes.d,)
+        why = "Each head is normalised by itself: norm_q and norm_k are d_k wide."
+        yield wide, "norms of queries and keys as wide as the model", why
+    if choices.shared:
+        wide = all(
+            tuple(state[f"attention.w_{name}"].shape) == (sizes.d, sizes.d)
+            for name in "kv"
+        )
+        why = "There are kv_heads of them, each d_model/heads wide: fewer columns."
+        yield wide, "keys and values as wide as the queries", why
+
+
+@chapter.check(section="language-model-block")
+def block_parts(student: StudentModule, seed: int = 0) -> None:
+    """Check the parameters of a block for every choice."""
+    sizes = Sizes.draw(seed)
+    for choices in CHOICES:
+        build = sizes.build(choices)
+        own = functools.partial(_own, sizes, choices)
+        block = student.build(*build)
+        expect_parameters(block, sizes.shapes(choices), _said(build), own)
+
+
+ARGUMENTS = ("d_model", "heads", "kv_heads", "d_ff")
+ARGUMENTS += ("norm", "feed_forward", "positions", "qk_norm")
+
+
+def _said(build: tuple) -> str:
+    pairs = zip(ARGUMENTS, build, strict=True)
+    return "DecoderBlock(" + ", ".join(f"{k}={v!r}" for k, v in pairs) + ")"
+
+
+# --- the values -----------------------------------------------------------------------
+
+
+@chapter.check(section="language-model-block")
+def decoder_block(
+    student: StudentModule, attention: StudentFunction, seed: int = 0
+) -> None:
+    """PyTorch's functions with the same weights, for every choice; dropout."""
+    with expect.relying_on(causal_attention, attention):
+        for choices in CHOICES:
+            _check_values(student, choices, seed)
+
+
+def _check_values(student: StudentModule, choices: Choices, seed: int) -> None:
+    generator, sizes = seeded(seed), Sizes.draw(seed)
+    build = sizes.build(choices)
+    state = draw_state(generator, sizes.shapes(choices))
+    block, on = student.build(*build), _said(build)
+    block.load_state_dict(state)
+    given = (state, *build[1:3], choices.positions == "rotary")
+    activation = ACTIVATIONS[choices.feed_forward]
+    parts = Parts(*given, activation)
+    right = Torchs(*given, activation, attention=by_torch)
+    for shape in ((3, 5, sizes.d), (2, 9, sizes.d), (3, 1, sizes.d)):
+        x = normal(generator, *shape) + 0.3
+        got = block(x)
+        say = {"on": on, "got": show(got)[:200], "expected": "one tensor"}
+        refuse_if(isinstance(got, tuple), *PAIR, **say)
+        wanted = pre(x, *right.maps())
+        where = f"{on}, x {shape}"
+        blocks.compare(got, Case(where, (x,), wanted, (parts,), tolerance=DEEP))
+    found = block.gradients(x, cotangent=x)
+    expect_gradients({"x": found.inputs[0], **found.parameters}, on)
+    _judge_dropout(student, build, state, parts, x)
+
+
+def _judge_dropout(student: StudentModule, build: tuple, state, parts, x) -> None:
+    """With a probability of 1, dropout shows where it stands, without any chance."""
+    block = student.build(*build, 1.0)
+    block.load_state_dict(state)
+    block.train(True)
+    on = f"{_said(build)}, dropout=1"
+    given = (replace(parts, drop=torch.zeros_like),)
+    where = f"{on}, in training: both branches give zeros"
+    blocks.judge(block, Case(where, (x,), x, given, DEEP))
+    block.train(False)
+    why = "After model.eval() nothing may be dropped; nn.Dropout knows."
+    still = Mistake("dropout active in evaluation", x, why)
+    known = itertools.chain([still], blocks.known(x, parts))
+    on, right = f"{on}, in evaluation", pre(x, *parts.maps())
+    expect.equal(block(x), right, on=on, mistakes=known, tolerance=DEEP)
