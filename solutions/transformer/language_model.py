@@ -559,7 +559,6 @@ def run_patched(
 
     Defined in Exercise 11.14 · What if it had been another?.
     """
-
     # 4. A hook that returns a changed copy. 5. Run. 6. Remove the hook.
     def change(block, inputs, output):
         output = output.clone()  # (1, T, d_model)
@@ -594,7 +593,6 @@ def patching_effect(
 
     Defined in Exercise 11.14 · What if it had been another?.
     """
-
     # 7. The clean activations, and both differences. 8. Patch each layer and position.
     # 9. The share that came back.
     def difference(logits):
@@ -603,9 +601,7 @@ def patching_effect(
     activations = record_activations(model, clean)  # (layers, T, d_model)
     high, low = difference(model(clean)), difference(model(corrupted))
     effects = [
-        difference(
-            run_patched(model, corrupted, layer, place, activations[layer, place])
-        )
+        difference(run_patched(model, corrupted, layer, place, activations[layer, place]))
         for layer in range(len(activations))
         for place in range(clean.shape[1])
     ]
