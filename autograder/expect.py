@@ -234,6 +234,11 @@ _collector: ContextVar[tuple[Collector, list[Call]] | None]
 _collector = ContextVar("_collector", default=None)
 
 
+def is_collecting() -> bool:
+    """Whether all values are taken note of, so that a wrong one ends nothing."""
+    return _collector.get() is not None
+
+
 def _by_all_answers(first: CheckFailure, again: Callable[[], None]) -> CheckFailure:
     """Run a check that has failed once more, to its end, and name what explains all."""
     collector = Collector(close)
@@ -396,7 +401,7 @@ def relying_on(earlier: Callable, *students: StudentFunction | StudentModule):
     except (StudentError, CheckFailure) as error:
         failure = failure_of(error) if isinstance(error, StudentError) else error
         known = failure.first or failure.what.endswith("not written yet")
-        alone = _collector.get() is None and not is_trying()
+        alone = not is_collecting() and not is_trying()
         if not known and alone:  # what is collected is one check's
             failure.first = _verdict(earlier, students)
         raise failure from None
@@ -526,7 +531,7 @@ def equal(
     """
     came = got
     got = as_asked(got, expected)
-    if _collector.get() is not None:
+    if is_collecting():
         _take_note(came, got, expected, mistakes, on, what, why, tolerance)
         return
     if close(got, expected, tolerance) and _same_dtype(got, expected):

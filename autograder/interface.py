@@ -28,6 +28,7 @@ import torch
 
 from autograder import forbidden as forbidding
 from autograder import time_limit
+from autograder.held import Held
 from autograder.time_limit import TookTooLong, limited_time
 
 Data = Any  # tensors, numbers, strings, None, and lists, tuples and dicts of them
@@ -190,6 +191,15 @@ class StudentFunction(ABC):
 
         ``cotangent`` has the shape of the result and defaults to ones; ``output``
         picks one of several results.
+        """
+
+    @abstractmethod
+    def memory(self, *args: Data, **kwargs: Data) -> tuple[tuple[int, ...], int]:
+        """Call the function without gradients, and say what it holds on the way.
+
+        Returns:
+            The shape of the largest tensor that it makes, and how many numbers all of
+            them have together, at most at one time.
         """
 
 
@@ -476,13 +486,23 @@ class _LocalCallable(StudentFunction):
     def __call__(self, *args: Data, **kwargs: Data) -> Data:
         return note_call(self, args, kwargs, lambda: to_data(self._run(args, kwargs)))
 
-    def _run(self, args: tuple, kwargs: dict) -> Any:
+    def memory(self, *args: Data, **kwargs: Data) -> tuple[tuple[int, ...], int]:
+        held = Held()
+
+        def ask() -> tuple[tuple[int, ...], int]:
+            with torch.no_grad():
+                self._run(args, kwargs, held)
+            return held.largest, held.most
+
+        return note_call(self, args, kwargs, ask)
+
+    def _run(self, args: tuple, kwargs: dict, held: Held | None = None) -> Any:
         call = describe_call(self.name, args, kwargs)
         _bind(self._signature, call, args, kwargs)
         args, kwargs = _handed_over(args), _handed_over(kwargs)
         given = [*args, *kwargs.values()]
         before = [to_data(value) for value in given]  # copies
-        with _students_turn(call, self.forbidden):
+        with _students_turn(call, self.forbidden), held or contextlib.nullcontext():
             value = self._target(
                 *map(_their_own, args),
                 **{key: _their_own(value) for key, value in kwargs.items()},

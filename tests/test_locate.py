@@ -742,6 +742,9 @@ class Elsewhere(StudentFunction):
     def gradients(self, *args, **kwargs):
         return self._target.gradients(*args, **kwargs)
 
+    def memory(self, *args, **kwargs):
+        return self._target.memory(*args, **kwargs)
+
 
 @pytest.mark.usefixtures("looking")
 def test_a_student_in_another_process_is_not_looked_into() -> None:

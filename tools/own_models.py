@@ -35,7 +35,7 @@ from autograder.files import write_beside  # noqa: E402
 from tools import provenance  # noqa: E402
 from workbench import models, records  # noqa: E402
 from workbench.__main__ import main as workbench  # noqa: E402
-from workbench.tokenizer import TOKENIZER_FILE, Tokenizer  # noqa: E402
+from workbench.tokenizer import TOKENIZER_FILE  # noqa: E402
 
 FOLDER = ROOT / "_build" / "own_models"
 JUDGED = {"digits": {"": range(101, 121)}, "phrasebook": {"": range(101, 121)}}
@@ -136,9 +136,8 @@ def begin_with(name: str) -> None:
 def compare(run: Run) -> dict:
     """Compare a trained model with the shipped one."""
     model, config = models.load(run.folder)
-    tokenizer = None
-    if (run.folder / TOKENIZER_FILE).is_file():
-        tokenizer = Tokenizer.load(run.folder / TOKENIZER_FILE)
+    there = (run.folder / TOKENIZER_FILE).is_file()
+    tokenizer = own_model.load_tokenizer(run.folder, config) if there else None
     shipped = own_model.shipped(run.recipe)
     found = own_model.likeness(model, config, tokenizer, shipped)
     scores = records.read(run.folder / "metrics.json")["scores"]["test"]

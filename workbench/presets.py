@@ -229,8 +229,19 @@ LANGUAGE_MODELS = {
         kv_heads=4,  # with 2 and with norms of queries and keys pronouns agree later
         qk_norm=False,
         training=replace(
-            READING, steps=800, peak_rate=4e-3, warmup=50, optimizer="muon"
+            READING, steps=1100, peak_rate=4e-3, warmup=50, optimizer="muon"
         ),
+    ),
+    # about a minute on one CPU core. As small as shows what a second layer is for
+    "repeats": LanguageModelPreset(
+        context=64,
+        tokens=4096,
+        d_model=48,
+        kv_heads=4,
+        layers=2,
+        d_ff=64,
+        qk_norm=False,
+        training=replace(READING, steps=1500, peak_rate=4e-3, optimizer="muon"),
     ),
     # about ten minutes on two CPU cores
     "shakespeare": LanguageModelPreset(

@@ -45,6 +45,7 @@ from autograder.interface import (
 METHODS = (
     "__call__",
     "gradients",
+    "memory",
     "state_dict",
     "parameter_names",
     "buffer_names",

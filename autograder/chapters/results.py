@@ -1,10 +1,10 @@
 """Grading by result: a model that a student trained anywhere, handed in as files.
 
 Beside the notebook lies a folder with what ``python -m workbench train`` wrote:
-``model.safetensors``, ``config.json`` and, for a translator, ``tokenizer.json``. They
-are data. Nothing in them is run; the model is built from the installed parts, never
-from the student's, and never before its configuration was found small enough. Nothing
-is trained here.
+``model.safetensors``, ``config.json`` and, of what reads a text, ``tokenizer.json``.
+They are data. Nothing in them is run; the model is built from the installed parts,
+never from the student's, and never before its configuration was found small enough.
+Nothing is trained here.
 
 A chapter's check is a few lines::
 
@@ -22,6 +22,8 @@ with a check cell for each threshold. The student's function takes nothing and r
 the folder's name. What is loaded and what is measured is kept for the process, by the
 content of the files, so that several cells cost one evaluation.
 """
+
+from __future__ import annotations
 
 import hashlib
 import os
@@ -41,7 +43,7 @@ from autograder.expect import refuse, refuse_if
 from autograder.interface import StudentFunction
 from workbench import models
 from workbench.errors import WorkbenchError
-from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.tokenizer import TOKENIZER_FILE
 
 PLACE = Path()  # where the notebook is: the working directory
 TEXT_BYTES = {models.CONFIG_FILE: 64_000, TOKENIZER_FILE: 4_000_000}
@@ -54,7 +56,7 @@ HEADS = (1, 2, 3, 4, 6, 8, 12, 16)
 class Demand:
     """What a model must be, as the exercise states it."""
 
-    kind: str  # "translator" or "vit"
+    kind: str  # "translator", "vit" or "lm"
     budget: int  # parameters, at most
     layers: int = 12  # at most
     shipped: str = ""  # a model of results/models/, which is nobody's own
@@ -63,7 +65,7 @@ class Demand:
     def files(self) -> tuple[str, ...]:
         """What has to be in the folder."""
         names = (models.WEIGHTS_FILE, models.CONFIG_FILE)
-        return (*names, TOKENIZER_FILE) if self.kind == "translator" else names
+        return names if self.kind == "vit" else (*names, TOKENIZER_FILE)
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Submission:
     digest: str  # of its files' content
     model: nn.Module
     config: models.Config
-    tokenizer: Tokenizer | None = None
+    tokenizer: own_model.AnyTokenizer | None = None
 
     @property
     def on(self) -> str:
@@ -371,10 +373,12 @@ def _refuse_untrained(name: str, model: nn.Module) -> None:
     )
 
 
-def _tokenizer(name: str, folder: Path, config: models.Config) -> Tokenizer:
+def _tokenizer(
+    name: str, folder: Path, config: models.Config
+) -> own_model.AnyTokenizer:
     say = {"on": f"{name}/{TOKENIZER_FILE}"}
     try:
-        tokenizer = Tokenizer.load(folder / TOKENIZER_FILE)
+        tokenizer = own_model.load_tokenizer(folder, config)
     except WorkbenchError as error:
         why = "Take the file as training wrote it; it is not to be edited."
         say["got"] = shortened(_short(error, folder), 300)

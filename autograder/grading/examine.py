@@ -55,7 +55,6 @@ from autograder.grading.sandbox import Cage, Sandbox, SandboxError
 from autograder.grading.seeds import drawing, with_drawn_seeds
 from autograder.grading.submission import MODEL_FILES
 from autograder.grading.telling import FOR_STUDENTS, told
-from autograder.grading.version import versions
 from autograder.interface import Data, StudentError
 
 REPAIR_SECONDS = 60
@@ -112,7 +111,6 @@ def examine(job: Job, sandbox: Sandbox, tell: Tell = lambda where: None) -> Outc
     started = time.monotonic()
     outcome = job.ungraded("")
     outcome.sha256 = hashlib.sha256(job.notebook).hexdigest()
-    outcome.versions = versions()
     try:
         sandbox.start()  # takes seconds, and none of the submission's
         started = time.monotonic()

@@ -29,6 +29,7 @@ import autograder
 from autograder.grading.clean import plain
 from autograder.grading.job import Job, Outcome
 from autograder.grading.limits import WALL, Limits
+from autograder.grading.version import versions
 
 MODULE = "autograder.grading.grader"
 START_SECONDS = 300  # for the imports of this process and of the one in the sandbox
@@ -54,7 +55,6 @@ SET = {
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MPLBACKEND": "agg",
-    "PYTHONDONTWRITEBYTECODE": "1",
 }
 
 
@@ -121,6 +121,7 @@ class Grader:
             while True:
                 kind, content = self._pipe.recv()
                 if kind == "outcome":
+                    content.versions = versions()  # known here, and slow to find out
                     return content
                 if not where:  # all is ready: what follows is the submission's time
                     timer.cancel()

@@ -525,6 +525,11 @@ def _gradients(value: Data) -> None:
     _expect(type(value) is Gradients)
 
 
+def _sizes(value: Data) -> None:
+    _expect(type(value) is tuple and len(value) == 2 and type(value[0]) is tuple)
+    _expect(all(type(size) is int and size >= 0 for size in (*value[0], value[1])))
+
+
 def _state(value: Data) -> None:
     _expect(type(value) is dict and len(value) <= PARAMETERS)
     for name, tensor in value.items():
@@ -548,6 +553,7 @@ def _handle(value: Data) -> None:
 _FORMS = {  # of what each method returns
     "__call__": _any_data,
     "gradients": _gradients,
+    "memory": _sizes,
     "state_dict": _state,
     "parameter_names": _names,
     "buffer_names": _names,

@@ -66,6 +66,10 @@ class RemoteFunction(StudentFunction):
             raise StudentError("gradients", text, self.name)
         return found
 
+    def memory(self, *args: Data, **kwargs: Data) -> tuple[tuple[int, ...], int]:
+        """Call it, and say what it holds, as the student's process counts it."""
+        return note_call(self, args, kwargs, lambda: self._ask("memory", args, kwargs))
+
     def build(self, *args: Data, **kwargs: Data) -> StudentInstance:
         """Refuse: a check that builds wants a class."""
         raise StudentError("missing", f"{self.name} is not a class", self.name)

@@ -27,6 +27,7 @@ BOUNDARY = "autograder.boundary"  # all of it: it holds no secret
 EVERYBODYS = (
     "autograder",
     "autograder.forbidden",
+    "autograder.held",
     "autograder.interface",
     "autograder.time_limit",
     "workbench",

@@ -5,6 +5,7 @@ import math
 from mistakes import language_model_blocks as language_model_blocks  # registers
 from mistakes import language_model_cache as language_model_cache
 from mistakes import language_model_documents as language_model_documents
+from mistakes import language_model_kernels as language_model_kernels  # its entries
 from mistakes import right, wrong
 
 
@@ -16,11 +17,11 @@ def bits_per_byte(losses, text):
 
 @wrong("bits-per-byte", "a mean in place of the sum")
 def bits_per_byte(losses, text):
-    return losses.mean() / math.log(2)
+    return float(losses.mean()) / math.log(2)
 
 
 @right("bits-per-byte")
 def bits_per_byte(losses, text):
     """the logarithm of each probability to the base 2"""
     bits = -losses.neg().exp().log2()
-    return bits.sum() / len(bytes(text, "utf-8"))
+    return bits.sum().item() / len(bytes(text, "utf-8"))

@@ -224,3 +224,440 @@ def write_with_cache(model: nn.Module, prompt: list[int], length: int) -> list[i
         read = len(ids)
         ids.append(int(logits[0, -1].argmax()))
     return ids
+
+
+def online_step(
+    maximum: torch.Tensor,
+    total: torch.Tensor,
+    output: torch.Tensor,
+    scores: torch.Tensor,
+    values: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Take one more block of keys into a softmax.
+
+    Milakov and Gimelshein (2018).
+
+    Args:
+        maximum: (..., T, 1), the largest score so far; -inf if there is none.
+        total: (..., T, 1), the sum of exp(score - maximum).
+        output: (..., T, d_v), the values mixed with exp(score - maximum).
+        scores: (..., T, block), of the new keys; -inf where one is forbidden.
+        values: (..., block, d_v), of the new keys.
+
+    Returns:
+        The same three with the new block: maximum, total, output.
+
+    Defined in Exercise 11.7 · Softmax, a block at a time.
+    """
+    # 1. The new maximum. 2. Rescale what is there. 3. Add the block.
+    new = torch.maximum(maximum, scores.amax(dim=-1, keepdim=True))  # (..., T, 1)
+    reference = new.masked_fill(new.isneginf(), 0.0)  # -inf - -inf would be NaN
+    factor = torch.exp(maximum - reference)
+    weights = torch.exp(scores - reference)  # (..., T, block)
+    total = factor * total + weights.sum(dim=-1, keepdim=True)
+    return new, total, factor * output + weights @ values
+
+
+def online_softmax(blocks: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
+    """Mix all values with the softmax of all scores, block by block.
+
+    Args:
+        blocks: pairs of scores (..., T, block) and values (..., block, d_v), at least
+            one; the blocks may have different lengths.
+
+    Returns:
+        (..., T, d_v); 0 for a query whose scores are all -inf.
+
+    Defined in Exercise 11.7 · Softmax, a block at a time.
+    """
+    # 4. Begin with nothing, take a step for each block, divide.
+    scores, values = blocks[0]
+    maximum = scores.new_full((*scores.shape[:-1], 1), -math.inf)
+    total = torch.zeros_like(maximum)
+    output = scores.new_zeros(*scores.shape[:-1], values.shape[-1])
+    for scores, values in blocks:
+        maximum, total, output = online_step(maximum, total, output, scores, values)
+    return output / total.clamp(min=1)  # 0 only in an empty row, else at least 1
+
+
+def attend_from_tile(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, block: int, last: torch.Tensor
+) -> torch.Tensor:
+    """Attend from one tile of queries to the keys, a tile of them at a time.
+
+    Args:
+        q: (..., rows, d_k), the queries of the tile.
+        k: (..., T_k, d_k), all keys.
+        v: (..., T_k, d_v), all values.
+        block: how many keys a tile has.
+        last: (rows, 1), for each query the position of the last key that it may see;
+            below 0 for a query that may see none.
+
+    Returns:
+        (..., rows, d_v).
+
+    Defined in Exercise 11.8 · Attention in tiles.
+    """
+    # 1. Begin with nothing. 2. For each tile of keys that is seen: score, hide, take
+    # a step. 3. Divide.
+    maximum = q.new_full((*q.shape[:-1], 1), -math.inf)
+    total = torch.zeros_like(maximum)
+    output = q.new_zeros(*q.shape[:-1], v.shape[-1])
+    for first in range(0, int(last.max()) + 1, block):
+        keys, values = (each[..., first : first + block, :] for each in (k, v))
+        scores = q @ keys.mT / math.sqrt(q.shape[-1])  # (..., rows, block)
+        places = torch.arange(first, first + keys.shape[-2], device=q.device)
+        scores = scores.masked_fill(places > last, -math.inf)
+        maximum, total, output = online_step(maximum, total, output, scores, values)
+    return output / total.clamp(min=1)
+
+
+def tiled_attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    block: int,
+    causal: bool = False,
+) -> torch.Tensor:
+    """Attend exactly, and never hold more than T_q · block scores.
+
+    Dao et al. (2022), without the GPU.
+
+    Args:
+        q: (..., T_q, d_k).
+        k: (..., T_k, d_k).
+        v: (..., T_k, d_v).
+        block: positions of a tile; it need not divide T_q or T_k.
+        causal: whether query i sees the keys up to position T_k - T_q + i only.
+
+    Returns:
+        (..., T_q, d_v); 0 for a query that sees nothing.
+
+    Defined in Exercise 11.8 · Attention in tiles.
+    """
+    # 4. The last key of each query. 5. Tile by tile; join.
+    t_q, t_k = q.shape[-2], k.shape[-2]
+    last = torch.full((t_q, 1), t_k - 1, device=q.device)
+    if causal:
+        last = torch.arange(t_k - t_q, t_k, device=q.device).unsqueeze(-1)
+    tiles = zip(q.split(block, dim=-2), last.split(block), strict=True)
+    done = [attend_from_tile(rows, k, v, block, ends) for rows, ends in tiles]
+    return torch.cat(done, dim=-2)  # (..., T_q, d_v)
+
+
+def adamw_step(
+    parameter: torch.Tensor,
+    gradient: torch.Tensor,
+    first: torch.Tensor,
+    second: torch.Tensor,
+    step: int,
+    rate: float,
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8,
+    weight_decay: float = 0.01,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Move a parameter by one step of AdamW.
+
+    Loshchilov and Hutter (2019); equal to torch.optim.AdamW.
+
+    Args:
+        parameter: of any shape.
+        gradient: of the loss with respect to it.
+        first: the running mean of the gradients, 0 at the beginning.
+        second: the running mean of their squares, 0 at the beginning.
+        step: the number of this step, 1 for the first one.
+        rate: the learning rate.
+        betas: how much of the first and of the second moment stays.
+        eps: added to the root of the second moment.
+        weight_decay: what the parameter loses, as a share, at a rate of 1.
+
+    Returns:
+        The new parameter, first moment and second moment.
+
+    Defined in Exercise 11.9 · A step of AdamW.
+    """
+    # 1. Both moments. 2. Correct them. 3. Decay and move.
+    first = betas[0] * first + (1 - betas[0]) * gradient
+    second = betas[1] * second + (1 - betas[1]) * gradient**2
+    mean = first / (1 - betas[0] ** step)
+    size = torch.sqrt(second / (1 - betas[1] ** step))
+    decay = rate * weight_decay * parameter
+    return parameter - decay - rate * mean / (size + eps), first, second
+
+
+def orthogonalise(matrix: torch.Tensor, rounds: int = 5) -> torch.Tensor:
+    """Bring the singular values of a matrix near 1, and keep its directions.
+
+    Jordan et al. (2024), by Newton and Schulz's iteration.
+
+    Args:
+        matrix: (..., n, m).
+        rounds: of the iteration.
+
+    Returns:
+        (..., n, m).
+
+    Defined in Exercise 11.10 · Make a step orthogonal.
+    """
+    a, b, c = 3.4445, -4.7750, 2.0315
+    # 1. Transpose if need be. 2. Divide by the norm. 3. The rounds. 4. Turn back.
+    tall = matrix.shape[-2] > matrix.shape[-1]
+    x = matrix.mT if tall else matrix
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    for _ in range(rounds):
+        square = x @ x.mT  # as small as either gets
+        x = a * x + (b * square + c * square @ square) @ x
+    return x.mT if tall else x
+
+
+def predicted_loss(law: dict[str, float], parameters: float, tokens: float) -> float:
+    """Say what a model loses by a law.
+
+    Args:
+        law: E, A, B, a and b.
+        parameters: N, all of them.
+        tokens: D, that it is trained on.
+
+    Returns:
+        L(N, D).
+
+    Defined in Exercise 11.12 · A law of scale.
+    """
+    # 1. Three terms.
+    size, text = law["A"] / parameters ** law["a"], law["B"] / tokens ** law["b"]
+    return law["E"] + size + text
+
+
+def fit_scaling_law(
+    runs: list[dict[str, float]], exponents: list[float]
+) -> dict[str, float]:
+    """Find the law that fits runs best.
+
+    Args:
+        runs: R dicts with parameters (without the embedding), embedding, tokens,
+            bits_per_byte, nats_per_token.
+        exponents: the candidates, each tried as a and as b.
+
+    Returns:
+        E, A, B, a and b, with the smallest sum of squared errors in bits per byte.
+
+    Defined in Exercise 11.12 · A law of scale.
+    """
+    # 2. N, D and the losses. 3. For each a and each b: columns, least squares, error.
+    # 4. Keep the best.
+    keys = ("parameters", "embedding", "tokens", "bits_per_byte")
+    rows = [[run[key] for key in keys] for run in runs]
+    rows = torch.tensor(rows, dtype=torch.float64)  # (R, 4)
+    sizes, tokens, losses = rows[:, 0] + rows[:, 1], rows[:, 2], rows[:, 3:]
+    fits = []
+    for a in exponents:
+        for b in exponents:
+            columns = torch.stack((torch.ones_like(sizes), sizes**-a, tokens**-b), -1)
+            found = torch.linalg.lstsq(columns, losses).solution  # (3, 1)
+            error = (columns @ found - losses).square().sum().item()
+            fits.append((error, *found.flatten().tolist(), a, b))
+    return dict(zip("EABab", min(fits)[1:], strict=True))
+
+
+def compute_optimal(law: dict[str, float], budget: float) -> tuple[float, float]:
+    """Split a budget between the model and its text.
+
+    Args:
+        law: E, A, B, a and b.
+        budget: C, operations.
+
+    Returns:
+        N and D with the smallest loss of all with 6 · N · D = C.
+
+    Defined in Exercise 11.12 · A law of scale.
+    """
+    # 5. The parameters. 6. The tokens that are left.
+    a, b, pairs = law["a"], law["b"], budget / 6
+    ratio = a * law["A"] / (b * law["B"])
+    parameters = ratio ** (1 / (a + b)) * pairs ** (b / (a + b))
+    return parameters, pairs / parameters
+
+
+def induction_scores(weights: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """Say of each head how much it looks at what followed the same token before.
+
+    Args:
+        weights: (layers, heads, T, T), each row sums to 1.
+        tokens: (T,), integers, at least one of which occurs twice.
+
+    Returns:
+        (layers, heads), the mean weight on the position after the previous occurrence,
+        over the positions that have one.
+
+    Defined in Exercise 11.13 · A head that looks at what came next last time.
+    """
+    # 1. The latest earlier position of each token. 2. Where there is one. 3. The mean.
+    places = torch.arange(len(tokens), device=tokens.device)
+    earlier = (tokens.unsqueeze(-1) == tokens).tril(-1)  # (T, T)
+    after = (earlier * (places + 1)).amax(dim=-1)  # (T,), 0 if there is none
+    queries = places[after > 0]
+    return weights[..., queries, after[queries]].mean(dim=-1)
+
+
+def best_head(scores: torch.Tensor) -> tuple[int, int]:
+    """Return layer and head of the largest score, both counted from 0.
+
+    Args:
+        scores: (layers, heads).
+
+    Defined in Exercise 11.13 · A head that looks at what came next last time.
+    """
+    # 4. The largest of all, and where it stands.
+    return divmod(scores.argmax().item(), scores.shape[1])
+
+
+@torch.no_grad()
+def record_activations(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
+    """Keep what each block gives while a model reads.
+
+    Args:
+        model: has a list of blocks, model.blocks.
+        ids: (1, T), integers.
+
+    Returns:
+        (layers, T, d_model).
+
+    Defined in Exercise 11.14 · What if it had been another?.
+    """
+    # 1. A hook on each block that keeps the output. 2. Run. 3. Remove the hooks.
+    kept = []
+
+    def keep(block, inputs, output):
+        kept.append(output[0])  # (T, d_model)
+
+    hooks = [block.register_forward_hook(keep) for block in model.blocks]
+    model(ids)
+    for hook in hooks:
+        hook.remove()
+    return torch.stack(kept)
+
+
+@torch.no_grad()
+def run_patched(
+    model: nn.Module,
+    ids: torch.Tensor,
+    layer: int,
+    position: int,
+    activation: torch.Tensor,
+) -> torch.Tensor:
+    """Run a model with one activation replaced, and leave it as it was.
+
+    Args:
+        model: has a list of blocks, model.blocks.
+        ids: (1, T), integers.
+        layer: the block after which the stream is changed, from 0.
+        position: where, from 0.
+        activation: (d_model,), what is to stand there.
+
+    Returns:
+        The logits of this run, (1, T, V).
+
+    Defined in Exercise 11.14 · What if it had been another?.
+    """
+    # 4. A hook that returns a changed copy. 5. Run. 6. Remove the hook.
+    def change(block, inputs, output):
+        output = output.clone()  # (1, T, d_model)
+        output[:, position] = activation
+        return output
+
+    hook = model.blocks[layer].register_forward_hook(change)
+    logits = model(ids)
+    hook.remove()
+    return logits
+
+
+@torch.no_grad()
+def patching_effect(
+    model: nn.Module,
+    clean: torch.Tensor,
+    corrupted: torch.Tensor,
+    right: int,
+    wrong: int,
+) -> torch.Tensor:
+    """Say how much each activation of the clean run brings back in the corrupted one.
+
+    Args:
+        model: has a list of blocks, model.blocks.
+        clean: (1, T), integers.
+        corrupted: (1, T), integers.
+        right: the token that should follow the clean text.
+        wrong: the one that it is compared with.
+
+    Returns:
+        (layers, T), shares of the logit difference.
+
+    Defined in Exercise 11.14 · What if it had been another?.
+    """
+    # 7. The clean activations, and both differences. 8. Patch each layer and position.
+    # 9. The share that came back.
+    def difference(logits):
+        return (logits[0, -1, right] - logits[0, -1, wrong]).item()
+
+    activations = record_activations(model, clean)  # (layers, T, d_model)
+    high, low = difference(model(clean)), difference(model(corrupted))
+    effects = [
+        difference(run_patched(model, corrupted, layer, place, activations[layer, place]))
+        for layer in range(len(activations))
+        for place in range(clean.shape[1])
+    ]
+    return (torch.tensor(effects).view(activations.shape[:2]) - low) / (high - low)
+
+
+def logit_lens(
+    stream: torch.Tensor,
+    gamma: torch.Tensor,
+    table: torch.Tensor,
+    targets: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Read every layer of the residual stream as if the model ended there.
+
+    Args:
+        stream: (layers + 1, T, d_model).
+        gamma: (d_model,), of the final RMS norm; its epsilon is 1e-5.
+        table: (V, d_model), the output matrix.
+        targets: (T,), the token that follows each position.
+
+    Returns:
+        Probability and rank of the targets, both (layers + 1, T); rank 1 is the best.
+
+    Defined in Exercise 11.15 · Layer by layer.
+    """
+    # 1. The norm. 2. The logits. 3. The targets' probability. 4. How many are ahead.
+    scale = (stream.square().mean(dim=-1, keepdim=True) + 1e-5).rsqrt()
+    logits = stream * scale * gamma @ table.T  # (layers + 1, T, V)
+    places = torch.arange(len(targets))
+    own = logits[:, places, targets]  # (layers + 1, T)
+    ranks = 1 + (logits > own.unsqueeze(-1)).sum(dim=-1)
+    return logits.softmax(dim=-1)[:, places, targets], ranks
+
+
+def lens_gain(
+    stream: torch.Tensor,
+    gamma: torch.Tensor,
+    table: torch.Tensor,
+    targets: torch.Tensor,
+    order: torch.Tensor,
+) -> torch.Tensor:
+    """Say how much more each layer says for the right tokens than for others.
+
+    Args:
+        stream: (layers + 1, T, d_model).
+        gamma: (d_model,), of the final RMS norm; its epsilon is 1e-5.
+        table: (V, d_model), the output matrix.
+        targets: (T,), the token that follows each position.
+        order: (T,), for each position another one, whose target is the control.
+
+    Returns:
+        (layers + 1,), the mean difference of the logarithms of both probabilities.
+
+    Defined in Exercise 11.15 · Layer by layer.
+    """
+    # 5. The right tokens. 6. The control. 7. The mean of the differences.
+    right, _ = logit_lens(stream, gamma, table, targets)
+    control, _ = logit_lens(stream, gamma, table, targets[order])
+    return (right.log() - control.log()).mean(dim=-1)

@@ -1,4 +1,4 @@
-"""Texts to learn from: the tales, tiny Shakespeare, or one's own."""
+"""Texts to learn from: the tales, lines to copy, tiny Shakespeare, or one's own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
+from workbench.language_model import repeats
 from workbench.language_model.tales.stories import stories
 from workbench.texts import download, read_text, unpack
 
@@ -17,7 +18,7 @@ SHAKESPEARE_URL = (
     + SHAKESPEARE
 )
 SHAKESPEARE_SUM = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
-NAMES = "tales (the default), shakespeare or text:PATH, a text of your own"
+NAMES = "tales (the default), repeats, shakespeare or text:PATH, a text of your own"
 SPLITS = ("train", "validation", "test")
 
 
@@ -41,8 +42,9 @@ def load_texts(name: str, data_dir: Path | None = None) -> Texts:
     """Load a text.
 
     Args:
-        name: "tales"; "shakespeare"; or "text:PATH", a file in UTF-8, packed by gzip or
-            not. Of both the last tenth is the test, and a fiftieth before it validates.
+        name: "tales"; "repeats"; "shakespeare"; or "text:PATH", a file in UTF-8, packed
+            by gzip or not. Of the last two, the last tenth is the test, and a fiftieth
+            before it validates.
         data_dir: a folder that holds Shakespeare's file; None: it is downloaded once.
 
     Raises:
@@ -52,6 +54,8 @@ def load_texts(name: str, data_dir: Path | None = None) -> Texts:
     if name == "tales":
         told = ("".join(story.text for story in stories(x)) for x in SPLITS)
         return Texts(name, *told, stories=True)
+    if name == "repeats":
+        return Texts(name, *map(repeats.told, SPLITS))
     if name == "shakespeare":
         return Texts(name, *divide(shakespeare(data_dir)))
     if name.startswith("text:"):

@@ -14,7 +14,7 @@ from torch import nn
 
 from workbench import models, options, presets
 from workbench.devices import world
-from workbench.language_model import scoring
+from workbench.language_model import repeats, scoring
 from workbench.language_model.batches import BlockBatches
 from workbench.language_model.corpora import Texts, load_texts
 from workbench.language_model.tales.stories import prompts, stories
@@ -181,11 +181,13 @@ def mean_loss(model: nn.Module, ids: list[int], length: int) -> float:
 
 
 def score(model: nn.Module, material: Material, split: str) -> dict[str, Any]:
-    """Score a split: nats a character, bits a byte, and of tales each agreement."""
+    """Score a split: nats a character, bits a byte, and what else the text asks for."""
     text = getattr(material.texts, split)
     ids = material.tokenizer.encode(text)
     nats = scoring.code_length(model, ids, model.max_length)
     scores = scoring.text_scores(nats, text)
+    if material.texts.name == "repeats":
+        scores |= repeats.copying_scores(model, material.tokenizer, material.parts)
     if material.texts.stories:
         asked = prompts(stories(split))
         scores |= scoring.agreement_scores(model, material.tokenizer, asked)

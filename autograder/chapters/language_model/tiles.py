@@ -1,0 +1,387 @@
+"""Attention in tiles: equal to PyTorch's, and never with the scores of all pairs."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import torch
+
+from autograder import forbidden
+from autograder.chapters.attention.oracles import torch_attention
+from autograder.chapters.language_model.chapter import chapter
+from autograder.chapters.language_model.online import online_step
+from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.exercise.spec import Case, Function, expect_finite
+from autograder.expect import equal, refuse_if, relying_on
+from autograder.interface import StudentFunction
+
+DEEP = 1e-4  # tolerance of scores of 10000, of which float32 keeps three digits
+
+
+def shown(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    """Make the causal mask (T_q, T_k) of queries that are the last of T_k positions."""
+    lengths = q.shape[-2], k.shape[-2]
+    return torch.ones(lengths, dtype=torch.bool).tril(lengths[1] - lengths[0])
+
+
+def by_torch(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    block: int,
+    causal: bool = False,
+) -> torch.Tensor:
+    """Attend at once, in double precision; the tiles change nothing."""
+    mask = shown(q, k) if causal else None
+    return torch_attention(q.double(), k.double(), v.double(), mask)[0].float()
+
+
+tiled = Function("tiled-attention", "tiled_attention", by_torch)
+
+
+# --- what goes wrong ------------------------------------------------------------------
+
+
+def attend(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    mask: torch.Tensor,
+    *,
+    scale: float | None = None,
+    soften: Callable = lambda scores: scores.softmax(dim=-1).nan_to_num(0.0),
+    hide: float = -math.inf,
+) -> torch.Tensor:
+    """Attend at once by rules that can be varied."""
+    scores = q @ k.mT / (scale or math.sqrt(q.shape[-1]))
+    return soften(scores.masked_fill(~mask, hide)) @ v
+
+
+def _mask(q, k, block, causal, change: Callable | None = None) -> torch.Tensor:
+    """Make the mask of a call; changed: a rule of queries i, keys j, and the block."""
+    if not causal:
+        return torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
+    if change is None:
+        return shown(q, k)
+    i = torch.arange(q.shape[-2]).unsqueeze(-1)
+    j = torch.arange(k.shape[-2])
+    return change(i, j, k.shape[-2] - q.shape[-2], block).expand(len(i), len(j))
+
+
+def _is_causal(q, k, v, block, causal=False):
+    return causal
+
+
+def _is_cut(q, k, v, block, causal=False):
+    return k.shape[-2] % block > 0
+
+
+for name, why, rule in (
+    (
+        "causal from the first key on",
+        "The queries are the last T_q of T_k positions, as with the cache of chapter "
+        "7: query i stands at position T_k − T_q + i and sees the keys up to there.",
+        lambda i, j, shift, block: j <= i,
+    ),
+    (
+        "a token does not see itself",
+        "A query sees all keys up to and including its own position.",
+        lambda i, j, shift, block: j < i + shift,
+    ),
+    (
+        "causal ignored",
+        "With causal=True later keys are hidden: their scores become −∞.",
+        lambda i, j, shift, block: j > -1,
+    ),
+    (
+        "mask inverted",
+        "The keys after the query's position are to be hidden, not those before it.",
+        lambda i, j, shift, block: j > i + shift,
+    ),
+    (
+        "keys counted from 0 in each tile",
+        "The first key of a tile stands at the position where the tile begins. Add "
+        "that to the numbers 0, 1, 2, … before you compare.",
+        lambda i, j, shift, block: j % block <= i + shift,
+    ),
+    (
+        "queries counted from 0 in each tile",
+        "The first query of a tile stands where the tile begins. Add that to the "
+        "numbers 0, 1, 2, … before you compare.",
+        lambda i, j, shift, block: j <= i % block + shift,
+    ),
+    (
+        "positions counted from 0 in each tile",
+        "Queries and keys of a tile stand where their tile begins. Compare positions "
+        "in the whole text.",
+        lambda i, j, shift, block: j % block <= i % block,
+    ),
+    (
+        "the tile on the diagonal is seen whole",
+        "Of a tile that the diagonal goes through each query sees a part of its own: "
+        "mask inside of it.",
+        lambda i, j, shift, block: j // block <= (i + shift) // block,
+    ),
+    (
+        "the tile on the diagonal is skipped",
+        "Only a tile of which no query sees any key may be skipped. In one that the "
+        "diagonal goes through some keys are seen.",
+        lambda i, j, shift, block: j // block < (i + shift) // block,
+    ),
+):
+    tiled.mistake(name, why, when=_is_causal)(
+        lambda q, k, v, block, causal=False, rule=rule: attend(
+            q, k, v, _mask(q, k, block, causal, rule)
+        )
+    )
+
+
+def _plain(scores: torch.Tensor) -> torch.Tensor:
+    weights = scores.exp()
+    return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-30)
+
+
+def _not_divided(scores: torch.Tensor) -> torch.Tensor:
+    largest = scores.amax(dim=-1, keepdim=True)
+    return (scores - largest.masked_fill(largest.isneginf(), 0.0)).exp()
+
+
+for name, why, rules in (
+    (
+        "the scores are not scaled",
+        "Divide the scores by the root of d_k, the width of queries and keys.",
+        {"scale": 1.0},
+    ),
+    (
+        "not divided at the end",
+        "The running output is a sum of values with weights that do not sum to 1. "
+        "After the last tile divide it by the running sum.",
+        {"soften": _not_divided},
+    ),
+    (
+        "no maximum is subtracted",
+        "exp(89) is too large for a float32, and exp(−10000) is 0. Let your "
+        "online_step keep the running maximum.",
+        {"soften": _plain},
+    ),
+):
+    tiled.mistake(name, why)(
+        lambda q, k, v, block, causal=False, rules=rules: attend(
+            q, k, v, _mask(q, k, block, causal), **rules
+        )
+    )
+tiled.mistake("scaled by the width of the values", "Divide by the root of d_k.")(
+    lambda q, k, v, block, causal=False: attend(
+        q, k, v, _mask(q, k, block, causal), scale=math.sqrt(v.shape[-1])
+    )
+)
+
+
+def _is_empty(q, k, v, block, causal=False):
+    return causal and q.shape[-2] > k.shape[-2]
+
+
+EMPTY = (
+    "NaN in an empty row",
+    "A query before the first key may attend to nothing. Its sum is 0, and 0/0 is NaN: "
+    "it gets 0. All other sums are at least 1.",
+)
+tiled.mistake(*EMPTY, when=_is_empty)(
+    lambda q, k, v, block, causal=False: attend(
+        q, k, v, shown(q, k), soften=lambda scores: scores.softmax(dim=-1)
+    )
+)
+tiled.mistake(
+    "a large negative number in place of −∞",
+    "A query that may attend to nothing has equal scores then, and mixes keys that are "
+    "all forbidden. Hide with −∞.",
+    when=_is_empty,
+)(lambda q, k, v, block, causal=False: attend(q, k, v, shown(q, k), hide=-1e9))
+
+
+EMPTY_GRADIENT = (
+    "NaN gradient in an empty row",
+    "The output is right, the backward pass is not: it runs through a 0/0 or ∞ − ∞ "
+    "that was only replaced afterwards, and NaN times 0 stays NaN. Divide by "
+    "total.clamp(min=1): a sum is at least 1 unless its row is empty.",
+)
+
+
+@tiled.mistake(*EMPTY_GRADIENT, when=_is_empty)
+def _(q, k, v, block, causal=False):
+    weights = _not_divided(
+        (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(~shown(q, k), -math.inf)
+    )
+    return (weights @ v / weights.sum(dim=-1, keepdim=True)).nan_to_num(0.0)
+
+
+def _tiles(q, k, v, block, causal=False) -> list[torch.Tensor]:
+    """Give each tile of keys a softmax of its own."""
+    mask = _mask(q, k, block, causal)
+    parts = (x.split(block, dim=-2) for x in (k, v))
+    columns = mask.split(block, dim=-1)
+    return [attend(q, *each) for each in zip(*parts, columns, strict=True)]
+
+
+tiled.mistake(
+    "each tile has a softmax of its own",
+    "The weights of all tiles together sum to 1. Let maximum, sum and output go from "
+    "tile to tile.",
+)(lambda *given: sum(_tiles(*given)))
+tiled.mistake(
+    "the last tile alone",
+    "Each tile begins anew. Begin with nothing before the loop, and let maximum, sum "
+    "and output go from tile to tile.",
+)(lambda *given: _tiles(*given)[-1])
+
+
+@tiled.mistake(
+    "the keys of the last, shorter tile are left out",
+    "If block does not divide the number of keys, the last tile is shorter. "
+    "range(0, T_k, block) begins it, and a slice ends where the tensor ends.",
+    when=_is_cut,
+)
+def _(q, k, v, block, causal=False):
+    whole = k.shape[-2] // block * block
+    mask = _mask(q, k, block, causal)[:, :whole]
+    return attend(q, k[..., :whole, :], v[..., :whole, :], mask)
+
+
+@tiled.mistake(
+    "keys of zeros are added",
+    "A key of zeros has the score 0, which is an ordinary one. Leave the last tile "
+    "shorter, or hide what was added.",
+    when=_is_cut,
+)
+def _(q, k, v, block, causal=False):
+    missing = -k.shape[-2] % block
+    pad = 0, 0, 0, missing
+    mask = _mask(q, k, block, causal)
+    added = torch.full((len(mask), missing), not causal)
+    k, v = (torch.nn.functional.pad(x, pad) for x in (k, v))
+    return attend(q, k, v, torch.cat((mask, added), dim=-1))
+
+
+ALL_PAIRS = (
+    "all pairs at once",
+    "Somewhere there is a tensor for more than T_q × block pairs of queries and keys: "
+    "of scores, of weights, or a mask. Make it tile by tile, inside the loop.",
+)
+ALL_KEPT = (
+    "the scores of all tiles are kept",
+    "No tensor is too large, but all together they hold the scores of all pairs: a "
+    "list of tiles, say. Let a tile go once maximum, sum and output know of it.",
+)
+FUTURE = (
+    "tiles in the future are computed",
+    "Where no query of a tile sees any of a tile's keys, there is nothing to do. A "
+    "weight of 0 is no help if the value is NaN, and half of the work would be for "
+    "nothing. End the loop over the keys where the last query of the tile stands.",
+)
+
+
+# --- the check ------------------------------------------------------------------------
+
+Inputs = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def _said(q: torch.Tensor, k: torch.Tensor, block: int, causal: bool) -> str:
+    lengths = f"{q.shape[-2]} queries, {k.shape[-2]} keys, tiles of {block}"
+    return f"{lengths}, causal={causal}"
+
+
+def _drawn(generator: torch.Generator, *shape: int, queries: int, keys: int) -> Inputs:
+    """Draw q and k of the width 4, and v of the width 3."""
+    return (
+        2 * normal(generator, *shape, queries, 4),
+        normal(generator, *shape, keys, 4),
+        normal(generator, *shape, keys, 3),
+    )
+
+
+def _whole(generator: torch.Generator, *shape: int) -> torch.Tensor:
+    """Draw whole numbers up to ±100: float32 has their products exactly."""
+    return torch.randint(-100, 101, shape, generator=generator).float()
+
+
+def _cases(seed: int) -> Iterator[Case]:
+    """By hand, cut tiles, tiles of all sizes, empty rows, scores of ±10000."""
+    q, v = torch.zeros(3, 1), torch.tensor([[4.0], [8.0], [3.0]])
+    k = torch.tensor([[0.0], [0.0], [0.0]])
+    right = torch.tensor([[4.0], [6.0], [5.0]])
+    yield Case("the values 4, 8, 3 by hand", (q, k, v, 2, True), right)
+    generator = seeded(seed)
+    few, many = sorted(draw_sizes(generator, 2))
+    for shape, queries, keys, block in (
+        ((), 7, 11, 4),
+        ((), 9, 9, 4),
+        ((), 9, 6, 2),  # one tile holds an empty row and another one
+        ((few, many), 10, 13, 5),
+        ((many,), 6, 8, 20),
+        ((), 3, 4, 1),
+    ):
+        drawn = _drawn(generator, *shape, queries=queries, keys=keys)
+        for causal in (False, True):
+            said = _said(*drawn[:2], block, causal)
+            yield Case(f"{said}, q {tuple(drawn[0].shape)}", (*drawn, block, causal))
+    q, k = _whole(generator, 9, 4), _whole(generator, 10, 4)
+    for causal in (False, True):
+        on = f"scores of ±10000, {_said(q, k, 3, causal)}"
+        given = q, k, normal(generator, 10, 3), 3, causal
+        yield Case(on, given, tolerance=DEEP)
+
+
+def _expect_little_memory(student: StudentFunction) -> None:
+    """Expect no tensor of more pairs than a tile has, and no heap of tiles."""
+    queries, keys, block = 32, 320, 16
+    given = torch.zeros(queries, 1), torch.zeros(keys, 1), torch.ones(keys, 1)
+    for causal in (False, True):
+        largest, most = student.memory(*given, block, causal)
+        on = f"{_said(*given[:2], block, causal)}; widths of 1"
+        allowed = queries * block
+        refuse_if(
+            math.prod(largest) > 2 * allowed,
+            *ALL_PAIRS,
+            on=on,
+            got=f"a tensor of shape {largest} on the way",
+            expected=f"none with more than {queries} × {block} scores",
+        )
+        refuse_if(
+            most > 3 * queries * keys // 4,
+            *ALL_KEPT,
+            on=on,
+            got=f"{most:,} numbers at one time",
+            expected=f"a few times {queries} × {block} = {allowed:,}",
+        )
+
+
+def _expect_skipped(student: StudentFunction, seed: int) -> None:
+    """Expect that what stands in a tile of the future is never looked at."""
+    drawn = _drawn(seeded(seed), queries=20, keys=20)
+    right = by_torch(*drawn, 4, causal=True)[:8]
+    q, k, v = (x.clone() for x in drawn)
+    k[12:], v[12:] = math.nan, math.nan
+    on = f"{_said(q, k, 4, True)}; keys and values are NaN from position 12 on"
+    got = student(q, k, v, 4, True)[:8]
+    expect_finite(got, *FUTURE, on=on)
+    equal(got, right, what="the output of the first 8 queries", on=on)
+
+
+@chapter.check(
+    section="language-model-tiles", forbidden=(forbidden.SCALED_DOT_PRODUCT,)
+)
+def tiled_attention(
+    student: StudentFunction, step_student: StudentFunction, seed: int = 0
+) -> None:
+    """Values and gradients of PyTorch's attention, and the memory of a tile."""
+    with relying_on(online_step, step_student):
+        cases = list(_cases(seed))
+        tiled.judge_all(student, cases)
+        _expect_little_memory(student)
+        _expect_skipped(student, seed)
+        generator = seeded(seed + 1)
+        for case in cases:
+            q, _, v, *_ = case.inputs
+            cotangent = normal(generator, *q.shape[:-1], v.shape[-1])
+            case = replace(case, unless_finite=EMPTY_GRADIENT)
+            tiled.judge_gradient(student, case, cotangent, wrt=(0, 1, 2))

@@ -1,0 +1,85 @@
+"""What can be read out of a language model while it reads: weights, residual stream."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from workbench import models, results
+from workbench.language_model.tokenizer import TextTokenizer
+
+if TYPE_CHECKING:
+    from workbench.language_model.blocks import DecoderBlock
+
+
+def load(name: str) -> tuple[nn.Module, TextTokenizer]:
+    """Load a recorded language model with its tokenizer, in evaluation mode.
+
+    Raises:
+        WorkbenchError: no model of this name is kept.
+    """
+    folder = results.model_folder(name)
+    return models.load(folder)[0], TextTokenizer.load(folder)
+
+
+@torch.no_grad()
+def attention_weights(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
+    """Return how all heads attend while a text is read.
+
+    Args:
+        model: a LanguageModel, in evaluation mode.
+        ids: (T,), integers.
+
+    Returns:
+        (layers, heads, T, T), rows sum to 1.
+    """
+    found = []
+
+    def look(block: DecoderBlock, given: tuple, _: torch.Tensor) -> None:
+        x, turns = given[:2]
+        q, k, v = block.project(block.norm_1(x), turns)
+        if block.heads > block.kv_heads:
+            times = block.heads // block.kv_heads
+            k, v = block.repeat(k, times), block.repeat(v, times)
+        mask = block.causal_mask(len(ids)).to(q.device)
+        found.append(block.written(q, k, v, mask)[1][0])  # (heads, T, T)
+
+    with hooked(model, look):
+        model(ids.unsqueeze(0))
+    return torch.stack(found)
+
+
+@torch.no_grad()
+def residual_stream(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
+    """Return the residual stream while a text is read.
+
+    Args:
+        model: a LanguageModel, in evaluation mode.
+        ids: (T,), integers.
+
+    Returns:
+        (layers + 1, T, d_model): the embeddings, then what each block gives.
+    """
+    found = []
+
+    def look(_: nn.Module, given: tuple, output: torch.Tensor) -> None:
+        found.extend([given[0], output] if not found else [output])
+
+    with hooked(model, look):
+        model(ids.unsqueeze(0))
+    return torch.cat(found)
+
+
+@contextlib.contextmanager
+def hooked(model: nn.Module, look: Callable) -> Iterator[None]:
+    """Show each block, what it is given and what it gives, inside of this."""
+    hooks = [block.register_forward_hook(look) for block in model.blocks]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
