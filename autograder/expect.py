@@ -314,6 +314,8 @@ ADVICE = {
     "x[...], or to a view of x, change what the caller still needs.",
     "forbidden": "Write it from PyTorch's simpler operations: products, sums, "
     "exponentials and the like.",
+    "MemoryError": "What is built grows larger than the memory. Look at what is "
+    "appended, and how often.",
     "endless": "Does a loop never end? Look at what its condition tests, and whether "
     "the body changes it.",
 }

@@ -68,7 +68,7 @@ def as_asked(got: Data, expected: Data) -> Data:
         }
     if not isinstance(expected, (list, tuple)) or not isinstance(got, (list, tuple)):
         return got
-    tensors = bool(expected) and all(map(torch.is_tensor, expected))
+    tensors = bool(expected) and all(map(_is_tensor, expected))
     kind = type(expected) if tensors or isinstance(expected, tuple) else type(got)
     return (
         kind(map(as_asked, got, expected)) if len(got) == len(expected) else kind(got)
@@ -89,8 +89,12 @@ def other_form(got: Data, expected: Data) -> Form | None:
         return _TO_NUMBER if one else None
     if not isinstance(expected, (list, tuple)) or kind == type(expected).__name__:
         return None
-    tensors = any(map(torch.is_tensor, expected))
+    tensors = any(map(_is_tensor, expected))
     return None if tensors else _TO_LIST.get(kind)
+
+
+def _is_tensor(value: Data) -> bool:
+    return isinstance(value, torch.Tensor)
 
 
 def _kind(got: Data) -> str:

@@ -383,6 +383,7 @@ _LIBRARIES = (
     *("site-packages", "dist-packages", sysconfig.get_path("stdlib")),
     *(__file__, forbidding.__file__, time_limit.__file__),
     str(Path(__file__).with_name("boundary")),
+    str(Path(__file__).with_name("on_page")),
 )
 
 

@@ -4,6 +4,7 @@ import _thread
 import contextlib
 import math
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -25,8 +26,14 @@ class TookTooLong(BaseException):
 
 
 def can_end() -> bool:
-    """Tell whether what never returns is ended: in the main thread it is."""
-    return threading.current_thread() is threading.main_thread()
+    """Tell whether what never returns is ended: in the main thread it is.
+
+    In a browser there are neither alarms nor threads: the page ends Python as a whole.
+    """
+    return (
+        sys.platform != "emscripten"
+        and threading.current_thread() is threading.main_thread()
+    )
 
 
 @contextlib.contextmanager

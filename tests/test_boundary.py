@@ -575,6 +575,17 @@ def test_a_changed_process_returns_data_and_no_more(tmp_path) -> None:
             layer.state_dict()
 
 
+@pytest.mark.parametrize("sizes", ["((2, -1), 3)", "((2, '3'), 3)", "([2], 3)", "9"])
+def test_sizes_that_are_none_end_the_process(sizes: str, tmp_path) -> None:
+    with remote.kernel(tmp_path) as kernel:
+        kernel.run_cell(
+            "from autograder.interface import LocalFunction\ndef f(x): return x\n"
+            f"LocalFunction.memory = lambda *a, **k: {sizes}"
+        )
+        with pytest.raises(KernelGone):
+            Names(kernel)["f"].memory(1)
+
+
 def test_an_alarm_while_an_answer_is_awaited_shifts_no_answer(
     tmp_path, monkeypatch
 ) -> None:

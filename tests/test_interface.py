@@ -212,6 +212,19 @@ def test_a_gradient_that_does_not_flow_is_none() -> None:
     assert found.inputs[1] is None
 
 
+def test_what_a_function_holds_is_counted_while_it_is_there() -> None:
+    def work(x):
+        pairs = x @ x.mT  # (4, 4)
+        view = pairs[:2].T.expand(3, 4, 2)  # nothing new
+        kept = [torch.zeros(10) for _ in range(3)]
+        del pairs, view
+        return x.mul_(1).sum() + len(kept)  # 1 + 1
+
+    largest, most = LocalFunction(work, "work").memory(torch.ones(4, 9))
+    assert largest == (4, 4)
+    assert most == 16 + 30
+
+
 def test_what_is_wrapped_is_not_wrapped_again() -> None:
     function = LocalFunction(abs, "abs")
     assert wrap(function, StudentFunction) is function

@@ -27,7 +27,7 @@ from workbench.recording import LARGEST, TABLE, read_runs
 from workbench.texts import load_corpus
 from workbench.tokenizer import Tokenizer
 
-TASKS = ("translator", "vit", "cnn")
+TASKS = ("translator", "vit", "cnn", "lm")
 GENERATED = ("phrasebook", "digits")  # data that need no download
 SENTENCES = 100  # translated here, of the test set
 PAGES = ("09_translator", "10_vision", "results")

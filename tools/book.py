@@ -15,7 +15,7 @@ from sphinx_external_toc.parsing import parse_toc_yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
-from tools import figure_data, lighten, quick_start, search_texts  # noqa: E402
+from tools import figure_data, lighten, on_page, quick_start, search_texts  # noqa: E402
 
 HTML = ROOT / "_build" / "html"
 STAGE = ROOT / "_build" / "site"  # Jupyter Book works here, and keeps its cache
@@ -64,6 +64,7 @@ def main() -> None:
     set_up_kernels()
     forget_what_is_stale()
     make_figure_data()
+    make_on_page()
     run_pages()
     code = run_jupyter_book()
     if code != 0 or not (built / "index.html").is_file():
@@ -130,6 +131,18 @@ def make_figure_data() -> None:
     if changed or not target.is_dir():
         shutil.rmtree(target, ignore_errors=True)
         figure_data.write(target)
+
+
+def make_on_page() -> None:
+    """Pack Python, the editor and the checks for the exercises that a page runs."""
+    made_by = ["tools/on_page*", "tools/on_page_parts/*", "tools/live_unpack.js"]
+    made_by += ["tools/fetch_on_page.py", "autograder/**/*.py", "exercises/*/*.ipynb"]
+    paths = [path for pattern in made_by for path in ROOT.glob(pattern)]
+    parts = {path: path.read_bytes() for path in paths if path.is_file()}
+    target = STAGE / "static"
+    if has_changed("on_page", parts) or not (target / on_page.ABOUT).is_file():
+        on_page.write(target)
+        shutil.rmtree(STAGE / "_build" / "html", ignore_errors=True)
 
 
 def has_changed(name: str, parts: dict[Path, bytes]) -> bool:

@@ -17,7 +17,10 @@ OUT = ROOT / "_build" / "dist"
 PACKAGES = ("autograder", "workbench")
 FILES = ("CHANGELOG.md", "LICENSE", "LICENSE-TEXT", "README.md", "pyproject.toml")
 RESULTS = ROOT / "results"
-RECORDED = ("*.json", "*.yml", "models/*/*", "tutor/*.json")
+RECORDED = (
+    *("*.json", "*.yml", "models/*/*", "tutor/*.json"),
+    "language_model/scaling.json",
+)
 KINDS = (".py", ".json", ".html", ".css", ".md", ".safetensors")  # of a package
 
 

@@ -31,17 +31,36 @@ FOLDER = Path(__file__).resolve().parent / "onnxruntime_web"
 SUMS = FOLDER / "SHA256SUMS"  # of the files as they are unpacked
 
 
-def unpacked(name: str) -> bytes:
+def unpacked(name: str, folder: Path | None = None) -> bytes:
     """Give a file of the runtime; refuse it if it is not what was fetched.
+
+    Args:
+        name: of the file.
+        folder: where it is kept, if not with the runtime.
 
     Raises:
         ValueError: if it differs from its checksum.
     """
-    content = lzma.decompress((FOLDER / f"{name}.xz").read_bytes())
-    sums = dict(line.split()[::-1] for line in SUMS.read_text().splitlines())
+    folder = folder or FOLDER
+    content = lzma.decompress((folder / f"{name}.xz").read_bytes())
+    lines = (folder / SUMS.name).read_text().splitlines()
+    sums = dict(line.split()[::-1] for line in lines)
     if hashlib.sha256(content).hexdigest() != sums[name]:
-        raise ValueError(f"{FOLDER / name}.xz is damaged: take a copy of the original")
+        raise ValueError(f"{folder / name}.xz is damaged: take a copy of the original")
     return content
+
+
+def keep(contents: dict[str, bytes], folder: Path) -> None:
+    """Write files into a folder, compressed, with their checksums."""
+    folder.mkdir(exist_ok=True)
+    for name, content in contents.items():
+        packed = lzma.compress(content, preset=9 | lzma.PRESET_EXTREME)
+        (folder / f"{name}.xz").write_bytes(packed)
+    sums = (
+        f"{hashlib.sha256(content).hexdigest()}  {name}\n"
+        for name, content in sorted(contents.items())
+    )
+    (folder / SUMS.name).write_text("".join(sums))
 
 
 def main() -> None:
@@ -56,16 +75,8 @@ def main() -> None:
     with tarfile.open(package) as archive:
         for name in FILES:
             contents[name] = archive.extractfile(f"package/dist/{name}").read()
-    FOLDER.mkdir(exist_ok=True)
+    keep(contents, FOLDER)
     (FOLDER / LICENCE).write_bytes(licence.read_bytes())
-    for name, content in contents.items():
-        packed = lzma.compress(content, preset=9 | lzma.PRESET_EXTREME)
-        (FOLDER / f"{name}.xz").write_bytes(packed)
-    sums = (
-        f"{hashlib.sha256(content).hexdigest()}  {name}\n"
-        for name, content in sorted(contents.items())
-    )
-    SUMS.write_text("".join(sums))
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from workbench.tokenizer import TOKENIZER_FILE, Tokenizer  # noqa: E402
 
 CACHE = ROOT / "_build" / "live"
 WORKER = ROOT / "tools" / "live_worker.js"
+UNPACK = ROOT / "tools" / "live_unpack.js"  # stands before it
 WEIGHTS = "weights"  # the file that the graphs of a model share
 OPSET, IR_VERSION = 17, 8  # 17 is the first with LayerNormalization
 FLOAT, INTEGER = TensorProto.FLOAT, TensorProto.INT32
@@ -359,10 +360,26 @@ def together(files: dict[str, bytes]) -> bytes:
     return len(names).to_bytes(4, "little") + names + b"".join(files.values())
 
 
+def as_text(files: dict[str, bytes]) -> str:
+    """Put files into one text: base64 of gzip."""
+    return base64.b64encode(gzip.compress(together(files), 9, mtime=0)).decode()
+
+
+def worker(script: Path) -> str:
+    """Give a worker's text, with what unpacks files before it."""
+    return UNPACK.read_text("utf-8") + script.read_text("utf-8")
+
+
 @functools.cache
 def script(name: str) -> bytes:
     """Give the script of the runtime or of a model; it is made once, and kept."""
-    sources = [Path(__file__), WORKER, fetch_runtime.SUMS, ROOT / "constraints.txt"]
+    sources = [
+        Path(__file__),
+        UNPACK,
+        WORKER,
+        fetch_runtime.SUMS,
+        ROOT / "constraints.txt",
+    ]
     sources += sorted((ROOT / "results" / "models").glob("*/*"))
     sources += sorted((ROOT / "solutions" / "transformer").glob("*.py"))
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources))
@@ -370,10 +387,9 @@ def script(name: str) -> bytes:
     mark = f"// made from {digest.hexdigest()}\n".encode()
     if kept.is_file() and (found := kept.read_bytes()).startswith(mark):
         return found
-    packed = gzip.compress(together(MADE[name]()), 9, mtime=0)
-    given = [name, base64.b64encode(packed).decode()]
+    given = [name, as_text(MADE[name]())]
     if name == "runtime":
-        given.append(WORKER.read_text("utf-8"))
+        given.append(worker(WORKER))
     content = mark + f"Live.receive({json.dumps(given)[1:-1]});\n".encode()
     CACHE.mkdir(parents=True, exist_ok=True)
     beside = CACHE / f"{name}.{os.getpid()}"
@@ -384,7 +400,11 @@ def script(name: str) -> bytes:
 
 def facts(name: str) -> dict:
     """Say where a script is, how large it is, also compressed, and which version."""
-    content = script(name)
+    return facts_of(name, script(name))
+
+
+def facts_of(name: str, content: bytes) -> dict:
+    """Say of a script what a page has to know before it loads it."""
     return {
         "name": name,
         "length": len(content),

@@ -1,6 +1,6 @@
 /* Runs a trained model beside the page, so that the page stays quick. It is started from
-   a text (see live.js): pages opened from a disk may start no other. */
-"use strict";
+   a text (see live.js), behind that of live_unpack.js: pages opened from a disk may start
+   no other. */
 
 const sessions = {};
 let weights = null;
@@ -13,29 +13,6 @@ const breathe = () => new Promise((resolve) => {
   channel.port1.onmessage = resolve;
   channel.port2.postMessage(0);
 });
-
-/* base64 of gzip -> { name: bytes } */
-const unpack = async (text) => {
-  const letters = atob(text);
-  const packed = new Uint8Array(letters.length);
-  for (let i = 0; i < packed.length; i += 1) packed[i] = letters.charCodeAt(i);
-  const stream = new Blob([packed]).stream()
-    .pipeThrough(new DecompressionStream("gzip"));
-  const all = await new Response(stream).arrayBuffer();
-  const decoder = new TextDecoder();
-  const length = new DataView(all).getUint32(0, true);
-  const names = JSON.parse(decoder.decode(new Uint8Array(all, 4, length)));
-  const files = {};
-  let place = 4 + length;
-  for (const [name, size] of Object.entries(names)) {
-    files[name] = new Uint8Array(all.slice(place, place + size));
-    place += size;
-  }
-  return files;
-};
-
-const address = (content) =>
-  URL.createObjectURL(new Blob([content], { type: "text/javascript" }));
 
 const begin = async ({ runtime, model }) => {
   const { library, glue, wasm } = await unpack(runtime);

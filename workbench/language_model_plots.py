@@ -6,7 +6,7 @@ Each function draws one figure from what the page computed and shows it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -56,13 +56,27 @@ def surprise(words: Sequence[str], losses: Sequence[float]) -> None:
 
 
 def wrapped(words: Sequence[str], width: int) -> list[list[str]]:
-    """Break tokens into lines of at most so many characters, at spaces where it can."""
+    """Break tokens into lines of at most so many characters, before spaces alone."""
     lines: list[list[str]] = [[]]
-    for word in words:
-        if sum(map(len, lines[-1])) + len(word) > width:
+    for word in whole_words(words):
+        length = sum(map(len, word))
+        if lines[-1] and sum(map(len, lines[-1])) + length > width:
             lines.append([])
-        lines[-1].append(word)
+        if not lines[-1]:
+            word = [word[0].lstrip(), *word[1:]]
+        lines[-1] += word
     return lines
+
+
+def whole_words(tokens: Sequence[str]) -> Iterator[list[str]]:
+    """Put the tokens together that no space stands between."""
+    word: list[str] = []
+    for token in tokens:
+        if word and token.startswith(" "):
+            yield word
+            word = []
+        word.append(token)
+    yield word
 
 
 def block(ax: Axes, column: float, row: float, width: float, shade: float) -> None:

@@ -26,6 +26,8 @@ NAMES = {
     "bleu_cased": "BLEU, cased",
     "exact_match": "exact match, %",
     "accuracy": "accuracy, %",
+    "copied": "copied, %",
+    "nats_per_character": "nats a character",
 }
 JOINED = "\N{WORD JOINER}"  # after a dash: the range is not broken there
 Row = Sequence[str]
@@ -189,7 +191,9 @@ def shipped(folder: Path = results.FOLDER) -> str:
         record = records.read(place / records.FILE)
         size = sum(path.stat().st_size for path in place.iterdir())
         (scores,) = record["scores"].values()
-        metric = next(m for m in ("exact_match", "accuracy", *scores) if m in scores)
+        metric = next(
+            m for m in ("exact_match", "accuracy", "copied", *scores) if m in scores
+        )
         rows.append(
             [
                 f"`results/models/{place.name}`",

@@ -1,4 +1,4 @@
-"""Recorded runs of small language models, for a scaling law: results/scaling.json."""
+"""Recorded runs of small language models, for a scaling law: see tools/scaling.py."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from workbench.errors import WorkbenchError
 from workbench.results import FOLDER
 
-FILE = "scaling.json"
+FILE = "language_model/scaling.json"
 COUNTS = ("parameters", "embedding", "tokens")  # whole numbers
-LOSSES = ("bits_per_byte", "nats_per_token")
+LOSS = "nats_per_character"  # a token of these runs is one, and each is one byte
 FEWEST = 6  # a law has five numbers
 
 Run = dict[str, float]
@@ -36,10 +36,10 @@ def read(path: Path) -> list[Run]:
         smallest budget first.
 
     Raises:
-        WorkbenchError: it cannot be read, or is no list of at least six such runs.
+        WorkbenchError: it cannot be read, or has no list of at least six such runs.
     """
     try:
-        runs = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise WorkbenchError(f"{path} cannot be read ({error.strerror})") from None
     except ValueError as error:
@@ -47,28 +47,35 @@ def read(path: Path) -> list[Run]:
             f"{path} is not JSON ({error}): it was cut or edited, take a copy of the "
             "original"
         ) from None
-    if not isinstance(runs, list) or len(runs) < FEWEST:
+    rows = found.get("runs") if isinstance(found, dict) else None
+    if not isinstance(rows, list) or len(rows) < FEWEST:
         raise WorkbenchError(
             f"{path} holds no list of at least {FEWEST} runs, which a law needs"
         )
-    for number, run in enumerate(runs):
-        problem = problem_of(run)
+    for number, row in enumerate(rows):
+        problem = problem_of(row)
         if problem:
             raise WorkbenchError(f"{path}: run {number} {problem}")
-    return sorted(runs, key=budget)
+    return sorted(map(run_of, rows), key=budget)
 
 
-def problem_of(run: object) -> str:
+def run_of(row: dict[str, float]) -> Run:
+    """Give a run as the exercise has it."""
+    losses = {"bits_per_byte": row[LOSS] / math.log(2), "nats_per_token": row[LOSS]}
+    return {key: row[key] for key in COUNTS} | losses
+
+
+def problem_of(row: object) -> str:
     """Say what is wrong with a run; "" if nothing is."""
-    if not isinstance(run, dict):
-        return f"is {run!r} and no object with keys"
-    for key in (*COUNTS, *LOSSES):
-        value = run.get(key)
-        if key not in run:
+    if not isinstance(row, dict):
+        return f"is {row!r} and no object with keys"
+    for key in (*COUNTS, LOSS):
+        value = row.get(key)
+        if key not in row:
             return f"has no {key}"
         if key in COUNTS and (type(value) is not int or value < 1):
             return f"has {key} {value!r}, and must have a whole number from 1"
-        if key in LOSSES and not (type(value) in (int, float) and 0 < value < math.inf):
+        if key == LOSS and not (type(value) in (int, float) and 0 < value < math.inf):
             return f"has {key} {value!r}, and must have a number above 0"
     return ""
 

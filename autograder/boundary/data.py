@@ -36,7 +36,7 @@ PARAMETER_NAME = 1_000  # characters of the name of one
 MAXIMUM_DIGITS = 4_000  # of an integer; Python itself writes no more than 4300
 _DEPTH = MAXIMUM_DEPTH + 4  # a request and Gradients are wrapped around data
 _BITS = math.floor(MAXIMUM_DIGITS * math.log2(10))
-_DIMENSIONS = 64  # PyTorch has no more
+DIMENSIONS = 64  # PyTorch has no more
 _EXTENT = 2**40  # the product of a tensor's dimensions, an empty one counted as 1
 
 _LIST, _TUPLE, _DICT, _TENSOR, _INTEGER, _OPAQUE, _NAMED, _GRADIENTS = range(1, 9)
@@ -271,7 +271,7 @@ class _Reader:
 
     def tensor(self, content: bytes, depth: int) -> torch.Tensor:
         number, dimensions = content[0], (len(content) - 1) // 8
-        if number >= len(_DTYPES) or dimensions > _DIMENSIONS:
+        if number >= len(_DTYPES) or dimensions > DIMENSIONS:
             raise BoundaryError("a tensor of no known kind")
         dtype = _DTYPES[number]
         shape = struct.unpack(f">{dimensions}q", content[1:])

@@ -127,7 +127,7 @@ def _pair(got: Data, expected: Data, tolerance: float) -> Pair:
     if all(map(_are_results, both)) and len(got) == len(expected):
         return _show_results(got, expected, tolerance)
     if all(isinstance(each, dict) for each in both) and any(
-        torch.is_tensor(value) for each in both for value in each.values()
+        isinstance(value, torch.Tensor) for each in both for value in each.values()
     ):
         return _show_dicts(got, expected, tolerance)
     if all(type(each) in (int, float) for each in both):
@@ -179,7 +179,9 @@ def _marked(
 
 def _are_results(value: Data) -> bool:
     """Tell whether it is a tuple of results, with a tensor among them."""
-    return isinstance(value, tuple) and any(map(torch.is_tensor, value))
+    return isinstance(value, tuple) and any(
+        isinstance(each, torch.Tensor) for each in value
+    )
 
 
 def _show_results(got: tuple, expected: tuple, tolerance: float) -> Pair:

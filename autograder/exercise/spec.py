@@ -14,6 +14,7 @@ prove that it is refused under this name.
 import contextlib
 import functools
 import inspect
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -347,10 +348,14 @@ def errors_named(*accidents: tuple[str, str, str]) -> Iterator[None]:
 
 def expect_finite(got: Data, name: str, why: str, *, on: str) -> None:
     """Name the mistake that NaN or infinity in a result gives away."""
-    value = torch.tensor(got) if isinstance(got, float) else got
-    if isinstance(value, torch.Tensor) and value.is_floating_point():
-        say = {"on": on, "got": show(got), "expected": "finite numbers"}
-        refuse_if(not bool(value.isfinite().all()), name, why, **say)
+    if isinstance(got, float):
+        finite = math.isfinite(got)
+    elif isinstance(got, torch.Tensor) and got.is_floating_point():
+        finite = bool(got.isfinite().all())
+    else:
+        return
+    say = {"on": on, "got": show(got), "expected": "finite numbers"}
+    refuse_if(not finite, name, why, **say)
 
 
 CUT_OFF = (

@@ -19,6 +19,7 @@ import torch
 
 from autograder.boundary.channel import Channel, ChannelError
 from autograder.boundary.data import (
+    DIMENSIONS,
     ERROR_SIZES,
     PARAMETER_NAME,
     PARAMETERS,
@@ -527,7 +528,9 @@ def _gradients(value: Data) -> None:
 
 def _sizes(value: Data) -> None:
     _expect(type(value) is tuple and len(value) == 2 and type(value[0]) is tuple)
-    _expect(all(type(size) is int and size >= 0 for size in (*value[0], value[1])))
+    sizes = (*value[0], value[1])
+    _expect(len(sizes) <= DIMENSIONS + 1)
+    _expect(all(type(size) is int and 0 <= size < 2**63 for size in sizes))
 
 
 def _state(value: Data) -> None:

@@ -1,11 +1,14 @@
-"""Wrong and right answers to the exercises of chapter 11."""
+"""Wrong and right answers to the exercises of chapter 11; more in language_model_…"""
 
 import math
 
-from mistakes import language_model_blocks as language_model_blocks  # registers
+from mistakes import (
+    language_model_blocks as language_model_blocks,
+)  # registers
 from mistakes import language_model_cache as language_model_cache
 from mistakes import language_model_documents as language_model_documents
-from mistakes import language_model_kernels as language_model_kernels  # its entries
+from mistakes import language_model_inside as language_model_inside
+from mistakes import language_model_kernels as language_model_kernels
 from mistakes import right, wrong
 
 

@@ -57,16 +57,15 @@ def online_softmax(blocks):
 
 @right("online-softmax")
 def online_step(maximum, total, output, scores, values):
-    """with where, and a sum over the products"""
-    highest = torch.maximum(maximum, scores.amax(-1, keepdim=True))
-    none = highest.isneginf()
-    old = torch.where(none, 0.0, (maximum - highest).exp())
-    weights = torch.where(none, 0.0, (scores - highest).exp())
+    """the maximum cut off from the gradient, and a sum over the products"""
+    highest = torch.maximum(maximum, scores.amax(-1, keepdim=True)).detach()
+    shift = torch.where(highest.isneginf(), 0.0, highest)
+    old, weights = (maximum - shift).exp(), (scores - shift).exp()
     added = (weights.unsqueeze(-1) * values.unsqueeze(-3)).sum(dim=-2)
     return highest, old * total + weights.sum(-1, keepdim=True), old * output + added
 
 
-@right("online-softmax")
+@wrong("online-softmax", "NaN gradient where nothing has been allowed")
 def online_step(maximum, total, output, scores, values):
     """by the logarithm of the sum"""
     highest = torch.maximum(maximum, scores.amax(-1, keepdim=True))
@@ -75,6 +74,17 @@ def online_step(maximum, total, output, scores, values):
     found = (scores - shift).logsumexp(-1, keepdim=True).exp()
     weights = (scores - shift).exp()
     return highest, total * old + found, output * old + weights.matmul(values)
+
+
+@right("online-softmax")
+def online_step(maximum, total, output, scores, values):
+    """the old sum as one more score"""
+    both = torch.cat((maximum, scores), dim=-1)
+    highest = both.max(dim=-1, keepdim=True).values
+    powers = (both - highest.clamp(min=-1e30)).exp()
+    old, weights = powers.split([1, scores.shape[-1]], dim=-1)
+    grown = torch.cat((old * total, weights), dim=-1).sum(-1, keepdim=True)
+    return highest, grown, torch.addcmul(weights @ values, old, output)
 
 
 @right("online-softmax")

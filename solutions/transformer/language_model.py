@@ -559,6 +559,7 @@ def run_patched(
 
     Defined in Exercise 11.14 · What if it had been another?.
     """
+
     # 4. A hook that returns a changed copy. 5. Run. 6. Remove the hook.
     def change(block, inputs, output):
         output = output.clone()  # (1, T, d_model)
@@ -593,6 +594,7 @@ def patching_effect(
 
     Defined in Exercise 11.14 · What if it had been another?.
     """
+
     # 7. The clean activations, and both differences. 8. Patch each layer and position.
     # 9. The share that came back.
     def difference(logits):

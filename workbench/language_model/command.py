@@ -155,6 +155,10 @@ def run_evaluate(arguments: argparse.Namespace, device: torch.device) -> int:
         if name.startswith("agreement_"):
             kind = name.removeprefix("agreement_")
             print(f"{'agreement: ' + kind:28} {value:16.1f} %")
+        if name == "copied":
+            print(f"{name:28} {value:16.1f} %")
+        if name == "induction":
+            print(f"{'its best head copies':28} {value:18.3f}")
     return 0
 
 

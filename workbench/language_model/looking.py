@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from workbench import models, results
+from workbench.language_model.blocks import rotate
 from workbench.language_model.tokenizer import TextTokenizer
-
-if TYPE_CHECKING:
-    from workbench.language_model.blocks import DecoderBlock
 
 
 def load(name: str) -> tuple[nn.Module, TextTokenizer]:
@@ -39,14 +37,15 @@ def attention_weights(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
     """
     found = []
 
-    def look(block: DecoderBlock, given: tuple, _: torch.Tensor) -> None:
+    def look(block: nn.Module, given: tuple, _: torch.Tensor) -> None:
         x, turns = given[:2]
-        q, k, v = block.project(block.norm_1(x), turns)
-        if block.heads > block.kv_heads:
-            times = block.heads // block.kv_heads
-            k, v = block.repeat(k, times), block.repeat(v, times)
-        mask = block.causal_mask(len(ids)).to(q.device)
-        found.append(block.written(q, k, v, mask)[1][0])  # (heads, T, T)
+        q, k, _ = block.project(x)
+        if turns is not None:
+            q, k = rotate(q, turns), rotate(k, turns)
+        k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
+        scores = q @ k.mT / math.sqrt(q.shape[-1])  # (1, heads, T, T)
+        later = torch.ones_like(scores, dtype=torch.bool).triu(1)
+        found.append(scores.masked_fill(later, -math.inf).softmax(dim=-1)[0])
 
     with hooked(model, look):
         model(ids.unsqueeze(0))

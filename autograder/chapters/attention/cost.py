@@ -2,12 +2,10 @@
 
 import math
 
-import torch
-
 from autograder import expect
 from autograder.chapters.attention.chapter import chapter
 from autograder.exercise.answers import expect_entries
-from autograder.exercise.inputs import draw_sizes, seeded
+from autograder.exercise.inputs import WholeNumbers, draw_several, draw_sizes
 from autograder.exercise.spec import Case, Function, judge_parts
 from autograder.interface import StudentFunction
 
@@ -108,8 +106,8 @@ for name, share, why in (  # of projections and of the two products, each of siz
 @chapter.check(section="attention-cost")
 def attention_cost(student: StudentFunction, seed: int = 0) -> None:
     """Multiply-adds of the three parts, counted from the shapes, and the share."""
-    generator = seeded(seed)
-    drawn = [[8 * x for x in draw_sizes(generator, 2)] for _ in range(2)]
+    source = WholeNumbers(seed)
+    drawn = [[8 * x for x in draw_sizes(source, 2)] for _ in range(2)]
     for t, d in ([4, 8], *drawn, [512, 256]):
         got = student(t, d)
         hand = cost(1024, 128, 128) if (t, d) == (4, 8) else counted(t, d)
@@ -208,7 +206,7 @@ paths.mistake(
 @chapter.check(section="attention-cost")
 def path_length(student: StudentFunction, seed: int = 0) -> None:
     """Check steps until one output depends on all tokens, against a simulation."""
-    drawn = torch.randint(3, 40, (4,), generator=seeded(seed)).tolist()
+    drawn = draw_several(WholeNumbers(seed), 3, 40, 4)
     for n in (12, 9, 10, 2, 3, *drawn):
         for kind, kernels in (
             ("attention", (3,)),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from autograder import expect
 from autograder.chapters.class_token.chapter import chapter
-from autograder.exercise.inputs import draw_sizes, seeded
+from autograder.exercise.inputs import WholeNumbers, draw_sizes
 from autograder.exercise.spec import Case, Function, errors_named
 from autograder.expect import describe_error, refuse, refuse_if, show
 from autograder.interface import Opaque, StudentError, StudentFunction
@@ -138,9 +138,9 @@ miscounted(
 @chapter.check(section="class-token-parameters")
 def head_parameters(student: StudentFunction, seed: int = 0) -> None:
     """ViT's numbers, by hand and at random; other kinds are refused."""
-    generator = seeded(seed)
+    source = WholeNumbers(seed)
     vit = (197, 768, 1000)
-    drawn = [draw_sizes(generator, 3, largest=8) for _ in range(3)]
+    drawn = [draw_sizes(source, 3, largest=8) for _ in range(3)]
     sizes = [vit, (4, 3, 2), (1, 3, 2), *(tuple(7 * n for n in each) for each in drawn)]
     for each in sizes:
         for kind in KINDS:

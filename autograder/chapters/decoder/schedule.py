@@ -7,7 +7,7 @@ from torch import nn
 
 from autograder import expect
 from autograder.chapters.decoder.chapter import chapter
-from autograder.exercise.inputs import normal, seeded
+from autograder.exercise.inputs import WholeNumbers, draw_several, normal, seeded
 from autograder.exercise.spec import Case, Function, judge_parts
 from autograder.expect import refuse
 from autograder.interface import StudentFunction
@@ -156,10 +156,10 @@ for name, why, betas, epsilon in (
 @chapter.check(section="decoder-schedule")
 def noam_rate(student: StudentFunction, seed: int = 0) -> None:
     """By hand, the peak, both branches, step 0 refused."""
-    generator = seeded(seed)
+    source = WholeNumbers(seed)
     say = {"tolerance": 1e-9, "what": "the learning rate"}
     for factor in (9.0, 1.5, 0.7, 0.0):
-        d, warmup = torch.randint(50, 900, (2,), generator=generator).tolist()
+        d, warmup = draw_several(source, 50, 900, 2)
         step = round(factor * warmup) or 2
         on = f"step {step}, d_model {d}, warmup {warmup}"
         rates.judge(student, Case(on, (step, d, warmup), **say))

@@ -10,10 +10,9 @@ from autograder.chapters.embeddings.texts import (
     counted,
     draw_pieces,
     neighbours,
-    whole,
     write,
 )
-from autograder.exercise.inputs import seeded
+from autograder.exercise.inputs import WholeNumbers, draw_several
 from autograder.exercise.spec import Case, Function
 from autograder.expect import refuse_if
 from autograder.interface import StudentFunction
@@ -123,9 +122,9 @@ def _(words):
 @chapter.check(section="embeddings-bpe")
 def pair_counts(student: StudentFunction, seed: int = 0) -> None:
     """By hand, words drawn at random, words of one symbol, no words."""
-    generator = seeded(seed)
-    drawn = {tuple(piece): 0 for piece in draw_pieces(generator, 20)}
-    drawn = dict(zip(drawn, whole(generator, 2, 9, len(drawn)), strict=True))
+    source = WholeNumbers(seed)
+    drawn = {tuple(piece): 0 for piece in draw_pieces(source, 20)}
+    drawn = dict(zip(drawn, draw_several(source, 2, 9, len(drawn)), strict=True))
     for words in (
         {tuple("low"): 2, tuple(" lower"): 2},
         {tuple("nana"): 3, tuple("ban"): 2, ("low", "er"): 5, tuple("aaa"): 4},

@@ -1,10 +1,8 @@
 """Tokens to ids, and ids to tokens."""
 
-import torch
-
 from autograder.chapters.embeddings.chapter import chapter
 from autograder.chapters.embeddings.refusals import expect_refusal, mistakes_in_refusing
-from autograder.exercise.inputs import seeded
+from autograder.exercise.inputs import Source, WholeNumbers, draw_order
 from autograder.exercise.spec import Case, Function, errors_named
 from autograder.interface import StudentFunction
 
@@ -169,10 +167,10 @@ mistakes_in_refusing(decoding, _outside)
 # --- the check ------------------------------------------------------------------------
 
 
-def _draw_ids(generator: torch.Generator) -> list[int]:
+def _draw_ids(source: Source) -> list[int]:
     """Draw seven ids, of which the fifth is not 0 and the sixth neither 0 nor 1."""
     while True:
-        drawn = torch.randperm(7, generator=generator).tolist()
+        drawn = draw_order(source, 7)
         if drawn[4] > 0 and drawn[5] > 1 and drawn != sorted(drawn):
             return drawn
 
@@ -184,7 +182,7 @@ def encode_decode(
     """Unknown tokens, vocabularies in any order, ids that no token has."""
     ordered = {"<pad>": 0, "<unk>": 1, "the": 2, "dog": 3}
     names = ["cat", "dog", "sees", "the", "<pad>", "<unk>", "mice"]
-    drawn = _draw_ids(seeded(seed))
+    drawn = _draw_ids(WholeNumbers(seed))
     # no token has the ids 7 and 8
     shuffled = {"gap": 9, **dict(zip(names, drawn, strict=True))}
     for tokens, words in (

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-import torch
-
 from autograder import expect
 from autograder.chapters.embeddings.chapter import chapter
 from autograder.chapters.embeddings.counting import pair_counts
@@ -20,7 +18,7 @@ from autograder.chapters.embeddings.texts import (
     stripped,
     write,
 )
-from autograder.exercise.inputs import seeded
+from autograder.exercise.inputs import Source, WholeNumbers
 from autograder.exercise.spec import Case, Function
 from autograder.expect import refuse_if
 from autograder.interface import StudentFunction
@@ -246,13 +244,13 @@ def train_bpe(
         expect.relying_on(pair_counts, pair_counts_student),
         expect.relying_on(merge_pair, merge_pair_student),
     ):
-        _check(student, seeded(seed))
+        _check(student, WholeNumbers(seed))
 
 
-def _check(student: StudentFunction, generator: torch.Generator) -> None:
+def _check(student: StudentFunction, source: Source) -> None:
     hand = ["low", " lower", " lowest"]
-    drawn = draw_pieces(generator, 60)
-    marked = [*draw_pieces(generator, 60, SPECIAL), ".", "<eos>", "<eos>"]
+    drawn = draw_pieces(source, 60)
+    marked = [*draw_pieces(source, 60, SPECIAL), ".", "<eos>", "<eos>"]
     repeated = ["na", " na", " na", " na", " bca", " bca", " cab"]
     for pieces, merges, *specials in (
         (["bdacb", " bdacb", " zz"], 1),

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 
 from autograder.chapters.embeddings.chapter import chapter
-from autograder.chapters.embeddings.texts import Pair, merged, whole, write
-from autograder.exercise.inputs import seeded
+from autograder.chapters.embeddings.texts import Pair, merged, write
+from autograder.exercise.inputs import WholeNumbers, draw_several
 from autograder.exercise.spec import Case, Function
 from autograder.expect import refuse_if
 from autograder.interface import StudentFunction
@@ -158,7 +158,7 @@ merging.mistake(*A_LIST)(lambda symbols, pair: list(by_replacing(symbols, pair))
 @chapter.check(section="embeddings-bpe")
 def merge_pair(student: StudentFunction, seed: int = 0) -> None:
     """Every occurrence, overlaps, borders of symbols, random words."""
-    generator = seeded(seed)
+    source = WholeNumbers(seed)
     known = [
         (("a", "b", "c", "a", "b"), ("a", "b")),
         (("b", "a", "b", "c"), ("a", "b")),
@@ -172,8 +172,8 @@ def merge_pair(student: StudentFunction, seed: int = 0) -> None:
     ]
     stock = ["a", "b", "ab", "ba"]
     for _ in range(8):
-        symbols = tuple(stock[i] for i in whole(generator, 0, 4, 9))
-        pair = tuple(stock[i] for i in whole(generator, 0, 3, 2))
+        symbols = tuple(stock[i] for i in draw_several(source, 0, 4, 9))
+        pair = tuple(stock[i] for i in draw_several(source, 0, 3, 2))
         known.append((symbols, pair))
     for symbols, pair in known:
         case = Case(

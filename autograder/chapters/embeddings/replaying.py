@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-import torch
-
 from autograder import expect
 from autograder.chapters.embeddings.chapter import chapter
 from autograder.chapters.embeddings.learning import learn
@@ -18,7 +16,7 @@ from autograder.chapters.embeddings.texts import (
     stripped,
     write,
 )
-from autograder.exercise.inputs import seeded
+from autograder.exercise.inputs import Source, WholeNumbers
 from autograder.exercise.spec import Case, Function
 from autograder.expect import refuse_if
 from autograder.interface import StudentFunction
@@ -212,15 +210,15 @@ def bpe_encode(
 ) -> None:
     """By hand, learned merges on new text, odd texts, special tokens."""
     with expect.relying_on(merge_pair, merge_pair_student):
-        _check(student, seeded(seed))
+        _check(student, WholeNumbers(seed))
 
 
-def _check(student: StudentFunction, generator: torch.Generator) -> None:
+def _check(student: StudentFunction, source: Source) -> None:
     four = [("l", "o"), ("lo", "w"), (" ", "low"), (" low", "e")]
-    learned = learn(draw_pieces(generator, 50), 14)
-    new = draw_pieces(generator, 25)
+    learned = learn(draw_pieces(source, 50), 14)
+    new = draw_pieces(source, 25)
     marked = ["<sos>", "banana", ".", "<eos>", "<sos>", "can", "<eos>"]
-    marked += [*draw_pieces(generator, 15, SPECIAL)[1:], "<eos>"]
+    marked += [*draw_pieces(source, 15, SPECIAL)[1:], "<eos>"]
     eos = [("<", "e"), ("o", "s"), *learned]
     for pieces, merges, *specials in (
         (["low", " slowly"], [*four, ("l", "y")]),

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable
 from itertools import pairwise
 
-import torch
-
+from autograder.exercise.inputs import Source, draw_several
 from autograder.exercise.showing import shortened
 from autograder.expect import show
 from autograder.interface import Data
@@ -19,11 +18,6 @@ SPECIAL = ("<eos>", "<sos>")
 Words = dict[tuple[str, ...], int]
 Pair = tuple[str, str]
 Merges = list[Pair]
-
-
-def whole(generator: torch.Generator, low: int, high: int, count: int) -> list[int]:
-    """Draw whole numbers from low to high - 1."""
-    return torch.randint(low, high, (count,), generator=generator).tolist()
 
 
 def write(value: Data) -> str:
@@ -39,16 +33,16 @@ def called(name: str, *arguments: Data) -> str:
 
 
 def draw_pieces(
-    generator: torch.Generator, count: int, specials: tuple[str, ...] = ()
+    source: Source, count: int, specials: tuple[str, ...] = ()
 ) -> list[str]:
     """Draw words over few letters, full stops and special tokens, as pieces of a text.
 
     Words repeat, and a special token may follow a word or a full stop at once.
     """
-    lengths = whole(generator, 1, 6, 9)
-    stock = ["".join("abcn"[i] for i in whole(generator, 0, 4, n)) for n in lengths]
+    lengths = draw_several(source, 1, 6, 9)
+    stock = ["".join("abcn"[i] for i in draw_several(source, 0, 4, n)) for n in lengths]
     pieces: list[str] = []
-    for draw in whole(generator, 0, 12, count):
+    for draw in draw_several(source, 0, 12, count):
         last = pieces[-1] if pieces else ""
         if draw == 9 and last and last != "." and last not in specials:
             pieces.append(".")

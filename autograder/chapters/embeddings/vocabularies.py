@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from autograder.chapters.embeddings.chapter import chapter
-from autograder.chapters.embeddings.texts import called, whole
-from autograder.exercise.inputs import seeded
+from autograder.chapters.embeddings.texts import called
+from autograder.exercise.inputs import WholeNumbers, draw_several
 from autograder.exercise.spec import Case, Function
 from autograder.interface import StudentFunction
 
@@ -133,9 +133,9 @@ vocabularies.mistake(
 @chapter.check(section="embeddings-vocabulary")
 def vocabulary(student: StudentFunction, seed: int = 0) -> None:
     """By hand, the running example, random tokens, no tokens at all."""
-    generator = seeded(seed)
+    source = WholeNumbers(seed)
     english = ["<sos>", "Bobby", " likes", " blackberries", ".", "<eos>"]
-    letters = ["dcbafeg"[i] for i in whole(generator, 0, 7, 20)]
+    letters = ["dcbafeg"[i] for i in draw_several(source, 0, 7, 20)]
     letters += letters[-1:] * 3
     for tokens, *specials in (
         (["the", "dog", "sees", "the", "cat"], ("<pad>", "<unk>")),

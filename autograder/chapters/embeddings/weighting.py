@@ -9,9 +9,9 @@ import torch.nn.functional as F
 
 from autograder import expect
 from autograder.chapters.embeddings.chapter import chapter
-from autograder.chapters.embeddings.texts import called, whole, write
+from autograder.chapters.embeddings.texts import called, write
 from autograder.chapters.embeddings.vocabularies import numbered
-from autograder.exercise.inputs import draw_sizes, seeded
+from autograder.exercise.inputs import draw_several, draw_sizes, seeded
 from autograder.exercise.spec import Case, Function, expect_several, judge_parts
 from autograder.expect import refuse_if
 from autograder.forms import several
@@ -208,7 +208,8 @@ def tf_idf(student: StudentFunction, seed: int = 0) -> None:
     count, *lengths = draw_sizes(generator, 5)
     stock = ["zebra", "the", "a", "cat", "dog", "sees", "mice", "tea"]
     drawn = [
-        [stock[i] for i in whole(generator, 0, 8, 4 + length)] for length in lengths
+        [stock[i] for i in draw_several(generator, 0, 8, 4 + length)]
+        for length in lengths
     ]
     drawn[0] += ["zebra"] * count
     hand = ["the cat sees the dog", "the dog sleeps", "the cat sleeps"]

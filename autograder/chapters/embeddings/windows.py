@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from autograder.chapters.embeddings.chapter import chapter
-from autograder.chapters.embeddings.texts import whole
-from autograder.exercise.inputs import seeded
+from autograder.exercise.inputs import WholeNumbers, draw_several
 from autograder.exercise.spec import Case, Function
 from autograder.interface import StudentFunction
 
@@ -193,9 +192,9 @@ pairs.mistake(
 @chapter.check(section="embeddings-skip-gram")
 def skip_gram_pairs(student: StudentFunction, seed: int = 0) -> None:
     """By hand, repeated ids, windows wider than the text."""
-    generator = seeded(seed)
-    length, window = whole(generator, 8, 12, 1)[0], whole(generator, 2, 4, 1)[0]
-    drawn = whole(generator, 0, 5, length)
+    source = WholeNumbers(seed)
+    length, window = draw_several(source, 8, 12, 1)[0], draw_several(source, 2, 4, 1)[0]
+    drawn = draw_several(source, 0, 5, length)
     for ids, width in (
         ([5, 2, 7, 9, 3, 8], 3),
         ([5, 2, 7, 2], 1),

@@ -8,6 +8,7 @@ input.
 from autograder.chapters.encoder.activations import gelu
 from autograder.chapters.encoder.chapter import chapter
 from autograder.chapters.encoder.classifier import encoder_classifier
+from autograder.chapters.encoder.counting import encoder_layer_parameters
 from autograder.chapters.encoder.diagnosis import diagnose_norm
 from autograder.chapters.encoder.layer import encoder_layer
 from autograder.chapters.encoder.masked_loss import masked_language_model_loss
@@ -15,10 +16,7 @@ from autograder.chapters.encoder.masking import mask_tokens
 from autograder.chapters.encoder.networks import feed_forward, swiglu
 from autograder.chapters.encoder.norms import layer_norm, rms_norm
 from autograder.chapters.encoder.stack import encoder
-from autograder.chapters.encoder.weights import (
-    encoder_layer_from_torch,
-    encoder_layer_parameters,
-)
+from autograder.chapters.encoder.weights import encoder_layer_from_torch
 
 progress = chapter.progress
 sheet = chapter.sheet

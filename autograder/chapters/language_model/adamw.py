@@ -61,6 +61,8 @@ def take(
     mixed_in: bool = False,
     mean: Callable = lambda old, new, beta: beta * old + (1 - beta) * new,
     power: Callable = lambda value, step: value**step,
+    divide: Callable = lambda moment, left: moment / (1 - left),
+    corrected_by: Callable = lambda betas: betas,
     size: Callable = lambda gradient, first: gradient.square(),
     correct: tuple[bool, bool] = (True, True),
     root: Callable = lambda second, eps: second.sqrt() + eps,
@@ -74,8 +76,10 @@ def take(
     first = mean(first, gradient, betas[0])
     second = mean(second, size(gradient, first), betas[1])
     ahead, spread = (
-        moment / (1 - power(beta, step)) if wanted else moment
-        for moment, beta, wanted in zip((first, second), betas, correct, strict=True)
+        divide(moment, power(beta, step)) if wanted else moment
+        for moment, beta, wanted in zip(
+            (first, second), corrected_by(betas), correct, strict=True
+        )
     )
     start = parameter if mixed_in else decay(parameter, rate, weight_decay)
     moved = start + sign * rate * ahead / root(spread, eps)
@@ -123,6 +127,17 @@ for name, why, rule in (
         "only the second moment is corrected",
         "The first moment begins at 0, too: divide it by 1 − β₁^t.",
         {"correct": (False, True)},
+    ),
+    (
+        "multiplied by the correction",
+        "The moments are too small at first. Multiplied by 1 − β^t they get smaller "
+        "still: divide.",
+        {"divide": lambda moment, left: moment * (1 - left)},
+    ),
+    (
+        "the corrections exchanged",
+        "The first moment is corrected with betas[0], the second with betas[1].",
+        {"corrected_by": lambda betas: betas[::-1]},
     ),
     (
         "the steps are counted from 0",
@@ -217,6 +232,17 @@ for name, why, rule in (
 )
 def _(parameter, gradient, first, second, step, rate, betas, *rest):
     return take(parameter, gradient, first, second, step, rate, betas[::-1], *rest)
+
+
+@adamw.mistake(
+    "the decay is divided by the root",
+    f"{DECAY_FIRST} Only the first moment is divided by the root of the second.",
+)
+def _(parameter, gradient, first, second, step, rate, betas, eps, weight_decay):
+    first, second = take(parameter, gradient, first, second, step, rate, betas)[1:]
+    ahead = first / (1 - betas[0] ** step) + weight_decay * parameter
+    root = (second / (1 - betas[1] ** step)).sqrt() + eps
+    return parameter - rate * ahead / root, first, second
 
 
 @adamw.mistake(

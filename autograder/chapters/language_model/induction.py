@@ -29,6 +29,13 @@ def scores_of(weights: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
 
 induction = Function("induction-score", "induction_scores", scores_of)
 
+induction.accident(
+    "is out of bounds for dimension",
+    "a position beyond the end",
+    "A token is not its own previous occurrence: if it were, p(t) + 1 could lie behind "
+    "the last position. Only earlier positions count, .tril(-1).",
+)
+
 # --- what goes wrong in the scores ----------------------------------------------------
 
 
@@ -121,6 +128,35 @@ def _(weights, tokens):
 
 
 @induction.mistake(
+    "the second half alone",
+    "Every position counts whose token occurred before, wherever it stands.",
+    when=lambda *given: not _is_plain(*given),
+)
+def _(weights, tokens):
+    half = len(tokens) // 2
+    return _followed(
+        weights,
+        tokens,
+        find=lambda ids, place: latest(ids, place) if place >= half else None,
+    )
+
+
+def _not_the_last(ids: list[int], place: int) -> int | None:
+    found = latest(ids, place)
+    return None if found == place - 1 else found
+
+
+@induction.mistake(
+    "a token that stands twice in a row is left out",
+    "Where the previous occurrence is right before the query, what followed is the "
+    "query's own position. It counts as the others do.",
+    when=lambda weights, tokens: bool((tokens[1:] == tokens[:-1]).any()),
+)
+def _(weights, tokens):
+    return _followed(weights, tokens, find=_not_the_last)
+
+
+@induction.mistake(
     "queries and keys exchanged",
     "The axes are (layers, heads, queries, keys): weights[..., query, previous + 1].",
 )
@@ -137,7 +173,7 @@ def _(weights, tokens):
 
 
 @induction.mistake(
-    "a sum in place of the mean",
+    "the sum in place of the mean",
     "A weight lies between 0 and 1, and so does their mean: divide by the positions.",
 )
 def _(weights, tokens):
@@ -254,7 +290,7 @@ def _cases(seed: int) -> Iterator[Case]:
 def _tables(seed: int) -> Iterator[Case]:
     """The example by hand, then tables of any shape."""
     by_hand = torch.tensor([[0.1, 0.2, 0.1], [0.0, 0.1, 0.9]])
-    on = f"the example by hand, scores {by_hand.tolist()}"
+    on = "the example by hand, scores [[.1, .2, .1], [0, .1, .9]]"
     yield Case(on, (by_hand,), (1, 2))
     generator = seeded(seed)
     for _ in range(5):

@@ -66,7 +66,7 @@ for name, why, normed in (
         lambda x, gamma: x,
     ),
     (
-        "gamma is left out",
+        "gamma left out",
         "The final norm ends with its gain: multiply by gamma.",
         lambda x, gamma: F.rms_norm(x, gamma.shape, None, EPSILON),
     ),
@@ -225,7 +225,7 @@ for name, why, change in (
         {"join": lambda gaps: -gaps.mean(dim=-1)},
     ),
     (
-        "a sum in place of the mean",
+        "the sum in place of the mean",
         "The mean over the positions: the gain of one token.",
         {"join": lambda gaps: gaps.sum(dim=-1)},
     ),
@@ -244,6 +244,25 @@ for name, why, change in (
     @gain.mistake(name, why)
     def _(stream, gamma, table, targets, order, change=change):
         return _compared(stream, gamma, table, targets, order, **change)
+
+
+for name, why, join in (
+    (
+        "the logarithm of the mean",
+        "Each position has its own logarithm: first the logarithms, then the mean.",
+        lambda right, other: right.mean(dim=-1).log() - other.mean(dim=-1).log(),
+    ),
+    (
+        "a quotient without its logarithm",
+        "A gain in nats is asked for: the difference of the logarithms.",
+        lambda right, other: (right / other).mean(dim=-1),
+    ),
+):
+
+    @gain.mistake(name, why)
+    def _(stream, gamma, table, targets, order, join=join):
+        both = (seen(stream, gamma, table, ids)[0] for ids in (targets, targets[order]))
+        return join(*both)
 
 
 @gain.mistake(

@@ -1,11 +1,13 @@
 """Muon's orthogonalisation: a polynomial of a matrix, and so of its singular values."""
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
 
+from autograder.chapters.attention.pairs import named
 from autograder.chapters.language_model.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.spec import Case, Function
@@ -132,6 +134,12 @@ for name, why, rule in (
         {"once": _once(lambda x, s, a, b, c: a * x + (b * s + c * s**2) @ x)},
     ),
     (
+        "the last factor X is missing in a term",
+        "Both even powers are multiplied by X: (b S + c S²) X, with S = X Xᵀ. Without "
+        "brackets X belongs to the last term alone.",
+        {"once": _once(lambda x, s, a, b, c: a * x + b * s + c * s @ s @ x)},
+    ),
+    (
         "one round too few",
         "The iteration has as many rounds as `rounds` says: range(rounds).",
         {"more": -1},
@@ -181,6 +189,12 @@ WIDE = (
     "Of a matrix (n, m) with n > m, X Xᵀ is n × n. Transpose it first: then the "
     "product is m × m, and the result, transposed back, is the same.",
 )
+STACK = (
+    "only works for 2-D inputs",
+    "One matrix works, a stack of them does not. Count axes from the end: .mT "
+    "exchanges the last two (.T turns all of them round), the norm runs over dim=(-2, "
+    "-1), and shape[-2] and shape[-1] are rows and columns.",
+)
 ZERO = (
     "NaN for a matrix of zeros",
     "Its norm is 0, and 0/0 is NaN. Add 1e-7 to the norm. A layer that got no gradient "
@@ -227,7 +241,10 @@ def _expect_small_products(student: StudentFunction) -> None:
 @chapter.check(section="language-model-optimizers")
 def orthogonalise(student: StudentFunction, seed: int = 0) -> None:
     """The polynomial of the singular values, computed from a decomposition."""
-    orthogonal.judge_all(student, _cases(seed))
+    for case in _cases(seed):
+        several = case.inputs[0].dim() > 2
+        with named(*STACK) if several else contextlib.nullcontext():
+            orthogonal.judge(student, case)
     zeros = torch.zeros(3, 2)
     case = Case("a matrix of zeros", (zeros,), zeros, unless_finite=ZERO)
     orthogonal.judge(student, case)

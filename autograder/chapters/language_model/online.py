@@ -1,5 +1,6 @@
 """The online softmax: scores come in blocks, and three numbers a query are kept."""
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -8,7 +9,14 @@ import torch
 
 from autograder.chapters.language_model.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, normal, seeded
-from autograder.exercise.spec import Case, Function, expect_several, judge_parts
+from autograder.exercise.spec import (
+    Case,
+    Function,
+    expect_finite,
+    expect_gradients,
+    expect_several,
+    judge_parts,
+)
 from autograder.expect import relying_on
 from autograder.interface import StudentFunction
 
@@ -101,6 +109,20 @@ steps.mistake(
     "At the first block the old maximum is −∞, and later a new score may lie far above "
     "it: exp overflows. Find the new maximum first, and subtract that one.",
 )(partial(step, new=lambda scores, before, after: (scores - before).exp()))
+OWN = (
+    "the new scores measured from the maximum of their block",
+    "Old and new terms are added, so both have to be measured from one place: from the "
+    "new maximum, which may stand in an earlier block.",
+)
+for guard in (lambda place: place, lambda place: place.nan_to_num(neginf=0.0)):
+    steps.mistake(*OWN)(
+        partial(
+            step,
+            new=lambda scores, before, after, guard=guard: (
+                scores - guard(scores.amax(dim=-1, keepdim=True))
+            ).exp(),
+        )
+    )
 steps.mistake(
     "no maximum is subtracted",
     "exp(89) is too large for a float32. Subtract the maximum from the scores before "
@@ -171,6 +193,11 @@ steps.mistake(
         ),
     )
 )
+for places in list(itertools.permutations(range(3)))[1:]:
+    steps.mistake(
+        "the three in another order",
+        "First the maximum, then the sum, then the output.",
+    )(lambda *given, places=places: tuple(step(*given)[place] for place in places))
 NOTHING = (
     "NaN where nothing has been allowed",
     "As long as a query has seen no key, old and new maximum are −∞, and −∞ − (−∞) is "
@@ -183,6 +210,23 @@ def careless(maximum, total, output, scores, values):
     """Take a step that subtracts −∞ from −∞."""
     found = torch.maximum(maximum, scores.amax(dim=-1, keepdim=True))
     factor, weights = (maximum - found).exp(), (scores - found).exp()
+    total = factor * total + weights.sum(dim=-1, keepdim=True)
+    return found, total, factor * output + weights @ values
+
+
+NOTHING_BACK = (
+    "NaN gradient where nothing has been allowed",
+    "The values are right, the backward pass is not: it runs through a −∞ − (−∞) that "
+    "was only replaced afterwards, and NaN times 0 stays NaN. Replace the maximum "
+    "before you subtract it, not the result.",
+)
+
+
+@steps.mistake(*NOTHING_BACK)
+def _(maximum, total, output, scores, values):
+    found = torch.maximum(maximum, scores.amax(dim=-1, keepdim=True))
+    factor = torch.where(found.isneginf(), 0.0, (maximum - found).exp())
+    weights = torch.where(found.isneginf(), 0.0, (scores - found).exp())
     total = factor * total + weights.sum(dim=-1, keepdim=True)
     return found, total, factor * output + weights @ values
 
@@ -287,12 +331,32 @@ def _steps(seed: int) -> Iterator[Case]:
             before = after
 
 
+def _expect_gradients(student: StudentFunction, case: Case) -> None:
+    """Expect gradients that are finite; what they are depends on all steps together.
+
+    A maximum that is cut off from them is as good as one that is not.
+    """
+    arguments = ("maximum", "total", "output", "scores", "values")
+    for number, part in ((1, PARTS[1]), (2, PARTS[2])):
+        every = tuple(range(len(arguments)))
+        found = student.gradients(*case.inputs, wrt=every, output=number)
+        back = dict(zip(arguments, found.inputs, strict=True))
+        for name, gradient in back.items():
+            on = f"the gradient of {part} with respect to {name}; {case.on}"
+            if gradient is not None:
+                expect_finite(gradient, *NOTHING_BACK, on=on)
+    expect_gradients({name: back[name] for name in arguments[2:]}, case.on)
+
+
 @chapter.check(section="language-model-tiles")
 def online_step(student: StudentFunction, seed: int = 0) -> None:
-    """By hand, blocks and rows that are masked, scores of ±10000."""
-    for case in _steps(seed):
+    """By hand, blocks and rows that are masked, scores of ±10000, gradients."""
+    cases = list(_steps(seed))
+    for case in cases:
         got = expect_several(student(*case.inputs), PARTS, case.on)
         judge_parts(steps, got, case, PARTS)
+    for case in cases[:8]:
+        _expect_gradients(student, case)
 
 
 @chapter.check(section="language-model-tiles")

@@ -10,9 +10,12 @@ import torch
 from autograder import expect
 from autograder.chapters.language_model.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.exercise.showing import show_both
 from autograder.exercise.spec import Case, Function
-from autograder.expect import refuse_if, show
+from autograder.expect import refuse_if
 from autograder.interface import StudentFunction, StudentInstance, StudentModule
+
+LOGITS = 1e-4  # tolerance: sums of many terms, in another order
 
 # --- the notebook's model, computed from its weights ----------------------------------
 
@@ -108,15 +111,10 @@ def expect_no_hook(model: StudentInstance, tiny: Tiny, ids: torch.Tensor) -> Non
         "Call hook.remove() as soon as the model has run. Until then the hook is "
         "called in every run, also in those that are to be left alone."
     )
-    on = "the model run once more, after the call"
-    refuse_if(
-        not expect.close(got, right, 1e-4),
-        "the hook is left in the model",
-        why,
-        on=on,
-        got=show(got),
-        expected=show(right),
-    )
+    came, wanted = show_both(got, right, LOGITS)
+    say = {"on": "the model run once more, after the call", "got": came}
+    same = expect.close(got, right, LOGITS)
+    refuse_if(not same, "the hook is left in the model", why, expected=wanted, **say)
 
 
 ARGUMENTS = (
@@ -247,6 +245,16 @@ def _(model, ids, layer, position, activation):
 )
 def _(model, ids, layer, position, activation):
     return patched(model, ids, layer + 1, position, activation)
+
+
+@run.mistake(
+    "the block before this one",
+    "Layers are counted from 0: layer l is model.blocks[l].",
+    when=lambda model, *rest: Tiny.of(model).layers > 1,
+)
+def _(model, ids, layer, position, activation):
+    before = (layer - 1) % Tiny.of(model).layers
+    return patched(model, ids, before, position, activation)
 
 
 @run.mistake(
@@ -418,6 +426,14 @@ def _(model, clean, corrupted, right, wrong):
 
 
 @effect.mistake(
+    "the corrupted run's own activations",
+    "They change nothing. What is put in comes from the clean run.",
+)
+def _(model, clean, corrupted, right, wrong):
+    return torch.zeros(Tiny.of(model).layers, clean.shape[1])
+
+
+@effect.mistake(
     "the input of the block in place of its output",
     "Layer l is patched after block l, with what block l gives.",
 )
@@ -473,7 +489,7 @@ def record_activations(
         model = load(tiny_model, tiny)
         for _ in range(2):
             ids = _draw_ids(generator, tiny, length)
-            case = Case(on, (tiny, ids), tolerance=1e-4)
+            case = Case(on, (tiny, ids), tolerance=LOGITS)
             with record.accidents_named():
                 got = student(model, ids)
             record.compare(got, case)
@@ -487,12 +503,13 @@ def run_patched(
     for on, tiny, generator, length in _drawn(seed):
         model = load(tiny_model, tiny)
         ids = _draw_ids(generator, tiny, length)
-        places = itertools.product(range(tiny.layers), {0, length // 2, length - 1})
+        ends = dict.fromkeys((length - 1, 0, length // 2))
+        places = itertools.product(range(tiny.layers), ends)
         for layer, position in places:
             activation = 2 * normal(generator, tiny.table.shape[1])
             asked = ids, layer, position, activation
             where = f"{on}, layer {layer}, position {position}"
-            case = Case(where, asked, what="the logits", tolerance=1e-4)
+            case = Case(where, asked, what="the logits", tolerance=LOGITS)
             with run.accidents_named():
                 got = student(model, *asked)
             run.compare(got, replace(case, inputs=(tiny, *asked)))

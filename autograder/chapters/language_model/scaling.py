@@ -54,6 +54,11 @@ predicted.mistake(
     "Only N is raised to the power a: A / N**a, not (A / N)**a.",
 )(lambda law, n, d: law["E"] + (law["A"] / n) ** law["a"] + (law["B"] / d) ** law["b"])
 predicted.mistake(
+    "the two terms are multiplied",
+    "The three parts are added: what is lost for want of parameters, and for want of "
+    "text.",
+)(lambda law, n, d: law["E"] + law["A"] / n ** law["a"] * law["B"] / d ** law["b"])
+predicted.mistake(
     "divided by the number itself", "Divide by N**a and by D**b, not by N and D."
 )(lambda law, n, d: law["E"] + law["A"] / n + law["B"] / d)
 
@@ -192,6 +197,17 @@ def _(runs, exponents):
     return _fitted(runs, exponents, choose=lambda found: found[-1])
 
 
+LEFT_OUT = (
+    "a candidate is left out",
+    "Every exponent of the list is tried, the first and the last one, too.",
+)
+for kept in (slice(1, None), slice(None, -1)):
+
+    @fit.mistake(*LEFT_OUT, when=lambda runs, exponents: len(exponents) > 1)
+    def _(runs, exponents, kept=kept):
+        return best_fit(runs, exponents[kept])
+
+
 @fit.mistake("exponents exchanged", "a belongs to the parameters, b to the tokens.")
 def _(runs, exponents):
     law = best_fit(runs, exponents)
@@ -299,6 +315,35 @@ def _(law, budget):
     return _split(law, budget, root=lambda law: 1.0)
 
 
+@optimal.mistake(
+    "1 / a + b in place of 1 / (a + b)",
+    "Python divides before it adds: put a + b in brackets.",
+)
+def _(law, budget):
+    return _split(law, budget, root=lambda law: 1 / (1 / law["a"] + law["b"]))
+
+
+@optimal.mistake(
+    "b / a + b in place of b / (a + b)",
+    "Python divides before it adds: put a + b in brackets.",
+)
+def _(law, budget):
+    whole, a, b = law["a"] + law["b"], law["a"], law["b"]
+    return _split(law, budget, power=lambda law: (b / a + b) * whole)
+
+
+@optimal.mistake(
+    "the parameters' power for the tokens, too",
+    "D grows with the power a / (a + b). It needs no formula of its own: D = budget / "
+    "(6 · N).",
+    when=lambda law, budget: law["a"] != law["b"],
+)
+def _(law, budget):
+    parameters, _ = _split(law, budget)
+    power = (budget / OPERATIONS) ** (law["b"] / (law["a"] + law["b"]))
+    return parameters, power**2 / parameters
+
+
 @optimal.mistake("twenty tokens for each parameter", NOT_BY_RULE)
 def _(law, budget):
     parameters = math.sqrt(budget / OPERATIONS / 20)
@@ -327,6 +372,10 @@ def _(law, budget):
 
 # --- the checks -----------------------------------------------------------------------
 
+NEARLY = (
+    "If all five numbers are nearly right, compute in float64: float32 keeps seven "
+    "digits, and the columns are small numbers."
+)
 BY_HAND = {"E": 1.0, "A": 100.0, "B": 1000.0, "a": 0.5, "b": 0.5}
 
 
@@ -388,22 +437,18 @@ def _fits(seed: int) -> Iterator[Case]:
     keys = ("parameters", "embedding", "tokens", "bits_per_byte", "nats_per_token")
     runs = [dict(zip(keys, row, strict=True)) for row in rows]
     right = {"E": 1.0, "A": 10.0, "B": 100.0, "a": 0.5, "b": 0.5}
-    say = {
-        "what": "the law",
-        "tolerance": 1e-3,
-        "why": "Is everything in float64? "
-        "The columns are small numbers, and float32 keeps seven digits.",
-    }
+    say = {"what": "the law", "tolerance": 1e-3, "why": NEARLY}
     yield Case("the example by hand, three runs", (runs, [0.5]), right, **say)
     generator = seeded(seed)
     exponents = [0.24, 0.3, 0.36, 0.45, 0.52, 0.6]
-    for sizes, lengths, noise in (
-        (3, 4, 0.0),
-        (4, 3, 0.0),
-        (4, 4, 0.004),
-        (3, 5, 0.002),
+    ends = {"a": exponents[-1], "b": exponents[0]}
+    for sizes, lengths, noise, fixed in (
+        (3, 4, 0.0, {}),
+        (4, 3, 0.0, ends),
+        (4, 4, 0.004, {}),
+        (3, 5, 0.002, {}),
     ):
-        law = _draw_law(generator, exponents[1:-1])
+        law = _draw_law(generator, exponents[1:-1]) | fixed
         runs = _draw_runs(generator, law, sizes, lengths, noise)
         about = "that keep a law exactly" if not noise else "with some chance in them"
         yield Case(f"{len(runs)} runs {about}", (runs, exponents), **say)

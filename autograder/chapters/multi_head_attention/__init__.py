@@ -5,6 +5,7 @@ mistake is found by computing what it would give on the same input.
 """
 
 from autograder.chapters.multi_head_attention.chapter import chapter
+from autograder.chapters.multi_head_attention.counting import attention_parameters
 from autograder.chapters.multi_head_attention.grouped import grouped_query_attention
 from autograder.chapters.multi_head_attention.heads import (
     merge_heads,
@@ -16,7 +17,6 @@ from autograder.chapters.multi_head_attention.lookups import two_lookups
 from autograder.chapters.multi_head_attention.loop import loop_of_heads, sum_over_heads
 from autograder.chapters.multi_head_attention.weights import (
     attention_from_torch,
-    attention_parameters,
     without_heads,
 )
 

@@ -2,13 +2,11 @@
 
 import contextlib
 import math
+import operator
 from collections.abc import Callable
 
-import torch
-import torch.nn.functional as F
-
 from autograder.chapters.translator.chapter import chapter
-from autograder.exercise.inputs import draw_whole, seeded
+from autograder.exercise.inputs import WholeNumbers, draw_whole
 from autograder.exercise.spec import Case, Function, errors_named
 from autograder.interface import StudentFunction
 
@@ -19,13 +17,11 @@ UNSMOOTHED = (
 
 
 def by_cross_entropy(vocab_size: int, smoothing: float) -> float:
-    """Ask PyTorch for the smoothed loss of the best prediction."""
-    chances = torch.full((vocab_size,), smoothing / vocab_size, dtype=torch.double)
-    chances[0] += 1 - smoothing
-    scores = chances.clamp(min=1e-300).log().unsqueeze(0)
-    target = torch.tensor([0])
-    loss = F.cross_entropy(scores, target, label_smoothing=smoothing)
-    return abs(loss.item())  # no negative zero
+    """Add up the smoothed loss of the best prediction, class by class."""
+    target = [smoothing / vocab_size] * vocab_size
+    target[0] += 1 - smoothing
+    best = [math.log(max(chance, 1e-300)) for chance in target]
+    return abs(sum(map(operator.mul, target, best)))  # no negative zero
 
 
 floor = Function("smoothing-floor", "smoothing_floor", by_cross_entropy)
@@ -135,9 +131,7 @@ def _(vocab_size, smoothing):
 
 @floor.mistake(*UNSMOOTHED)
 def _(vocab_size, smoothing):
-    chances = torch.full((vocab_size,), smoothing / vocab_size, dtype=torch.double)
-    chances[0] += 1 - smoothing
-    return -(chances * chances.log()).sum().item()
+    return by_cross_entropy(vocab_size, smoothing) if smoothing else math.nan
 
 
 # --- the check ------------------------------------------------------------------------
@@ -145,9 +139,9 @@ def _(vocab_size, smoothing):
 
 @chapter.check(section="translator-curves")
 def smoothing_floor(student: StudentFunction, seed: int = 0) -> None:
-    """By hand, PyTorch's smoothed cross-entropy of the best, no smoothing."""
-    generator = seeded(seed)
-    drawn = [(10 + draw_whole(generator, 3000), each) for each in (0.1, 0.3, 0.05)]
+    """By hand, the smoothed cross-entropy of the best, no smoothing."""
+    source = WholeNumbers(seed)
+    drawn = [(10 + draw_whole(source, 3000), each) for each in (0.1, 0.3, 0.05)]
     for vocab_size, smoothing in [(4, 0.2), *drawn, (2, 0.9), (7, 0.0)]:
         on = f"vocab_size {vocab_size}, smoothing {smoothing:g}"
         case = Case(

@@ -4,6 +4,7 @@ A relation is told only if it could not hold by chance, so it counts how many di
 values speak for it. Everything here is computed in float64, and NaN equals NaN.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -64,6 +65,13 @@ def same_tensors(a: torch.Tensor, b: torch.Tensor, tolerance: float) -> bool:
     return a.shape == b.shape and bool(entries_close(a, b, tolerance).all())
 
 
+def _same_numbers(a: float, b: float, tolerance: float) -> bool:
+    """Compare two numbers as ``entries_close`` does."""
+    if math.isnan(a) or math.isnan(b):
+        return math.isnan(a) and math.isnan(b)
+    return a == b or abs(a - b) <= tolerance + tolerance * abs(b) < math.inf
+
+
 def _dense(value: torch.Tensor) -> bool:
     return value.layout == torch.strided
 
@@ -78,7 +86,7 @@ def same(a: Data, b: Data, tolerance: float) -> bool:
             return a is b or (_dense(a) and _dense(b) and torch.equal(a, b))
         return same_tensors(first, second, tolerance)
     if type(a) in NUMBERS and type(b) in NUMBERS:
-        return same_tensors(real(a), real(b), tolerance)
+        return _same_numbers(a, b, tolerance)
     if type(a) is not type(b):
         return False
     if isinstance(a, (list, tuple)):

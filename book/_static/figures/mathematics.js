@@ -33,6 +33,19 @@ const Mathematics = (() => {
     return { scores, scaled, masked, weights, output: multiply(weights, v) };
   };
 
+  /* online_step for one query: a tile of scores and values more. What was summed up is
+     measured from the maximum; a larger one rescales it by `factor`. */
+  const onlineStep = ({ maximum, total, output }, scores, values) => {
+    const larger = Math.max(maximum, ...scores);
+    const base = larger === -Infinity ? 0 : larger; // -Infinity - -Infinity is NaN
+    const factor = Math.exp(maximum - base);
+    const powers = scores.map((score) => Math.exp(score - base));
+    const [mixed] = multiply([powers], values);
+    return { maximum: larger, factor, powers,
+      total: factor * total + powers.reduce((sum, power) => sum + power, 0),
+      output: output.map((value, i) => factor * value + mixed[i]) };
+  };
+
   /* Each vector to mean 0 and variance 1 (the biased one), as nn.LayerNorm begins. */
   const layerNorm = (vector, epsilon = 1e-5) => {
     const mean = vector.reduce((sum, value) => sum + value, 0) / vector.length;
@@ -58,6 +71,6 @@ const Mathematics = (() => {
     return before ? multiply(mixed, before) : mixed;
   }, null);
 
-  return { dot, transpose, add, scale, multiply, softmax, attention, layerNorm,
-    sinusoidal, attentionRollout };
+  return { dot, transpose, add, scale, multiply, softmax, attention, onlineStep,
+    layerNorm, sinusoidal, attentionRollout };
 })();
