@@ -233,6 +233,26 @@ class DecoderBlock(reference.DecoderBlock):
         return (apply_rotary(q), apply_rotary(k), v) if self.rotary else (q, k, v)
 
 
+@wrong(
+    "block-from-configuration",
+    "keys and values split into as many heads as the queries",
+)
+class DecoderBlock(reference.DecoderBlock):
+    def project(self, x):
+        x, p = self.norm_1(x), self.attention
+        q, k, v = (split_heads(x @ w, self.heads) for w in (p.w_q, p.w_k, p.w_v))
+        return self.norm_q(q), self.norm_k(k), v
+
+
+@wrong("block-from-configuration", "normalised before the heads are split")
+class DecoderBlock(reference.DecoderBlock):
+    def project(self, x):
+        x, p = self.norm_1(x), self.attention
+        q = split_heads(self.norm_q(x @ p.w_q), self.heads)
+        k = split_heads(self.norm_k(x @ p.w_k), self.kv_heads)
+        return q, k, split_heads(x @ p.w_v, self.kv_heads)
+
+
 @wrong("block-from-configuration", "the weights are returned, too")
 class DecoderBlock(reference.DecoderBlock):
     def finish(self, x, z):

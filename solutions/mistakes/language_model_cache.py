@@ -74,6 +74,27 @@ def write_with_cache(model, prompt, length):
     return ids
 
 
+@wrong("write-with-cache", "nothing is left to read")
+def write_with_cache(model, prompt, length):
+    """what was written just now counts as read"""
+    ids, read, cache = list(prompt), 0, None
+    for _ in range(length):
+        logits, cache = model(torch.tensor([ids[read:]]), read, cache)
+        ids.append(int(logits[0, -1].argmax()))
+        read = len(ids)
+    return ids
+
+
+@wrong("write-with-cache", "no axis for the batch")
+def write_with_cache(model, prompt, length):
+    ids, read, cache = list(prompt), 0, None
+    for _ in range(length):
+        logits, cache = model(torch.tensor(ids[read:]), read, cache)
+        read = len(ids)
+        ids.append(int(logits[-1].argmax()))
+    return ids
+
+
 @wrong("write-with-cache", "changes its argument in place")
 def write_with_cache(model, prompt, length):
     """appends to the prompt"""

@@ -1,5 +1,6 @@
 """The block of a language model, from a configuration."""
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Iterator
@@ -31,8 +32,8 @@ from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.naming import Mistake
 from autograder.exercise.parameters import Shapes, State, expect_parameters
 from autograder.exercise.spec import Case, Module, expect_gradients
-from autograder.expect import refuse_if, show
-from autograder.interface import StudentFunction, StudentModule
+from autograder.expect import describe_error, refuse_if, show
+from autograder.interface import StudentError, StudentFunction, StudentModule
 
 Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -50,12 +51,12 @@ class Choices:
 
 OLD = Choices("layer", "relu", "learned", shared=False, qk_norm=False)
 NEW = Choices("rms", "swiglu", "rotary", shared=True, qk_norm=True)
-CHOICES = (
+CHOICES = (  # an exception at the second or third tells what is new in it
     OLD,
-    NEW,
     replace(OLD, feed_forward="gelu", shared=True),
-    replace(OLD, norm="rms", positions="rotary"),
     replace(NEW, norm="layer", positions="learned", shared=False),
+    NEW,
+    replace(OLD, norm="rms", positions="rotary"),
     replace(NEW, feed_forward="gelu", shared=False),
 )
 
@@ -407,6 +408,23 @@ in_heads(
     "values from w_v.",
     lambda y, parts: parts.mix(*(parts.project(y)[i] for i in (0, 2, 1))),
 )
+for raw in ("v", "kv", "k", "q"):
+
+    @blocks.mistake(
+        "not all three are of the normalised x",
+        "Queries, keys and values are all made of norm_1(x).",
+    )
+    def _(x, parts, raw=raw):
+        return pre(x, *parts.maps(lambda y: parts.mix(*_three_of(x, y, parts, raw))))
+
+
+def _three_of(x: torch.Tensor, y: torch.Tensor, parts: Parts, raw: str) -> Three:
+    """Make those named in ``raw`` of x, the others of the normalised y."""
+    pairs = zip("qkv", parts.project(x), parts.project(y), strict=True)
+    q, k, v = (first if name in raw else second for name, first, second in pairs)
+    return q, k, v
+
+
 blocks.mistake(
     "activation not passed on",
     'FeedForward knows "relu" and "gelu": hand the name on.',
@@ -504,7 +522,8 @@ def _check_values(student: StudentModule, choices: Choices, seed: int) -> None:
     right = Torchs(*given, activation, attention=by_torch)
     for shape in ((3, 5, sizes.d), (2, 9, sizes.d), (3, 1, sizes.d)):
         x = normal(generator, *shape) + 0.3
-        got = block(x)
+        with _misfits_named(choices):
+            got = block(x)
         say = {"on": on, "got": show(got)[:200], "expected": "one tensor"}
         refuse_if(isinstance(got, tuple), *PAIR, **say)
         wanted = pre(x, *right.maps())
@@ -513,6 +532,30 @@ def _check_values(student: StudentModule, choices: Choices, seed: int) -> None:
     found = block.gradients(x, cotangent=x)
     expect_gradients({"x": found.inputs[0], **found.parameters}, on)
     _judge_dropout(student, build, state, parts, x)
+
+
+MISFIT = (
+    "keys and values split into as many heads as the queries",
+    "With as many heads of keys as of queries the same call succeeds. Keys and values "
+    "are split into kv_heads.",
+)
+LATE = (
+    "normalised before the heads are split",
+    "norm_q and norm_k are d_k wide, as one head is: split first, then normalise.",
+)
+
+
+@contextlib.contextmanager
+def _misfits_named(choices: Choices) -> Iterator[None]:
+    """Name the mistake behind a call that fails as soon as one thing is asked for."""
+    try:
+        yield
+    except StudentError as error:
+        sizes = error.kind == "RuntimeError"
+        say = {"on": error.call, "got": f"{error.kind}: {describe_error(error)}"}
+        refuse_if(sizes and choices.shared and not choices.qk_norm, *MISFIT, **say)
+        refuse_if(sizes and choices.qk_norm and not choices.shared, *LATE, **say)
+        raise
 
 
 def _judge_dropout(student: StudentModule, build: tuple, state, parts, x) -> None:

@@ -111,7 +111,7 @@ class Writing(Function):
             asked = model.fresh()
             with suppress(*UNFIT):
                 text = each.answer(asked, prompt, length)
-                value = text, say_calls(asked.calls, length)
+                value = text, needed(asked.calls, length)
                 yield Mistake(each.name, value, each.why, each.section, number)
 
 
@@ -123,20 +123,27 @@ def _right(model: Decoder, prompt: list[int], length: int) -> tuple:
         ids.append(int(logits[0, -1].argmax()))
     calls = [(len(prompt), 0, 0)]
     calls += [(1, read, read) for read in range(len(prompt), len(ids) - 1)]
-    return ids, say_calls(calls, length)
+    return ids, needed(calls, length)
 
 
-def say_calls(calls: list[Row], length: int) -> list[str]:
-    """Describe as many calls as are needed: the last token may be read, too."""
-    return [
-        f"{new} {'id' if new == 1 else 'ids'} from position {start}, {old} in the cache"
-        for new, start, old in calls[:length]
-    ]
+def needed(calls: list[Row], length: int) -> list[list[int]]:
+    """Return as many calls as are needed: the last token may be read, too."""
+    return [list(call) for call in calls[:length]]
 
 
 cached = Writing("write-with-cache", "write_with_cache", _right)
 cached.accident(
     "out of bounds for dimension", "the largest of all positions", ALL_POSITIONS
+)
+cached.accident(
+    "tensors used as indices",
+    "nothing is left to read",
+    "A call got no id at all. What is new has to be read before it counts as read.",
+)
+cached.accident(
+    "tuple index out of range",
+    "no axis for the batch",
+    "The model takes ids (1, T), a batch of one text: torch.tensor([ids]).",
 )
 name_several(cached)
 
@@ -339,7 +346,10 @@ def _cases(seed: int) -> Iterator[Case]:
 
 
 def _case(model: Decoder, prompt: list[int], length: int) -> Case:
-    on = f"a decoder of {len(model.tokens)} tokens, prompt {prompt}, length {length}"
+    on = (
+        f"a decoder of {len(model.tokens)} tokens, prompt {prompt}, length {length}; "
+        "of each call: new ids, position of the first, ids in the cache"
+    )
     return Case(on, (model, prompt, length))
 
 
@@ -374,7 +384,7 @@ def _asked(student: StudentFunction, built: StudentInstance, case: Case) -> tupl
         text = student(built, prompt, length)
     expect_ids(text, cached.right(case)[0], on=case.on, what="the text")
     calls = built.state_dict()["calls"][before:].tolist()
-    return text, say_calls([tuple(call) for call in calls], length)
+    return text, needed(calls, length)
 
 
 def _expect_own_cache(student, decoder, generator: torch.Generator) -> None:

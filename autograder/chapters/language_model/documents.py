@@ -132,6 +132,17 @@ def _(documents, end_id, length):
     return moved.cut(length)
 
 
+@packing.mistake("the end ids have no document and no position", OWNER)
+def _(documents, end_id, length):
+    inputs, labels, *_ = _right(documents, end_id, length)
+    stream, end = Stream.of(documents), inputs.numel()
+    owners, places = (
+        torch.tensor(each[:end]).view(-1, length)
+        for each in (stream.documents, stream.positions)
+    )
+    return inputs, labels, owners, places
+
+
 NEXT = "The label of a place is the token that follows in the stream: one step ahead."
 in_rows(
     "the labels are the inputs",
@@ -145,6 +156,12 @@ in_rows(
     "inputs and labels exchanged",
     "inputs first, labels second.",
     lambda inputs, labels, *rest: (labels, inputs, *rest),
+)
+in_rows(
+    "the stream runs down the columns",
+    "A block is a row of neighbours in the stream: .view(-1, T), which counts along "
+    "the rows.",
+    lambda *rows: tuple(each.reshape(each.shape[1], -1).T for each in rows),
 )
 LAST = (
     "the last label of a block is taken from the block",
@@ -241,6 +258,16 @@ def _(documents, end_id, length):
     for number, part in enumerate(parts):
         part[2].fill_(number)
     return tuple(map(torch.cat, zip(*parts, strict=True)))
+
+
+@packing.mistake(
+    "each document is padded",
+    "Nothing is padded: the next document begins right behind the end id, also in the "
+    "middle of a block.",
+)
+def _(documents, end_id, length):
+    whole = [[*each, *[end_id] * (-len(each) % length or length)] for each in documents]
+    return Stream.of(whole).cut(length)
 
 
 LEFT_OVER = (

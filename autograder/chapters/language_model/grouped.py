@@ -166,6 +166,12 @@ stated(
     turn=(_side_by_side, _side_by_side, same),
 )
 attention.mistake(
+    "the output is rotated",
+    "Rotate queries and keys, before they meet. What was mixed of the values stays as "
+    "it is.",
+    when=_rotates,
+)(lambda q, k, v, rotary=False: rotated(attend(q, k, v)))
+attention.mistake(
     "rotated whatever is asked for",
     "With rotary=False nothing is rotated: then the model has learned positions.",
     when=lambda q, k, v, rotary=False: not rotary,

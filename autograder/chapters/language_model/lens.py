@@ -71,7 +71,7 @@ for name, why, normed in (
         lambda x, gamma: F.rms_norm(x, gamma.shape, None, EPSILON),
     ),
     (
-        "a layer norm in place of RMS norm",
+        "layer norm in place of RMS norm",
         "RMS norm takes no mean away: it divides by the root of the mean square.",
         lambda x, gamma: F.layer_norm(x, gamma.shape, gamma, None, EPSILON),
     ),
