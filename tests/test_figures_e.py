@@ -127,6 +127,21 @@ def test_tiles_are_tapped_in_the_map(figure):
     follows(shown.numbers())
 
 
+def test_a_step_passes_over_hidden_keys(figure):
+    page = figure("attention_tiles").page
+    scores = torch.tensor([-math.inf, -math.inf, -math.inf, 1000.0, 999.5, 2.0])
+    values = torch.arange(12.0).reshape(6, 2)
+    kept = {"maximum": -math.inf, "total": 0, "output": [0, 0]}
+    for first in (0, 2, 4):
+        tile = scores[first : first + 2].tolist(), values[first : first + 2].tolist()
+        kept = page.evaluate(
+            "([kept, ...tile]) => Mathematics.onlineStep(kept, ...tile)", [kept, *tile]
+        )
+        if not first:
+            assert kept["maximum"] == -math.inf and kept["total"] == 0
+    near(torch.tensor(kept["output"]) / kept["total"], scores.softmax(0) @ values)
+
+
 # --- a head that copies ---------------------------------------------------------------
 
 
