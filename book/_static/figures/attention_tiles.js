@@ -53,7 +53,7 @@ Figures.define("attention_tiles", (stage) => {
   // Numbers for people -------------------------------------------------------------------
 
   const grouped = (value) => format(value, 0).replace(/\B(?=(\d{3})+$)/g, "\u202f");
-  const scoreText = (value) => (times === 1 ? format(value) : grouped(value));
+  const scoreText = (value) => (times === 1 ? format(value, 3) : grouped(value));
   const put = (place, value, text) => {
     place.textContent = text;
     place.dataset.value = value;
