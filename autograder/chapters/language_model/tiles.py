@@ -301,8 +301,8 @@ ALL_PAIRS = (
 )
 ALL_KEYS = (
     "all keys at once",
-    "A tile of queries meets all keys here: a text twice as long would make it twice as "
-    "large. Cut the keys into tiles, too, and take an online_step for each.",
+    "A tile of queries meets all keys here: a text twice as long would make it twice "
+    "as large. Cut the keys into tiles, too, and take an online_step for each.",
 )
 ALL_KEPT = (
     "the scores of all tiles are kept",
