@@ -155,7 +155,7 @@ def tiled_attention(q, k, v, block, causal=False):
     return _by_tiles(q, k, v, block, causal, hide)
 
 
-@wrong("tiled-attention", "all pairs at once")
+@wrong("tiled-attention", "all keys at once")
 def tiled_attention(q, k, v, block, causal=False):
     """tiles of queries alone, each with all keys"""
     shift = k.shape[-2] - q.shape[-2]

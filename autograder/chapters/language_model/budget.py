@@ -136,6 +136,23 @@ for name, why, change in (
             *given, parameters=_counted(*given[:6], change)
         )
     )
+for biased in (slice(0, 4), slice(4, 7), slice(0, 7)):  # attention, SwiGLU, both
+    budgets.mistake(
+        "the biases are counted, too",
+        "None of these projections has a bias: only the matrices count, and the norms.",
+    )(
+        lambda *given, biased=biased: budget(
+            *given,
+            parameters=_counted(
+                *given[:6],
+                lambda block, table, last: (
+                    [*block, *(shape[-1:] for shape in block[biased])],
+                    [table],
+                    [last],
+                ),
+            ),
+        )
+    )
 budgets.mistake(
     "one block in place of all",
     "Every block has matrices of its own: multiply by the number of layers.",
@@ -151,7 +168,7 @@ def _replaced(name: str, why: str, entry: str, value: Callable) -> None:
     budgets.mistake(name, why)(
         lambda *given: (
             budget(*given)
-            | {entry: value(budget(*given), dict(zip(NAMES, given, strict=False)))}
+            | {entry: value(budget(*given), dict(zip(NAMES, given, strict=True)))}
         )
     )
 
@@ -231,7 +248,7 @@ for name, why, per in (
     budgets.mistake(name, why)(
         lambda *given, per=per: budget(
             *given,
-            cached=lambda kept: kept // per(dict(zip(NAMES, given, strict=False))),
+            cached=lambda kept: kept // per(dict(zip(NAMES, given, strict=True))),
         )
     )
 budgets.mistake(
@@ -325,5 +342,6 @@ def run_budget(student: StudentFunction, seed: int = 0) -> None:
         said = ", ".join(f"{name}={value}" for name, value in given.items())
         got = student(**given)
         expect_entries(got, right)
-        case = Case(f"run_budget({said})", tuple(given.values()), right, tolerance=1e-9)
+        inputs = tuple(({"number_bytes": 4} | given)[name] for name in NAMES)
+        case = Case(f"run_budget({said})", inputs, right, tolerance=1e-9)
         judge_parts(budgets, got, case, right)

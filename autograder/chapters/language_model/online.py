@@ -317,7 +317,8 @@ def _rows(seed: int) -> Iterator[tuple[str, list[Block]]]:
     yield "the example by hand", _by_hand()
     queries, heads = draw_sizes(generator, 2)
     for rows in ((queries + 2,), (heads, queries + 2)):
-        yield f"scores of shape {(*rows, 'block')}", _drawn(generator, *rows)
+        shape = ", ".join(map(str, rows))
+        yield f"scores of shape ({shape}, block)", _drawn(generator, *rows)
     yield "scores of ±10000", _large(generator)
 
 

@@ -299,6 +299,11 @@ ALL_PAIRS = (
     "Somewhere there is a tensor for more than T_q × block pairs of queries and keys: "
     "of scores, of weights, or a mask. Make it tile by tile, inside the loop.",
 )
+ALL_KEYS = (
+    "all keys at once",
+    "A tile of queries meets all keys here: a text twice as long would make it twice "
+    "as large. Cut the keys into tiles, too, and take an online_step for each.",
+)
 ALL_KEPT = (
     "the scores of all tiles are kept",
     "No tensor is too large, but all together they hold the scores of all pairs: a "
@@ -371,9 +376,10 @@ def _expect_little_memory(student: StudentFunction) -> None:
         largest, most = student.memory(*given, block, causal)
         on = f"{_said(*given[:2], block, causal)}; widths of 1"
         allowed = queries * block
+        numbers = math.prod(largest)
         refuse_if(
-            math.prod(largest) > 2 * allowed,
-            *ALL_PAIRS,
+            numbers > 2 * allowed,
+            *(ALL_KEYS if numbers < queries * keys else ALL_PAIRS),
             on=on,
             got=f"a tensor of shape {largest} on the way",
             expected=f"none with more than {queries} × {block} scores",
