@@ -603,7 +603,9 @@ def patching_effect(
     activations = record_activations(model, clean)  # (layers, T, d_model)
     high, low = difference(model(clean)), difference(model(corrupted))
     effects = [
-        difference(run_patched(model, corrupted, layer, place, activations[layer, place]))
+        difference(
+            run_patched(model, corrupted, layer, place, activations[layer, place])
+        )
         for layer in range(len(activations))
         for place in range(clean.shape[1])
     ]
