@@ -1,4 +1,4 @@
-"""The moving figures of chapter 11: attention in tiles."""
+"""The moving figures of chapter 11: attention in tiles, and a head that copies."""
 
 import math
 
@@ -125,3 +125,127 @@ def test_tiles_are_tapped_in_the_map(figure):
     shown.page.get_by_role("button", name="Back").tap()
     assert shown.numbers()["step"] == 3
     follows(shown.numbers())
+
+
+def test_a_step_passes_over_hidden_keys(figure):
+    page = figure("attention_tiles").page
+    scores = torch.tensor([-math.inf, -math.inf, -math.inf, 1000.0, 999.5, 2.0])
+    values = torch.arange(12.0).reshape(6, 2)
+    kept = {"maximum": -math.inf, "total": 0, "output": [0, 0]}
+    for first in (0, 2, 4):
+        tile = scores[first : first + 2].tolist(), values[first : first + 2].tolist()
+        kept = page.evaluate(
+            "([kept, ...tile]) => Mathematics.onlineStep(kept, ...tile)", [kept, *tile]
+        )
+        if not first:
+            assert kept["maximum"] == -math.inf and kept["total"] == 0
+    near(torch.tensor(kept["output"]) / kept["total"], scores.softmax(0) @ values)
+
+
+# --- a head that copies ---------------------------------------------------------------
+
+
+def copies(numbers: dict) -> None:
+    """Compare both heads with PyTorch's products, and their score by its definition."""
+    tokens, sharp = numbers["tokens"], numbers["sharp"]
+    ids = torch.tensor([numbers["vocabulary"].index(token) for token in tokens])
+    own = functional.one_hot(ids).double()
+    places = torch.eye(len(tokens), dtype=torch.float64)
+    mask = causal_mask(len(tokens))
+
+    def attend(q, k):
+        weights = (sharp * q @ k.T).masked_fill(~mask, -torch.inf).softmax(-1)
+        return weights, weights @ own
+
+    back = torch.cat((torch.zeros_like(places[:1]), places[:-1]))
+    first, noted = attend(back, places)
+    second, expected = attend(own, noted if numbers["told"] else own)
+    near(numbers["first"], first)
+    near(numbers["second"], second)
+    row = expected[numbers["position"]]
+    assert [value for _, value in numbers["expected"]] == pytest.approx(
+        row.sort(descending=True).values[:4].tolist(), abs=1e-4
+    )
+    for token, value in numbers["expected"]:
+        near(value, row[numbers["vocabulary"].index(token)])
+
+    looked_for = [
+        second[i, max(j for j in range(i) if tokens[j] == tokens[i]) + 1]
+        for i in range(len(tokens))
+        if tokens[i] in tokens[:i]
+    ]
+    if looked_for:
+        near(numbers["score"], torch.stack(looked_for).mean())
+    else:
+        assert numbers["score"] is None
+
+
+def test_induction_copies_what_followed_and_only_with_layer_1(figure):
+    shown = figure("induction")
+    said = shown.page.locator(".induction-said")
+    for position in range(7, 13):
+        shown.slide("Position", position)
+        numbers = shown.numbers()
+        copies(numbers)
+        following = (numbers["tokens"] + ["K"])[position + 1]
+        assert numbers["expected"][0][0] == following
+    assert numbers["score"] > 0.95
+    assert "There the text ends" in said.inner_text()
+    shown.slide("Position", 3)
+    copies(shown.numbers())
+    assert "nothing is copied" in said.inner_text()
+    choose(shown, "Layer 1", "left out")
+    shown.slide("Position", 9)
+    numbers = shown.numbers()
+    copies(numbers)
+    assert numbers["expected"][0][0] == "Q" and numbers["score"] < 0.01
+
+
+def test_induction_follows_keys_through_its_steps(figure):
+    shown = figure("induction")
+    said = shown.page.locator(".induction-said")
+    shown.press(shown.page.get_by_label("Step"), "Home")
+    for step, words in enumerate(
+        (
+            "as position 3 did",
+            "I am “b”, and before me stood “Q”",
+            "It fits at position 4",
+            "98 % of the weight is on position 4",
+            "The text goes on with “b”: copied",
+        )
+    ):
+        if step:
+            shown.page.get_by_role("button", name="Next").click()
+        assert shown.numbers()["step"] == step
+        assert words in said.inner_text().replace("\xa0", " ")
+    shown.press(shown.page.get_by_label("Sharpness"), "Home")
+    copies(shown.numbers())
+    assert "nothing is copied" in said.inner_text()
+
+
+def test_induction_reads_any_text_by_touch(figure):
+    shown = figure("induction", browsers.PHONE, has_touch=True)
+    shown.page.get_by_role("radio", name="abracadabra", exact=True).tap()
+    copies(shown.numbers())
+    shown.page.get_by_role("radio", name="your own", exact=True).tap()
+    own = shown.page.get_by_label("Your text")
+    for text, read in (
+        ("aa aa", "aaaa"),
+        ("xyz", "xyz"),
+        ("🙂é🙂", "🙂é🙂"),
+        ("", "?"),
+        ("ab" * 20, "ab" * 6),
+    ):
+        own.fill(text)
+        numbers = shown.numbers()
+        assert "".join(numbers["tokens"][1:]) == read
+        assert numbers["position"] < len(numbers["tokens"])
+        copies(numbers)
+    layer_2 = shown.page.locator(".induction-maps svg").last
+    layer_2.scroll_into_view_if_needed()
+    side = layer_2.bounding_box()["height"]
+    layer_2.tap(position={"x": 5, "y": side * 5.5 / 13})
+    assert shown.numbers()["position"] == 5
+    copies(shown.numbers())
+    assert shown.page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert shown.visitor.complaints == []

@@ -22,7 +22,8 @@ from autograder.generator.modules import without_markers
 from autograder.grading.imports import ROOT
 from autograder.on_page import runner
 from tests import chapters, without_torch
-from tools import on_page
+from tools import fetch_on_page, on_page
+from tools.live_models import facts_of
 
 EXERCISES = [
     (page, exercise) for page in on_page.pages() for exercise in on_page.exercises(page)
@@ -236,3 +237,19 @@ def test_no_answer_and_no_hidden_test_travels_with_the_checks() -> None:
     for page in on_page.pages():
         text = json.dumps(on_page.chapter_data(page))
         assert "BEGIN SOLUTION" not in text and "HIDDEN TESTS" not in text
+
+
+def test_a_damaged_part_is_refused(tmp_path, monkeypatch) -> None:
+    sums = fetch_on_page.FOLDER / "SHA256SUMS"
+    (tmp_path / "SHA256SUMS").write_text(sums.read_text().replace("0", "1"))
+    part = f"{fetch_on_page.LOCK}.xz"
+    (tmp_path / part).write_bytes((fetch_on_page.FOLDER / part).read_bytes())
+    monkeypatch.setattr(fetch_on_page, "FOLDER", tmp_path)
+    with pytest.raises(ValueError, match="damaged"):
+        fetch_on_page.unpacked(fetch_on_page.LOCK)
+
+
+def test_what_travels_is_small() -> None:
+    shared = on_page.shared_scripts()
+    sizes = [facts_of(name, content)["bytes"] for name, content in shared.items()]
+    assert sum(sizes) < 6_000_000

@@ -41,10 +41,10 @@ def unpacked(name: str, folder: Path | None = None) -> bytes:
     Raises:
         ValueError: if it differs from its checksum.
     """
+    listed = folder / SUMS.name if folder else SUMS
     folder = folder or FOLDER
     content = lzma.decompress((folder / f"{name}.xz").read_bytes())
-    lines = (folder / SUMS.name).read_text().splitlines()
-    sums = dict(line.split()[::-1] for line in lines)
+    sums = dict(line.split()[::-1] for line in listed.read_text().splitlines())
     if hashlib.sha256(content).hexdigest() != sums[name]:
         raise ValueError(f"{folder / name}.xz is damaged: take a copy of the original")
     return content

@@ -206,7 +206,7 @@ def scripts() -> dict[str, bytes]:
 
 
 def about(made: dict[str, bytes]) -> dict:
-    """Say what a page tells before anything is loaded, and where to begin."""
+    """Say what a page knows before anything is loaded, for its reader and itself."""
     names = (*SHARED, *pages())
     facts = {name: facts_of(name, made[f"on_page/{name}.js"]) for name in names}
     return {

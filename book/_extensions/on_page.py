@@ -53,11 +53,19 @@ def add_places(app, doctree: nodes.document, docname: str) -> None:
             cell.parent.insert(cell.parent.index(cell) + 1, place)
 
 
-def add_script(app, pagename, _template, _context, _doctree) -> None:
+def add_script(app, pagename, _template, context, _doctree) -> None:
     """Load on those pages what makes the places work, and nothing on the others."""
-    if chapter_of(pagename) in about():
-        app.add_js_file("on_page/exercises.js", loading_method="defer")
-        app.add_css_file("on_page.css")
+    known = about().get(chapter_of(pagename))
+    if known is None:
+        return
+    app.add_js_file("on_page/exercises.js", loading_method="defer")
+    app.add_css_file("on_page.css")
+    numbers = list(known["exercises"].values())
+    context["on_page"] = {
+        "many": "One" if len(numbers) == 1 else len(numbers),
+        "first": numbers[0],
+        "anchor": f"exercise-{numbers[0].replace('.', '-')}",
+    }
 
 
 def setup(app) -> dict:

@@ -217,6 +217,39 @@ def tiled_attention(q, k, v, block, causal=False):
     return _by_tiles(q, k, v, block, causal)
 
 
+@wrong(
+    "tiled-attention",
+    "uses torch.nn.functional.scaled_dot_product_attention, which this exercise asks "
+    "you to write yourself",
+)
+def tiled_attention(q, k, v, block, causal=False):
+    mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
+    mask = mask.tril(k.shape[-2] - q.shape[-2]) if causal else mask
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask).nan_to_num()
+
+
+@right("tiled-attention")
+def tiled_attention(q, k, v, block, causal=False):
+    """a softmax for each tile, put together by the logarithms of their sums"""
+    t_q, t_k = q.shape[-2], k.shape[-2]
+    ends = torch.arange(t_k - t_q, t_k) if causal else torch.full((t_q,), t_k - 1)
+    done = []
+    for rows, last in zip(q.split(block, -2), ends.split(block), strict=True):
+        mixed = rows.new_zeros(*rows.shape[:-1], v.shape[-1])
+        log = rows.new_full((*rows.shape[:-1], 1), -1e30)
+        for place in range(0, max(0, int(last[-1]) + 1), block):
+            keys, values = k[..., place : place + block, :], v[..., place:, :]
+            later = torch.arange(place, place + keys.shape[-2]) > last[:, None]
+            scores = (rows @ keys.mT * q.shape[-1] ** -0.5).masked_fill(later, -1e30)
+            of_tile = scores.logsumexp(-1, keepdim=True)
+            both = torch.logaddexp(log, of_tile)
+            mixed_here = scores.softmax(-1) @ values[..., :block, :]
+            mixed = mixed * (log - both).exp() + mixed_here * (of_tile - both).exp()
+            log = both
+        done.append(mixed.masked_fill(last[:, None] < 0, 0.0))
+    return torch.cat(done, dim=-2)
+
+
 @right("tiled-attention")
 def tiled_attention(q, k, v, block, causal=False):
     """the keys outside, and the queries that see any of the tile"""

@@ -600,16 +600,14 @@ def patching_effect(
     def difference(logits):
         return (logits[0, -1, right] - logits[0, -1, wrong]).item()
 
-    activations = record_activations(model, clean)  # (layers, T, d_model)
+    kept = record_activations(model, clean)  # (layers, T, d_model)
     high, low = difference(model(clean)), difference(model(corrupted))
     effects = [
-        difference(
-            run_patched(model, corrupted, layer, place, activations[layer, place])
-        )
-        for layer in range(len(activations))
+        difference(run_patched(model, corrupted, layer, place, kept[layer, place]))
+        for layer in range(len(kept))
         for place in range(clean.shape[1])
     ]
-    return (torch.tensor(effects).view(activations.shape[:2]) - low) / (high - low)
+    return (torch.tensor(effects).view(kept.shape[:2]) - low) / (high - low)
 
 
 def logit_lens(

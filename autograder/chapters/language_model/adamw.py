@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
+from torch.optim.adamw import adamw as torch_adamw
 
 from autograder.chapters.language_model.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, normal, seeded
@@ -26,15 +27,28 @@ def by_torch(
     eps: float = EPS,
     weight_decay: float = DECAY,
 ) -> Three:
-    """Let PyTorch's optimizer take the step, in double precision."""
-    moved = parameter.double().requires_grad_()
-    moved.grad = gradient.double()
-    options = {"betas": betas, "eps": eps, "weight_decay": weight_decay}
-    optimizer = torch.optim.AdamW([moved], lr=rate, **options)
-    state = {"exp_avg": first.double(), "exp_avg_sq": second.double()}
-    optimizer.state[moved] = {"step": torch.tensor(step - 1.0), **state}
-    optimizer.step()
-    return tuple(x.detach().float() for x in (moved, *state.values()))
+    """Let what torch.optim.AdamW is made of take the step, in double precision.
+
+    The optimizer itself would import a compiler, which takes seconds.
+    """
+    parameter, first, second = (x.double() for x in (parameter, first, second))
+    torch_adamw(
+        [parameter],
+        [gradient.double()],
+        [first],
+        [second],
+        [],
+        [torch.tensor(step - 1.0)],
+        foreach=False,
+        amsgrad=False,
+        beta1=betas[0],
+        beta2=betas[1],
+        lr=rate,
+        weight_decay=weight_decay,
+        eps=eps,
+        maximize=False,
+    )
+    return parameter.float(), first.float(), second.float()
 
 
 adamw = Function("adamw-step", "adamw_step", by_torch)

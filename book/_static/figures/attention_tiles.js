@@ -53,7 +53,7 @@ Figures.define("attention_tiles", (stage) => {
   // Numbers for people -------------------------------------------------------------------
 
   const grouped = (value) => format(value, 0).replace(/\B(?=(\d{3})+$)/g, "\u202f");
-  const scoreText = (value) => (times === 1 ? format(value) : grouped(value));
+  const scoreText = (value) => (times === 1 ? format(value, 3) : grouped(value));
   const put = (place, value, text) => {
     place.textContent = text;
     place.dataset.value = value;
@@ -138,7 +138,9 @@ Figures.define("attention_tiles", (stage) => {
 
   const table = (caption, header, body, className = "") => {
     const title = element("caption", {}, caption);
-    const heads = header.map((text) => element("th", { scope: "col" }, text));
+    // What stands above the names of rows is no heading.
+    const heads = header.map((text, i) => (i ? element("th", { scope: "col" }, text)
+      : element("td")));
     return { title, heads, element: element("table", {
       class: `figure-matrix tiles-table ${className}` }, title,
     element("thead", {}, element("tr", {}, heads)), element("tbody", {}, body)) };

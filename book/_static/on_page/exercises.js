@@ -378,18 +378,14 @@ const OnPage = (() => {
     setTimeout(() => URL.revokeObjectURL(address), 60_000);
   };
 
-  const sum = make("p", { class: "on-page-sum" });
-
+  /* How many have passed stands at the top of the page. */
   const count = () => {
     const passed = places.filter((place) => recall(place.dataset.exercise)?.passed).length;
-    const many = places.length === 1 ? "One exercise" : `${places.length} exercises`;
-    const those = places.length === 1 ? "it has" : `${passed} of them have`;
-    sum.textContent = `${many} of this page can be done right here. `
-      + (passed === 0 ? "" : `With what you wrote in this browser, ${those} passed.`);
+    document.querySelector(".on-page-sum span").textContent = passed === 0 ? ""
+      : `Passed in this browser: ${passed} of ${places.length}.`;
   };
 
   if (places.length) {
-    document.querySelector(".exercise-banner")?.append(sum);
     places.forEach(exercise);
     count();
   }
