@@ -182,6 +182,22 @@ class DecoderBlock(_Block):
         self.feed_forward = SwiGLU(d, d_ff)
 
 
+@wrong("block-from-configuration", "d_model and d_ff exchanged")
+class DecoderBlock(_Block):
+    def exchange(self, d, heads, d_ff, chosen):
+        if chosen["feed_forward"] == "swiglu":
+            self.feed_forward = SwiGLU(d_ff, d)
+
+
+@wrong("block-from-configuration", "layer norm for queries and keys")
+class DecoderBlock(_Block):
+    """of one of the two"""
+
+    def exchange(self, d, heads, d_ff, chosen):
+        if chosen["qk_norm"]:
+            self.norm_q = LayerNorm(d // heads)
+
+
 @wrong("block-from-configuration", "PyTorch's module in place of your own")
 class DecoderBlock(_Block):
     def exchange(self, d, heads, d_ff, chosen):

@@ -36,7 +36,7 @@ def pack_documents(documents, end_id, length):
     return cut[0, :, :-1], cut[0, :, 1:], cut[1, :, :-1], cut[2, :, :-1]
 
 
-@wrong("pack-documents", "one block too few")
+@wrong("pack-documents", "too few blocks")
 def pack_documents(documents, end_id, length):
     """stops before the last block is whole"""
     rows, stream = [], list(_stream(documents, end_id))

@@ -229,6 +229,10 @@ ORDER = (
     "Pre-norm: x + branch(norm(x)). The norm stands in front of the branch, and "
     "nothing stands in the way of x itself."
 )
+ADDED_TWICE = (
+    "x is added twice",
+    f"{STREAM} A branch gives back what it has computed, and nothing else.",
+)
 OWN = "The first half has norm_1, the second norm_2, each its own parameters."
 for name, why, *answers in (
     (
@@ -257,6 +261,18 @@ for name, why, *answers in (
         "no residual around feed-forward",
         STREAM,
         lambda x, a, f, n1, n2: f(n2(x + a(n1(x)))),
+    ),
+    (
+        *ADDED_TWICE,
+        lambda x, a, f, n1, n2: (y := x + a(n1(x))) + f(n2(y)) + y,
+        lambda x, a, f, n1, n2: (y := x + a(n1(x)) + x) + f(n2(y)),
+        lambda x, a, f, n1, n2: (y := x + a(n1(x))) + f(n2(y)) + x,
+    ),
+    (
+        "norm on the branch's output only",
+        ORDER,
+        lambda x, a, f, n1, n2: (y := x + n1(a(x))) + n2(f(y)),
+        lambda x, a, f, n1, n2: (y := x + a(n1(x))) + n2(f(y)),
     ),
     (
         "second residual from the layer's input",
@@ -296,6 +312,14 @@ for name, why, *answers in (
     ),
 ):
     in_halves(name, why, *answers)
+
+
+@blocks.mistake(*ADDED_TWICE)
+def _(x, parts):
+    a, _, n1, n2 = parts.maps()
+    x = x + a(n1(x))
+    return x + parts.drop(x + parts.feed(n2(x)))
+
 
 BOTH = "Both branches have their dropout: of attention and of the network."
 
@@ -449,7 +473,8 @@ def _own(
     yield unasked, "norms for queries and keys in every block", why
     why = "norm_q and norm_k are RMS norms whatever norm says."
     offsets = {"norm_q.beta", "norm_k.beta"}
-    yield set(extra) == offsets and not missing, "layer norm for queries and keys", why
+    only = extra and set(extra) <= offsets and not missing
+    yield only, "layer norm for queries and keys", why
     one = set(missing) in ({"norm_k.gamma"}, {"norm_q.gamma"}) and not extra
     yield one, "one norm for queries and keys", QK
     one = missing and set(missing) <= {"norm_2.gamma", "norm_2.beta"} and not extra
@@ -464,6 +489,14 @@ def _own(
 
 def _shapes(sizes: Sizes, choices: Choices, state: State) -> Iterator[tuple]:
     """Name parameters that have the right names, and the shape of something else."""
+    inside = {k: v for k, v in sizes.shapes(choices).items() if len(v) == 2}
+    turned = all(
+        tuple(state[name].shape) == shape[::-1]
+        for name, shape in inside.items()
+        if name.startswith("feed_forward.")
+    )
+    why = "The network is built with the width of the tokens first: (d_model, d_ff)."
+    yield turned, "d_model and d_ff exchanged", why
     if choices.qk_norm:
         wide = tuple(state["norm_q.gamma"].shape) == (sizes.d,)
         why = "Each head is normalised by itself: norm_q and norm_k are d_k wide."

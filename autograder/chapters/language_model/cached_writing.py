@@ -15,7 +15,7 @@ from autograder.chapters.language_model.chapter import chapter
 from autograder.exercise.inputs import draw_whole, normal, seeded
 from autograder.exercise.naming import Mistake
 from autograder.exercise.spec import UNFIT, Case, Function, judge_parts
-from autograder.expect import refuse_if, show_both
+from autograder.expect import refuse
 from autograder.interface import StudentFunction, StudentInstance, StudentModule
 
 Cache = dict[str, torch.Tensor] | None
@@ -199,11 +199,12 @@ COUNT = (
     "read before."
 )
 stated("positions begin at 0 again", COUNT, place=_zero)
-stated(
-    "positions count what was written alone",
-    f"{COUNT} The prompt counts, too.",
-    place=lambda ids, prompt: len(ids) - len(prompt) - 1,
-)
+for ahead in (0, 1):
+    stated(
+        "positions count what was written alone",
+        f"{COUNT} The prompt counts, too.",
+        place=lambda ids, prompt, ahead=ahead: len(ids) - len(prompt) - 1 + ahead,
+    )
 stated(
     "positions stand still",
     f"{COUNT} It grows by one with every token.",
@@ -276,6 +277,11 @@ for name, why, answer in (
         "length tokens are written, and with a length of 0 none: the prompt comes back "
         "as it is.",
         lambda model, prompt, length: write(model, prompt, length + 1),
+    ),
+    (
+        "a token is written although length is 0",
+        "With a length of 0 the prompt comes back as it is: append inside the loop.",
+        lambda model, prompt, length: write(model, prompt, max(1, length)),
     ),
     (
         "one token too few",
@@ -360,8 +366,7 @@ def write_with_cache(
     """The text without a cache, each token read once, texts one after the other."""
     for case in _cases(seed):
         built = _built(decoder, case.inputs[0])
-        got = _asked(student, built, case)
-        judge_parts(cached, got, case, ("the text", "the calls"))
+        _judge(student, built, case)
     _expect_own_cache(student, decoder, seeded(seed + 1))
     on, (name, why) = f"{student.name}(model, [], 3)", EMPTY
     expect.raises(
@@ -376,31 +381,24 @@ def _built(decoder: StudentModule, model: Decoder) -> StudentInstance:
     return built
 
 
-def _asked(student: StudentFunction, built: StudentInstance, case: Case) -> tuple:
-    """Return a text, and the calls that it took, which the given decoder has noted."""
+def _judge(student: StudentFunction, built: StudentInstance, case: Case) -> None:
+    """Expect a text, and of the given decoder's notes that each token was read once."""
     _, prompt, length = case.inputs
     before = len(built.state_dict()["calls"])
     with cached.accidents_named():
         text = student(built, prompt, length)
     expect_ids(text, cached.right(case)[0], on=case.on, what="the text")
     calls = built.state_dict()["calls"][before:].tolist()
-    return text, needed(calls, length)
+    if calls and calls[0][2]:
+        got = f"{calls[0][2]} ids in the cache at the first call"
+        refuse(*SHARED, on=case.on, got=got, expected="none")
+    got = text, needed(calls, length)
+    judge_parts(cached, got, case, ("the text", "the calls"))
 
 
 def _expect_own_cache(student, decoder, generator: torch.Generator) -> None:
     """Expect that a text does not depend on the one that was written before it."""
     model, prompts = _draw(generator, (4, 3), (3, 5))
     built = _built(decoder, model)
-    first, second = (
-        _case(model, prompt, length)
-        for prompt, length in zip(prompts, (3, 5), strict=True)
-    )
-    _asked(student, built, first)
-    got, right = _asked(student, built, second), cached.right(second)
-    on = f"the same decoder, prompt {prompts[0]}, then prompt {prompts[1]}"
-    for found, wanted in zip(got, right, strict=True):
-        differs = not expect.close(found, wanted)
-        shown = dict(
-            zip(("got", "expected"), show_both(found, wanted, 0.0), strict=True)
-        )
-        refuse_if(differs, *SHARED, on=on, **shown)
+    for prompt, length in zip(prompts, (3, 5), strict=True):
+        _judge(student, built, _case(model, prompt, length))

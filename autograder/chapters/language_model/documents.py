@@ -152,6 +152,18 @@ in_rows(
 in_stream(
     "the labels are shifted twice", NEXT, lambda stream, length: stream.cut(length, 2)
 )
+
+
+@packing.mistake(
+    "the very last label is made up",
+    f"{NEXT} That holds for the last input, too: its label is in the stream.",
+)
+def _(documents, end_id, length):
+    inputs, labels, *rest = _right(documents, end_id, length)
+    labels[-1, -1] = end_id
+    return inputs, labels, *rest
+
+
 in_rows(
     "inputs and labels exchanged",
     "inputs first, labels second.",
@@ -177,11 +189,12 @@ in_stream(
     lambda stream, length: stream.cut(length, step=length + 1),
 )
 in_stream(
-    "one block too few",
+    "too few blocks",
     "With N tokens, N − 1 of them have a label, so (N − 1) // T blocks fit. The last "
     "label may be the end id behind the last document.",
     lambda stream, length: stream.cut(length, most=(len(stream.ids) - 2) // length),
     lambda stream, length: stream.cut(length, most=len(stream.ids) // length - 1),
+    lambda stream, length: stream.cut(length, most=len(stream.ids) // (length + 1)),
 )
 PLACE = (
     "A position says which token of its document this is, from 0. A document that is "
