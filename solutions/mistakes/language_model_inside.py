@@ -405,6 +405,18 @@ def patching_effect(model, clean, corrupted, right, wrong):
     return (table_of(model, corrupted, clean, measure) - low) / (high - low)
 
 
+@wrong("patch-activations", "every patched run is the clean one")
+@torch.no_grad()
+def patching_effect(model, clean, corrupted, right, wrong):
+    """the clean run is patched with its own activations"""
+
+    def measure(logits):
+        return float(logits[0, -1, right] - logits[0, -1, wrong])
+
+    high, low = measure(model(clean)), measure(model(corrupted))
+    return (table_of(model, clean, clean, measure) - low) / (high - low)
+
+
 @wrong("patch-activations", "probabilities in place of logits")
 @torch.no_grad()
 def patching_effect(model, clean, corrupted, right, wrong):
@@ -494,6 +506,16 @@ def logit_lens(stream, gamma, table, targets):
     places = torch.arange(len(targets))
     ranks = logits.argsort(-1, descending=True).argsort(-1) + 1
     return [logits.softmax(-1)[:, places, targets], ranks[:, places, targets]]
+
+
+@wrong("logit-lens", "the right tokens once more")
+def lens_gain(stream, gamma, table, targets, order):
+    pairs = [(stream, targets), (stream[:, order], targets[order])]
+    right, control = (
+        in_loops(x, gamma, table, ids).log_softmax(-1)[:, torch.arange(len(ids)), ids]
+        for x, ids in pairs
+    )
+    return right.mean(dim=1) - control.mean(dim=1)
 
 
 @wrong("logit-lens", "no control")

@@ -150,6 +150,14 @@ for name, why, rank in (
         lambda logits, own: 1 + (logits < own).sum(dim=-1),
     ),
     (
+        "logits compared with a probability",
+        "Compare like with like: how many logits are larger than the right token's "
+        "logit, or how many probabilities than its probability?",
+        lambda logits, own: (
+            1 + (logits > (own - logits.logsumexp(-1, keepdim=True)).exp()).sum(dim=-1)
+        ),
+    ),
+    (
         "the most probable token in place of the rank",
         "The rank says at which place targets[t] comes, not which token comes first.",
         lambda logits, own: logits.argmax(dim=-1),
@@ -159,6 +167,14 @@ for name, why, rank in (
     @lens.mistake(name, why)
     def _(stream, gamma, table, targets, rank=rank):
         return _look(stream, gamma, table, targets, rank=rank)
+
+
+@lens.mistake(
+    "probabilities and ranks exchanged",
+    "Return the probabilities first, then the ranks.",
+)
+def _(stream, gamma, table, targets):
+    return seen(stream, gamma, table, targets)[::-1]
 
 
 @lens.mistake(
@@ -275,6 +291,15 @@ def _(stream, gamma, table, targets, order):
     index = targets.expand(len(stream), -1).unsqueeze(-1)
     moved = found[:, order].gather(-1, index)
     return (found.gather(-1, index) - moved).mean(dim=(1, 2)).float()
+
+
+@gain.mistake(
+    "the right tokens once more",
+    "If the stream and the tokens are taken in the same new order, every position is "
+    "asked for its own token again. Only the tokens come from elsewhere.",
+)
+def _(stream, gamma, table, targets, order):
+    return torch.zeros(len(stream))
 
 
 @gain.mistake(

@@ -444,8 +444,9 @@ def _(model, clean, corrupted, right, wrong):
 
 
 @effect.mistake(
-    "all positions of a layer at once",
-    "One position at a time: only then is it seen where the clean run's knowledge is.",
+    "every patched run is the clean one",
+    "Every share is 1. Either the clean run itself is patched, or all positions of the "
+    "corrupted one at once. Patch the corrupted run, one position at a time.",
 )
 def _(model, clean, corrupted, right, wrong):
     return _table(
