@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from autograder.chapters.class_token import behaviour
+from autograder.chapters.decoder import schedule
 from autograder.chapters.decoder.writing import ngrams
 from autograder.chapters.encoder.oracles import layer_shapes
 from autograder.chapters.translator import smoothing
@@ -214,6 +216,27 @@ def test_the_shapes_of_a_layer_are_those_of_pytorch_s(d: int, d_ff: int) -> None
     wanted = sum(parameter.numel() for parameter in layer.parameters())
     ours = sum(torch.Size(shape).numel() for shape in layer_shapes(d, d_ff).values())
     assert ours == wanted
+
+
+def test_what_is_stated_of_readouts_is_what_an_encoder_does() -> None:
+    assert behaviour.stated() == behaviour.measured()
+
+
+def test_adam_with_the_settings_takes_the_steps_of_the_formula() -> None:
+    known = schedule.settings.oracle()
+    generator = inputs.seeded(0)
+    gradients = 1e-8 * inputs.normal(generator, 3, 5).double()
+    parameter = nn.Parameter(torch.zeros(5, dtype=torch.float64))
+    optimiser = torch.optim.Adam([parameter], lr=1.0, **known)
+    expected, mean, square = torch.zeros(3, 5, dtype=torch.float64)
+    for step, gradient in enumerate(gradients, 1):
+        parameter.grad = gradient.clone()
+        optimiser.step()
+        mean = 0.9 * mean + 0.1 * gradient
+        square = 0.98 * square + 0.02 * gradient**2
+        scale = (square / (1 - 0.98**step)).sqrt() + 1e-9
+        expected = expected - mean / (1 - 0.9**step) / scale
+    assert torch.allclose(parameter.detach(), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_bleu_by_the_checks_own_rules_is_sacrebleu_s() -> None:

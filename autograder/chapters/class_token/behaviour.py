@@ -122,7 +122,12 @@ def _measured_once(readout: Readout, seed: int) -> str:
     return "equivariant" if rows else "neither"
 
 
-answers = Function("readout-behaviour", "readout_behaviour", measured)
+def stated() -> dict[str, str]:
+    """Say what happens to each readout; a test measures it."""
+    return {key: each.word for key, each in READOUTS.items()}
+
+
+answers = Function("readout-behaviour", "readout_behaviour", stated)
 
 
 def _mistake(key: str, word: str) -> str:
@@ -141,13 +146,13 @@ for key, readout in READOUTS.items():
     for word in WORDS:
         if word != readout.word:
             answers.mistake(_mistake(key, word), readout.why)(
-                lambda key=key, word=word: measured() | {key: word}
+                lambda key=key, word=word: stated() | {key: word}
             )
 
 
 @chapter.check(section="class-token-order")
 def readout_behaviour(student: StudentFunction, seed: int = 0) -> None:
-    """Eight words, against what an encoder does when tokens change places."""
+    """Eight words: what an encoder does when tokens change places."""
     got = student()
     expect_entries(got, READOUTS)
     for key in READOUTS:

@@ -2,12 +2,9 @@
 
 import math
 
-import torch
-from torch import nn
-
 from autograder import expect
 from autograder.chapters.decoder.chapter import chapter
-from autograder.exercise.inputs import WholeNumbers, draw_several, normal, seeded
+from autograder.exercise.inputs import WholeNumbers, draw_several
 from autograder.exercise.spec import Case, Function, judge_parts
 from autograder.expect import refuse
 from autograder.interface import StudentFunction
@@ -185,7 +182,7 @@ def noam_rate(student: StudentFunction, seed: int = 0) -> None:
 
 @chapter.check(section="decoder-adam")
 def adam_settings(student: StudentFunction, seed: int = 0) -> None:
-    """Three numbers, and what PyTorch's Adam makes of them in a few steps."""
+    """Three numbers, by name; a test shows what PyTorch's Adam makes of them."""
     got = student()
     on = "adam_settings()"
     if isinstance(got, dict) and isinstance(got.get("betas"), list):
@@ -197,20 +194,3 @@ def adam_settings(student: StudentFunction, seed: int = 0) -> None:
     judge_parts(
         settings, got, Case(on, (), tolerance=1e-12, what="the dict"), ("betas", "eps")
     )
-    if not expect.close(got, settings.oracle(), 1e-12):
-        return  # what Adam makes of other numbers says nothing more
-    generator = seeded(seed)
-    gradients = 1e-8 * normal(generator, 3, 5).double()
-    parameter = nn.Parameter(torch.zeros(5, dtype=torch.float64))
-    optimiser = torch.optim.Adam([parameter], lr=1.0, **got)
-    expected = torch.zeros(5, dtype=torch.float64)
-    mean, square = torch.zeros(2, 5, dtype=torch.float64)
-    for step, gradient in enumerate(gradients, 1):
-        parameter.grad = gradient.clone()
-        optimiser.step()
-        mean = 0.9 * mean + 0.1 * gradient
-        square = 0.98 * square + 0.02 * gradient**2
-        scale = (square / (1 - 0.98**step)).sqrt() + 1e-9
-        expected = expected - mean / (1 - 0.9**step) / scale
-    on = "three steps of torch.optim.Adam with these settings"
-    expect.equal(parameter.detach(), expected, on=on, what="the parameter")
