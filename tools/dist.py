@@ -1,7 +1,7 @@
 """Build the wheel and the source archive that anybody may have: no answer is in them.
 
 ``python tools/dist.py`` copies what ``PACKAGES`` and ``FILES`` list into
-``_build/dist/source``, adds the recorded runs that chapters 9 and 10 show, and builds
+``_build/dist/source``, adds the recorded runs that chapters 9 to 11 show, and builds
 from there, so that nothing else of this folder can come along.
 """
 
@@ -18,7 +18,7 @@ PACKAGES = ("autograder", "workbench")
 FILES = ("CHANGELOG.md", "LICENSE", "LICENSE-TEXT", "README.md", "pyproject.toml")
 RESULTS = ROOT / "results"
 RECORDED = (
-    *("*.json", "*.yml", "models/*/*", "tutor/*.json"),
+    *("*.json", "*.yml", "models/*/*", "tutor/*.json", "language_model/*.json"),
     "language_model/scaling.json",
 )
 KINDS = (".py", ".json", ".html", ".css", ".md", ".safetensors")  # of a package

@@ -28,7 +28,11 @@ NAMES = {
     "accuracy": "accuracy, %",
     "copied": "copied, %",
     "nats_per_character": "nats a character",
+    "bits_per_byte": "bits per byte",
+    "agreement_counting": "counting kept, %",
+    "agreement_pronoun": "pronouns kept, %",
 }
+MAIN = ("exact_match", "accuracy", "copied", "bits_per_byte")  # one a model has
 JOINED = "\N{WORD JOINER}"  # after a dash: the range is not broken there
 Row = Sequence[str]
 
@@ -191,9 +195,7 @@ def shipped(folder: Path = results.FOLDER) -> str:
         record = records.read(place / records.FILE)
         size = sum(path.stat().st_size for path in place.iterdir())
         (scores,) = record["scores"].values()
-        metric = next(
-            m for m in ("exact_match", "accuracy", "copied", *scores) if m in scores
-        )
+        metric = next(m for m in (*MAIN, *scores) if m in scores)
         rows.append(
             [
                 f"`results/models/{place.name}`",
