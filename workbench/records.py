@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import importlib.metadata
 import json
 import os
@@ -168,9 +169,11 @@ def versions() -> dict[str, str]:
     return found
 
 
+@functools.cache
 def commit() -> str | None:
     """Return the commit of this copy of the course, "+" if files differ from it.
 
+    It is the one at the first call, early in a process: what runs was read then.
     A copy without git is told it by the variable COURSE_COMMIT.
     """
     git = ["git", "-C", str(Path(__file__).parent)]

@@ -27,6 +27,7 @@ def train_each(
     train: Callable[[argparse.Namespace, torch.device], None],
 ) -> int:
     """Train with one seed after the other, in one process: data are read once."""
+    records.commit()  # before another one is made
     with processes(choose_device(arguments.device)) as device:
         for seed in arguments.seed:
             one = argparse.Namespace(**{**vars(arguments), "seed": seed})
