@@ -52,7 +52,7 @@ class Place:
         self.visitor = visitor
         self.page = visitor.open(path)
         self.place = self.page.locator(f".on-page[data-number='{number}']")
-        self.said = self.place.get_by_role("status")
+        self.said = self.place.locator(".on-page-said")
         self.check = self.place.get_by_role("button", name="Check")
 
     def open(self) -> "Place":
@@ -116,6 +116,8 @@ def test_a_wrong_answer_is_named_and_a_right_one_passes(opened):
     assert opened.place.get_by_text("✓ passed").is_visible()
     summed = opened.page.locator(".on-page-sum").inner_text()
     assert "Passed in this browser: 1 of 8." in summed
+    listed = opened.page.locator(".bd-docs-nav a.current").last
+    assert "1 passed in the page" in listed.inner_text()
     assert opened.visitor.complaints == []
 
 
@@ -209,6 +211,22 @@ def test_an_exercise_uses_the_answers_before_it(opened):
     later = Place(opened.visitor, "1.6").open()
     later.checked(encode)
     assert later.said.inner_text() == "Exercise 1.6: passed."
+
+
+def test_another_tab_is_told_of_and_overwrites_nothing(opened):
+    first = Place(opened.visitor, "1.2").open()
+    first.write("mine = 1")
+    second = opened.page.context.new_page()
+    second.goto(first.page.url)
+    place = second.locator(".on-page[data-number='1.2']")
+    place.locator(".on-page-main").click()
+    place.get_by_role("textbox").click(timeout=LONG)
+    second.keyboard.insert_text("theirs = 2  # ")
+    expect(first.place).to_contain_text("Another tab has changed this answer")
+    assert first.editor.inner_text().strip() == "mine = 1"
+    first.place.get_by_role("button", name="Take its text").click()
+    assert "theirs = 2" in first.editor.inner_text()
+    second.close()
 
 
 def test_storage_that_is_full_is_said_and_nothing_is_lost(visit, address):

@@ -15,7 +15,7 @@ from sphinx_external_toc.parsing import parse_toc_yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
-from tools import figure_data, lighten, on_page, quick_start, search_texts  # noqa: E402
+from tools import figure_data, lighten, quick_start, search_texts  # noqa: E402
 
 HTML = ROOT / "_build" / "html"
 STAGE = ROOT / "_build" / "site"  # Jupyter Book works here, and keeps its cache
@@ -136,11 +136,14 @@ def make_figure_data() -> None:
 def make_on_page() -> None:
     """Pack Python, the editor and the checks for the exercises that a page runs."""
     made_by = ["tools/on_page*", "tools/on_page_parts/*", "tools/live_unpack.js"]
-    made_by += ["tools/fetch_on_page.py", "autograder/**/*.py", "exercises/*/*.ipynb"]
+    made_by += ["tools/fetch_*.py", "tools/live_models.py", "autograder/**/*.py"]
+    made_by += ["exercises/*/*.ipynb"]
     paths = [path for pattern in made_by for path in ROOT.glob(pattern)]
     parts = {path: path.read_bytes() for path in paths if path.is_file()}
     target = STAGE / "static"
-    if has_changed("on_page", parts) or not (target / on_page.ABOUT).is_file():
+    if has_changed("on_page", parts) or not (target / "on_page").is_dir():
+        from tools import on_page  # imports PyTorch: no edited page has to wait for it
+
         on_page.write(target)
         shutil.rmtree(STAGE / "_build" / "html", ignore_errors=True)
 

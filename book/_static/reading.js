@@ -74,8 +74,25 @@
     return chapter && { page: chapter[1], kind: "chapter" };
   };
 
+  /* How many exercises of a chapter have passed in its page (on_page/exercises.js). */
+  const passed = (page) => {
+    try {
+      return Object.keys(localStorage).filter((key) => key.startsWith("course-answer:"))
+        .map((key) => JSON.parse(localStorage.getItem(key)))
+        .filter((answer) => answer?.chapter === page && answer.passed === true).length;
+    } catch {
+      return 0;
+    }
+  };
+
   const said = ({ page, kind }) => {
-    if (kind === "exercises") return memory.notebook[page] ? ["notebook downloaded"] : [];
+    if (kind === "exercises") {
+      const count = passed(page);
+      return [
+        ...(memory.notebook[page] ? ["notebook downloaded"] : []),
+        ...(count ? [`${count} passed in the page`] : []),
+      ];
+    }
     return [
       ...(memory.read[page] ? ["read"] : []),
       ...(memory.quiz[page] ? ["quiz solved"] : []),
@@ -419,6 +436,7 @@
     memory = recall();
     showProgress();
   });
+  addEventListener("course-answer", showProgress);
   addEventListener("pageshow", (event) => {
     if (!event.persisted) return;
     memory = recall();

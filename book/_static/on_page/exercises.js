@@ -50,8 +50,9 @@ const OnPage = (() => {
   /* Give what went wrong in words, or an empty text. */
   const remember = (name, answer) => {
     try {
+      const { chapter } = places[0].dataset;
       if (answer === null) localStorage.removeItem(KEY + name);
-      else localStorage.setItem(KEY + name, JSON.stringify(answer));
+      else localStorage.setItem(KEY + name, JSON.stringify({ ...answer, chapter }));
       memory.delete(name);
       return "";
     } catch (error) {
@@ -191,6 +192,7 @@ const OnPage = (() => {
     const cell = place.previousElementSibling;
     const stub = cell.querySelector("pre").textContent.replace(/\n$/, "");
     const said = make("p", { class: "on-page-said", role: "status" });
+    const elsewhere = make("p", { class: "on-page-help", role: "status" });
     const mark = make("span", { class: "on-page-mark", hidden: true }, "✓ passed");
     let kept = recall(name);
     let view = null;
@@ -257,7 +259,7 @@ const OnPage = (() => {
       const parent = make("div", { class: "on-page-editor" });
       const help = make("p", { class: "on-page-help", id: `on-page-help-${name}` },
         "Control and Enter check. Tab indents; Escape, then Tab, leaves the editor.");
-      offer.replaceWith(parent, help, buttons, said, result);
+      offer.replaceWith(parent, help, buttons, elsewhere, said, result);
       view = makeEditor({
         parent, text: kept?.text ?? stub, label: `Your answer to exercise ${number}`,
         described: help.id, named: (kind) => `on-page-${kind}`, changed, check: () => { if (!check.disabled) judge(); },
@@ -278,6 +280,7 @@ const OnPage = (() => {
       for (const each of all) each.check.disabled = true;
       stop.hidden = false;
       result.replaceChildren();
+      say("Checked as soon as Python is here …");
       python.listeners.add(loading);
       let timer = null;
       try {
@@ -301,15 +304,18 @@ const OnPage = (() => {
       for (const each of all) each.check.disabled = false;
     };
 
-    const showVerdict = ({ passed, card: told, printed }, text) => {
+    const showVerdict = ({ passed, card: told, printed, words }, text) => {
       result.innerHTML = told; // Python has escaped what is a student's
       for (const heading of result.querySelectorAll("h4"))
         heading.replaceWith(make("p", { style: heading.getAttribute("style") },
           ...heading.childNodes));
       if (printed) result.append(make("pre", { class: "on-page-printed", tabindex: "0",
         "aria-label": "Printed" }, printed));
-      keep({ text, passed });
-      say(`Exercise ${number}: ${passed ? "passed" : "not yet right"}.`);
+      const now = view.text(); // which may have changed meanwhile
+      keep({ text: now, passed: passed && now === text });
+      const [title] = words.split("\n"); // "vocabulary: tokens in alphabetical order"
+      say(`Exercise ${number}: ${passed ? "passed"
+        : `not yet right, ${title.slice(title.indexOf(":") + 2)}`}.`);
     };
 
     const showTrouble = (error) => {
@@ -343,7 +349,7 @@ const OnPage = (() => {
     const about = make("p", { class: "on-page-help" }, kept
       ? "What you wrote is kept in this browser."
       : `Python and an editor come from this site, ${megabytes} MB. What you write stays `
-        + "in this browser.");
+        + "in this browser. ", make("a", { href: new URL("notices.txt", base) }, "Licences"));
     begin.textContent = kept ? `Go on with ${number} here` : `Do ${number} here`;
     const offer = make("div", { class: "on-page-offer" },
       make("div", { class: "on-page-buttons" }, begin, mark.cloneNode(true)), about);
@@ -355,8 +361,11 @@ const OnPage = (() => {
       if (key !== KEY + name || view === null) return;
       const other = recall(name);
       if (other === null || other.text === view.text()) return;
-      say("Another tab has changed this answer. ");
-      said.append(button("Take its text", () => view.write(other.text), "on-page-button"));
+      elsewhere.replaceChildren("Another tab has changed this answer. ",
+        button("Take its text", () => {
+          view.write(other.text);
+          elsewhere.replaceChildren();
+        }, "on-page-button"));
     });
   };
 
@@ -378,11 +387,16 @@ const OnPage = (() => {
     setTimeout(() => URL.revokeObjectURL(address), 60_000);
   };
 
+  let counted = null;
+
   /* How many have passed stands at the top of the page. */
   const count = () => {
     const passed = places.filter((place) => recall(place.dataset.exercise)?.passed).length;
+    if (passed === counted) return;
+    counted = passed;
     document.querySelector(".on-page-sum span").textContent = passed === 0 ? ""
       : `Passed in this browser: ${passed} of ${places.length}.`;
+    dispatchEvent(new Event("course-answer")); // reading.js marks the sidebar
   };
 
   if (places.length) {
