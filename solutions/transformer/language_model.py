@@ -532,8 +532,8 @@ def record_activations(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
 
     hooks = [block.register_forward_hook(keep) for block in model.blocks]
     model(ids)
-    for hook in hooks:
-        hook.remove()
+    for each in hooks:
+        each.remove()
     return torch.stack(kept)
 
 
@@ -562,9 +562,9 @@ def run_patched(
 
     # 4. A hook that returns a changed copy. 5. Run. 6. Remove the hook.
     def change(block, inputs, output):
-        output = output.clone()  # (1, T, d_model)
-        output[:, position] = activation
-        return output
+        changed = output.clone()  # (1, T, d_model)
+        changed[:, position] = activation
+        return changed
 
     hook = model.blocks[layer].register_forward_hook(change)
     logits = model(ids)
