@@ -209,6 +209,7 @@ def test_nothing_hidden_is_readable(cage):
         "__init__.py",
         "boundary",
         "forbidden.py",
+        "held.py",
         "interface.py",
         "time_limit.py",
     ]
