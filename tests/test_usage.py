@@ -555,7 +555,7 @@ def test_every_check_that_forbids_something_is_read() -> None:
     found = {
         name: each for chapter in FORBIDDING for name, each in demands(chapter).items()
     }
-    assert len(found) == 15
+    assert len(found) == 16
     assert found["test-softmax"].forbidden == {forbidden.SOFTMAX}
     assert found["test-encoder-layer"].asked[0] == "EncoderLayer"
     assert found["test-gelu"].check == "gelu"
