@@ -172,6 +172,24 @@ def test_a_worker_that_is_killed_costs_nothing(machines, submissions, tmp_path) 
     assert small_class.results(local) == small_class.results(out)
 
 
+def test_what_a_worker_had_done_before_it_was_killed_is_done_again(machines) -> None:
+    victim = machines.worker()
+    machines.wait(1)
+    with cluster.Cluster(1, machines.address, unsafe=False) as two:
+        run = cluster._Run(two._client, two._is_alive)
+        run.submit("a", _endless_job())
+        done = run._done.get(timeout=120)  # and nobody has asked for the result
+        run._done.put(done)
+        machines.worker()
+        machines.wait(2)
+        victim.kill()
+        while done.status == "finished" and two._threads() > 1:
+            time.sleep(0.05)
+        label, outcome = run.next()
+    assert label == "a"
+    assert outcome.status != "graded"
+
+
 def test_when_all_workers_are_gone_it_says_so(monkeypatch, machines) -> None:
     monkeypatch.setattr(cluster, "PATIENCE", 2)
     worker = machines.worker()

@@ -237,6 +237,8 @@ class _Run:
         # by the future's key; the texts say how earlier tries were ended
         self.pending: dict[str, tuple[Any, Job, list[str]]] = {}
         self._futures: dict[str, Future] = {}  # Dask drops what nobody holds
+        # not asked for yet; if its worker has ended since, the result is lost
+        self._ended: list[Future] = []
 
     def submit(self, label: Any, job: Job, tried: Iterable[str] = ()) -> None:
         """Hand a job to the cluster; ``tried``: how earlier tries were ended."""
@@ -270,9 +272,12 @@ class _Run:
         alive = time.monotonic()
         while True:
             with contextlib.suppress(queue.Empty):
-                future = self._done.get(timeout=1)
+                self._ended.append(self._done.get(timeout=1))
+            for future in self._ended:  # the scheduler has another worker do them again
                 if future.status in ("finished", "error"):
+                    self._ended.remove(future)
                     return future
+            if any(future.status == "cancelled" for future in self._ended):
                 alive = -PATIENCE  # a scheduler that is gone cancels everything
             if alive >= 0 and self._is_alive():
                 alive = time.monotonic()
