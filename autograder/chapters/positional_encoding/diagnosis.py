@@ -178,7 +178,7 @@ def _reading_of(student: StudentFunction, sizes: list) -> tuple[str, str] | None
     return None
 
 
-@chapter.check(section="position-disagreements")
+@chapter.check(section="position-mistakes")
 def diagnose_encoding(student: StudentFunction, seed: int = 0) -> None:
     """Present the right matrix and the sources' wrong ones in several sizes."""
     draw = random.Random(seed)

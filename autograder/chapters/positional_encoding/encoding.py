@@ -85,7 +85,7 @@ for name, changes, why, section in formula.SLIPS:
     "the matrix of source 4",
     "It starts with a cosine, has the base 1000, an exponent for every column, and "
     "counts positions and columns from 1.",
-    section=formula.DISAGREEMENT,
+    section=formula.MISTAKES,
     when=_usual,
 )
 def _(length, d_model, base):

@@ -220,7 +220,7 @@ _misread(
     "base 1000",
     formula.BASE_1000,
     angle=lambda x, base: _angles(x, 1_000.0),
-    section=formula.DISAGREEMENT,
+    section=formula.MISTAKES,
     when=lambda x, base: base == formula.BASE,
 )
 AXIS = (
