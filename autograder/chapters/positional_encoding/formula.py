@@ -1,7 +1,7 @@
 """The sinusoidal encoding, part by part, and how each part is misread.
 
-Every table of the chapter is made here, the right one and the wrong ones of the
-sources, so that each misreading is written once.
+Every table of the chapter is made here, the right one and the wrong
+ones, so that each misreading is written once.
 """
 
 import itertools
@@ -98,7 +98,7 @@ SLIPS: tuple[tuple[str, Changes, str, str], ...] = (  # name, changes, why, sect
     (
         "sine block, then cosine block",
         {"columns": lambda column, d: (column % (d // 2), column >= d // 2)},
-        "All sines stand left and all cosines right. The formula interleaves them: "
+        "All sines are on the left, all cosines on the right. The formula interleaves: "
         "column 2i is a sine, column 2i+1 the cosine of the same angle.",
         FORMULA,
     ),
@@ -207,7 +207,7 @@ def changes_of(*names: str) -> Changes:
     return changes
 
 
-SOURCE_4 = ("cosine first", "base 1000", "exponents from 1/d", "positions from 1")
+UNPAIRED = ("cosine first", "base 1000", "exponents from 1/d", "positions from 1")
 
 
 def pairs_of_slips() -> Iterator[tuple[str, Changes, str, str]]:
