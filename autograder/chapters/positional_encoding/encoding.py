@@ -113,8 +113,8 @@ CONSTANT = (
     "stand where length, d_model or base should?"
 )
 STEPS = (
-    "The first rows are right, later ones are not: keep positions and angles in float32 "
-    "or better, and do not sum up small steps."
+    "The first rows are right, later ones are not: keep positions and angles in "
+    "float32 or better, and do not sum up small steps."
 )
 
 
