@@ -25,7 +25,7 @@ pytestmark = pytest.mark.browser
 
 
 def said_to(sentence: str, token: int) -> list[tuple]:
-    """Go through the encoder: the stream, what was added to it, and the weights (T,)."""
+    """The stream, what was added to it, (d,) each, and the weights (T,), by stage."""
     model, _, tokenizer = translator()
     x = model.position(model.embedding(torch.tensor([tokenizer.encode(sentence)])))
     stages = [(x[0, token], None, None)]
