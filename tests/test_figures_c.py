@@ -7,7 +7,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tests import browsers
 from tests.figures import TOLERANCE, near
-from tools.figure_data import decoding, residual_stream, rollout
+from tools.figure_data import conversation, decoding, residual_stream, rollout
 from tools.figure_data.heads import translator
 from transformer.decoder import beam_search
 from transformer.embeddings import tied_logits
@@ -21,7 +21,50 @@ from workbench.tokenizer import Tokenizer
 pytestmark = pytest.mark.browser
 
 
-# --- chapter 6: the residual stream ---------------------------------------------------
+# --- chapter 6: the conversation, and the residual stream -----------------------------
+
+
+def said_to(sentence: str, token: int) -> list[tuple]:
+    """The stream, what was added to it, (d,) each, and the weights (T,), by stage."""
+    model, _, tokenizer = translator()
+    x = model.position(model.embedding(torch.tensor([tokenizer.encode(sentence)])))
+    stages = [(x[0, token], None, None)]
+    for layer in model.encoder.layers:
+        heard, weights = layer.attention(layer.norm_1(x))
+        x = x + heard
+        stages.append((x[0, token], heard[0, token], weights[0, :, token].mean(0)))
+        thought = layer.feed_forward(layer.norm_2(x))
+        x = x + thought
+        stages.append((x[0, token], thought[0, token], None))
+    return stages
+
+
+def test_conversation_adds_what_the_trained_encoder_adds(figure):
+    shown = figure("conversation")
+    for number, token in ((0, 2), (1, 5)):
+        shown.page.get_by_label("Sentence").select_option(str(number))
+        shown.page.locator("fieldset input").nth(token).check()
+        for stage, expected in enumerate(
+            said_to(conversation.SENTENCES[number], token)
+        ):
+            shown.slide("Stage", stage)
+            numbers = shown.numbers()
+            stream, added, weights = expected
+            near(numbers["length"], stream.norm())
+            assert (numbers["added"] is None) == (added is None)
+            if added is not None:
+                near(numbers["added"], added.norm())
+            assert (numbers["weights"] is None) == (weights is None)
+            if weights is not None:
+                near(numbers["weights"], weights)
+
+
+def test_conversation_goes_on_by_keyboard_and_touch(figure):
+    shown = figure("conversation", browsers.PHONE, has_touch=True)
+    shown.press(shown.page.get_by_role("button", name="Next"), "Enter")
+    assert shown.numbers()["stage"] == 2
+    shown.page.locator("polygon").nth(4).tap()
+    assert shown.numbers()["token"] == 4
 
 
 def stack(depth: int, norm_first: bool, seed: int) -> tuple[torch.Tensor, ...]:
