@@ -65,10 +65,11 @@ bank: environment ## list every exercise with its mistakes, and count them
 bench: environment ## time models, checks and grading: BENCH=--quick; BENCH=site
 	@$(python) tools/bench.py $(BENCH)
 
-lint: environment ## style and spelling
+lint: environment ## style, spelling and prose
 	@$(run) ruff check --quiet
 	@$(run) ruff format --check --quiet
 	@$(run) codespell
+	@$(python) tools/prose.py
 
 clean: ## remove what was built (keeps .venv, and every grade in autograder/)
 	rm -rf _build .pytest_cache .ruff_cache *.egg-info
