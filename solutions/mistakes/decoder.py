@@ -929,7 +929,7 @@ def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     return -((target * logarithms).sum(-1) * real).sum() / real.sum().clamp(min=1)
 
 
-# --- the learning rate and Adam -------------------------------------------------------
+# --- the learning rate ----------------------------------------------------------------
 
 
 def refuse(step):
@@ -963,27 +963,6 @@ def noam_rate(step, d_model, warmup=4000):
     if step < warmup:
         return scale * step / (warmup * math.sqrt(warmup))
     return scale / math.sqrt(step)
-
-
-@wrong("adam-settings", "PyTorch's own epsilon")
-def adam_settings():
-    return {"betas": (0.9, 0.98), "eps": 10e-9}
-
-
-@wrong("adam-settings", "one minus beta")
-def adam_settings():
-    return {"betas": (1 - 0.9, 1 - 0.98), "eps": 1e-9}
-
-
-@wrong("adam-settings", "the keys have other names")
-def adam_settings():
-    return {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9}
-
-
-@right("adam-settings")
-def adam_settings():
-    """as a list, and computed"""
-    return {"betas": [0.9, 0.98], "eps": 10**-9}
 
 
 # --- the decoder alone ----------------------------------------------------------------

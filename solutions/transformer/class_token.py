@@ -106,13 +106,13 @@ class MeanHead(nn.Module):
 
     Parameters: weight (d_model, classes) and bias (classes,).
 
-    Defined in Exercise 2.5 · A head on the mean.
+    Defined in Exercise 2.4 · The mean of the real tokens.
     """
 
     def __init__(self, d_model: int, classes: int) -> None:
         """Draw the weight with a standard deviation of 1/√d_model; bias 0."""
         super().__init__()
-        # 1. The two parameters.
+        # 4. The two parameters.
         self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
         self.bias = nn.Parameter(torch.zeros(classes))
 
@@ -128,7 +128,7 @@ class MeanHead(nn.Module):
         Returns:
             Logits (B, classes).
         """
-        # 2. Without a mask, all are real. 3. The mean, then y = x W + b.
+        # 5. Without a mask, all are real. 6. The mean, then y = x W + b.
         if mask is None:
             mask = hidden.new_ones(len(hidden), 1, hidden.shape[1], dtype=torch.bool)
         return masked_mean(hidden, mask) @ self.weight + self.bias
@@ -139,7 +139,7 @@ class TokenHead(nn.Module):
 
     Parameters: weight (d_model, classes) and bias (classes,).
 
-    Defined in Exercise 2.8 · A label for each token.
+    Defined in Exercise 2.6 · A label for each token.
     """
 
     def __init__(self, d_model: int, classes: int) -> None:
@@ -167,7 +167,7 @@ class TaskHeads(nn.Module):
 
     Parameters: heads.i.weight (d_model, classes[i]) and heads.i.bias (classes[i],).
 
-    Defined in Exercise 2.9 · A class token for each task.
+    Defined in Exercise 2.7 · A class token for each task.
     """
 
     def __init__(self, d_model: int, classes: list[int]) -> None:
@@ -187,41 +187,3 @@ class TaskHeads(nn.Module):
         """
         # 2. Head i reads position i. 3. All of them in a list.
         return [head(hidden[:, task:]) for task, head in enumerate(self.heads)]
-
-
-class AttentionPooling(nn.Module):
-    """Average the real tokens with weights that a trained query chooses.
-
-    Parameters: query (d_model,).
-
-    Defined in Exercise 2.10 · Pooling by attention.
-    """
-
-    def __init__(self, d_model: int) -> None:
-        """Draw the query with a standard deviation of 0.02."""
-        super().__init__()
-        # 1. The parameter.
-        self.query = nn.Parameter(0.02 * torch.randn(d_model))
-
-    def forward(
-        self, hidden: torch.Tensor, mask: torch.Tensor | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Pool each sequence into one vector.
-
-        Args:
-            hidden: (B, T, d_model).
-            mask: boolean (B, 1, T), True for real tokens; None: all are real.
-
-        Returns:
-            Pooled vectors (B, d_model) and weights (B, T), which sum to 1; zeros for a
-            sequence without real tokens.
-        """
-        # 2. Scores. 3. -inf for the padding; softmax along the positions.
-        # 4. Weights of 0 for the padding. 5. The weighted sum, and the weights.
-        scores = hidden @ self.query / math.sqrt(hidden.shape[-1])  # (B, T)
-        padding = torch.zeros_like(scores, dtype=torch.bool)
-        if mask is not None:
-            padding = ~mask[:, 0]
-        weights = scores.masked_fill(padding, -math.inf).softmax(dim=-1)
-        weights = weights.masked_fill(padding, 0.0)  # (B, T)
-        return (weights[..., None] * hidden).sum(dim=1), weights

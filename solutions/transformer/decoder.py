@@ -321,7 +321,7 @@ def greedy_decode(
     Returns:
         The ids, prefix included, up to and including eos_id if it was reached.
 
-    Defined in Exercise 7.11 · Write the most probable token.
+    Defined in Exercise 7.10 · Write the most probable token.
     """
     # 1. A copy. 2. The last row of logits. 3. Append the largest. 4. Stop.
     ids = list(prefix)
@@ -354,7 +354,7 @@ def filter_logits(
     Raises:
         ValueError: temperature not above 0, top_k below 1, top_p not in (0, 1].
 
-    Defined in Exercise 7.12 · Temperature, top-k, top-p.
+    Defined in Exercise 7.11 · Temperature, top-k, top-p.
     """
     # 1. Refuse.
     if temperature <= 0 or (top_k is not None and top_k < 1):
@@ -384,7 +384,7 @@ def sample_next(probabilities: torch.Tensor, uniform: torch.Tensor) -> torch.Ten
     Returns:
         (...), integers: the first id whose running sum exceeds the number.
 
-    Defined in Exercise 7.13 · Draw the next token.
+    Defined in Exercise 7.12 · Draw the next token.
     """
     # 1. Running sums. 2. The number, scaled. 3. Count the sums it has passed.
     cumulative = probabilities.cumsum(dim=-1)  # (..., V)
@@ -414,7 +414,7 @@ def beam_search(
     Returns:
         The ids of the best hypothesis, prefix included, and its score.
 
-    Defined in Exercise 7.14 · Beam search.
+    Defined in Exercise 7.13 · Beam search.
     """
     # 1. Start. 2. Extend all, keep the best. 3. Set aside what has ended.
     # 4. The best score.
@@ -449,7 +449,7 @@ def attend_cached(
     Returns:
         Output (B, heads, T_new, d_k), and the cache with the new positions appended.
 
-    Defined in Exercise 7.15 · Remember keys and values.
+    Defined in Exercise 7.14 · Remember keys and values.
     """
     # 1. Append. 2. The mask. 3. Attend; return the new cache, too.
     k, v = k_new, v_new
@@ -466,7 +466,7 @@ class DecoderOnly(nn.Module):
 
     Submodules: embedding, position, blocks. Radford et al. 2018 and 2019.
 
-    Defined in Exercise 7.16 · A decoder without an encoder.
+    Defined in Exercise 7.15 · A decoder without an encoder.
     """
 
     def __init__(
@@ -506,30 +506,11 @@ def last_real(hidden: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     Returns:
         (B, ...).
 
-    Defined in Exercise 7.17 · The last token that is one.
+    Defined in Exercise 7.16 · The last token that is one.
     """
     # 1. One position for each row.
     rows = torch.arange(len(lengths), device=hidden.device)
     return hidden[rows, lengths - 1]
-
-
-def perplexity(
-    logits: torch.Tensor, labels: torch.Tensor, pad_id: int = 0
-) -> torch.Tensor:
-    """Return e to the mean negative log-likelihood of the real labels.
-
-    Args:
-        logits: (B, T, V).
-        labels: (B, T), ids; where they equal pad_id nothing is scored.
-        pad_id: the id of padding.
-
-    Returns:
-        A number from 1 upwards, shape ().
-
-    Defined in Exercise 7.18 · Perplexity.
-    """
-    # 1. The mean. 2. The exponential.
-    return torch.exp(sequence_loss(logits, labels, pad_id))
 
 
 def bleu(
@@ -545,7 +526,7 @@ def bleu(
     Returns:
         From 0 to 100.
 
-    Defined in Exercise 7.19 · BLEU.
+    Defined in Exercise 7.17 · BLEU.
     """
     # 1. Precisions of the whole corpus. 2. Their geometric mean. 3. Brevity penalty.
     mean = 0.0

@@ -10,7 +10,7 @@ from autograder.chapters.decoder.last import last_real
 from autograder.chapters.decoder.layer import decoder_layer
 from autograder.chapters.decoder.loss import sequence_loss
 from autograder.chapters.decoder.mask import decoder_mask
-from autograder.chapters.decoder.schedule import adam_settings, noam_rate
+from autograder.chapters.decoder.schedule import noam_rate
 from autograder.chapters.decoder.shift import shift_right
 from autograder.chapters.decoder.stack import decoder
 from autograder.chapters.decoder.transformer import transformer
@@ -22,7 +22,6 @@ from autograder.chapters.decoder.writing import (
     filter_logits,
     find_bugs,
     greedy_decode,
-    perplexity,
     repaired_epoch,
     sample_next,
 )
@@ -31,7 +30,6 @@ progress = chapter.progress
 sheet = chapter.sheet
 
 __all__ = [
-    "adam_settings",
     "attend_cached",
     "beam_search",
     "bleu",
@@ -45,7 +43,6 @@ __all__ = [
     "greedy_decode",
     "last_real",
     "noam_rate",
-    "perplexity",
     "progress",
     "repaired_epoch",
     "sample_next",

@@ -657,30 +657,6 @@ def noam_rate(step, d_model, warmup=4000):
 
 
 @stranger(
-    "adam-settings",
-    "beta_2 is PyTorch's",
-    kind="plain",
-    first="named",
-    verdict="named",
-    says="PyTorch's own betas",
-)
-def adam_settings():
-    return {"betas": (0.9, 0.999), "eps": 1e-9}
-
-
-@stranger(
-    "adam-settings",
-    "both betas exchanged AND epsilon is 10e-9",
-    kind="double",
-    first="shown",
-    verdict="named",
-    says="the betas are exchanged",
-)
-def adam_settings():
-    return {"betas": (0.98, 0.9), "eps": 10e-9}
-
-
-@stranger(
     "bug-hunt",
     "lines 14 and 15 exchanged AND line 10 and 12 exchanged",
     kind="double",
@@ -1318,45 +1294,6 @@ def last_real(hidden, lengths):
 
 
 @stranger(
-    "perplexity",
-    "2 to the mean in nats",
-    kind="plain",
-    first="named",
-    verdict="named",
-    says="base 2 in place of e",
-)
-def perplexity(logits, labels, pad_id=0):
-    return 2 ** sequence_loss(logits, labels, pad_id)
-
-
-@stranger(
-    "perplexity",
-    "pad_id is not handed on",
-    kind="subtle",
-    first="named",
-    verdict="named",
-    says="pad_id is not used",
-)
-def perplexity(logits, labels, pad_id=0):
-    return torch.exp(sequence_loss(logits, labels))
-
-
-@stranger(
-    "perplexity",
-    "exp for each sentence and then the mean AND a float is returned",
-    kind="double",
-    first="named",
-    verdict="named",
-    says="a number in place of a tensor",
-)
-def perplexity(logits, labels, pad_id=0):
-    values = []
-    for row, label in zip(logits, labels):
-        values.append(math.exp(sequence_loss(row[None], label[None], pad_id).item()))
-    return sum(values) / len(values)
-
-
-@stranger(
     "bleu",
     "not clipped",
     kind="plain",
@@ -1683,18 +1620,6 @@ def noam_rate(step, d_model, warmup=4000):
 
 
 @stranger(
-    "adam-settings",
-    "epsilon is 1 to the power -9, which is 1",
-    first="shown",
-    verdict="named",
-    says="epsilon is 1",
-    round=2,
-)
-def adam_settings():
-    return {"betas": (0.9, 0.98), "eps": 1**-9}
-
-
-@stranger(
     "bug-hunt",
     "the gradients are cleared between backward and step, so nothing is learned",
     first="told",
@@ -1896,19 +1821,6 @@ def last_real(hidden, lengths):
     batch, _, width = hidden.shape
     index = (lengths - 1).view(batch, 1, 1).expand(batch, 1, width)
     return hidden.gather(1, index).squeeze(1)
-
-
-@stranger(
-    "perplexity",
-    "pad_id is not handed on",
-    kind="subtle",
-    first="named",
-    verdict="named",
-    says="pad_id is not used",
-    round=2,
-)
-def perplexity(logits, labels, pad_id=0):
-    return torch.exp(sequence_loss(logits, labels))
 
 
 @stranger(
