@@ -6,6 +6,7 @@ worked out by hand, and properties.
 
 from autograder.chapters.decoder.alone import decoder_only
 from autograder.chapters.decoder.chapter import chapter
+from autograder.chapters.decoder.gpt2 import weights_from_gpt2
 from autograder.chapters.decoder.last import last_real
 from autograder.chapters.decoder.layer import decoder_layer
 from autograder.chapters.decoder.loss import sequence_loss
@@ -14,7 +15,6 @@ from autograder.chapters.decoder.schedule import noam_rate
 from autograder.chapters.decoder.shift import shift_right
 from autograder.chapters.decoder.stack import decoder
 from autograder.chapters.decoder.transformer import transformer
-from autograder.chapters.decoder.weights import decoder_layer_from_torch
 from autograder.chapters.decoder.writing import (
     attend_cached,
     beam_search,
@@ -35,7 +35,6 @@ __all__ = [
     "bleu",
     "decoder",
     "decoder_layer",
-    "decoder_layer_from_torch",
     "decoder_mask",
     "decoder_only",
     "filter_logits",
@@ -50,4 +49,5 @@ __all__ = [
     "sheet",
     "shift_right",
     "transformer",
+    "weights_from_gpt2",
 ]

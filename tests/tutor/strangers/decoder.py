@@ -180,58 +180,6 @@ class DecoderLayer(nn.Module):
 
 
 @stranger(
-    "decoder-layer-from-torch",
-    "norm2 and norm3 are exchanged",
-    kind="plain",
-    first="named",
-    verdict="named",
-    says="two tensors exchanged",
-)
-def decoder_layer_from_torch(state):
-    result = {}
-    for old, new in (
-        ("self_attn.", "self_attention."),
-        ("multihead_attn.", "cross_attention."),
-    ):
-        inner = {k[len(old) :]: v for k, v in state.items() if k.startswith(old)}
-        for name, tensor in attention_from_torch(inner).items():
-            result[new + name] = tensor
-    for i in (1, 2):
-        result[f"feed_forward.w_{i}"] = state[f"linear{i}.weight"].T
-        result[f"feed_forward.b_{i}"] = state[f"linear{i}.bias"]
-    for i, j in ((1, 1), (2, 3), (3, 2)):
-        result[f"norm_{i}.gamma"] = state[f"norm{j}.weight"]
-        result[f"norm_{i}.beta"] = state[f"norm{j}.bias"]
-    return result
-
-
-@stranger(
-    "decoder-layer-from-torch",
-    "linear1's weight is used twice (copy-paste) AND gamma and beta exchanged",
-    kind="double",
-    first="named",
-    verdict="named",
-    says="two tensors exchanged",
-)
-def decoder_layer_from_torch(state):
-    result = {}
-    for old, new in [
-        ("self_attn.", "self_attention."),
-        ("multihead_attn.", "cross_attention."),
-    ]:
-        inner = {k.removeprefix(old): v for k, v in state.items() if k.startswith(old)}
-        result |= {new + k: v for k, v in attention_from_torch(inner).items()}
-    result["feed_forward.w_1"] = state["linear1.weight"].T
-    result["feed_forward.b_1"] = state["linear1.bias"]
-    result["feed_forward.w_2"] = state["linear1.weight"]
-    result["feed_forward.b_2"] = state["linear2.bias"]
-    for i in range(1, 4):
-        result[f"norm_{i}.gamma"] = state[f"norm{i}.bias"]
-        result[f"norm_{i}.beta"] = state[f"norm{i}.weight"]
-    return result
-
-
-@stranger(
     "decoder",
     "dropout is not handed on to the layers",
     kind="subtle",
@@ -1450,34 +1398,6 @@ class DecoderLayer(nn.Module):
         crossed = self.cross_attention(a, memory, mask=memory_mask)[0]
         c = self.norm_2(residual + self.dropout(crossed))
         return self.norm_3(c + self.dropout(self.feed_forward(c)))
-
-
-@stranger(
-    "decoder-layer-from-torch",
-    "cross-attention gets the weights of self-attention, too",
-    first="told",
-    verdict="named",
-    says="one tensor under two names",
-    round=2,
-)
-def decoder_layer_from_torch(state):
-    inner = {
-        name.removeprefix("self_attn."): tensor
-        for name, tensor in state.items()
-        if name.startswith("self_attn.")
-    }
-    translated = attention_from_torch(inner)
-    result = {}
-    for prefix in ("self_attention.", "cross_attention."):
-        for name, tensor in translated.items():
-            result[prefix + name] = tensor
-    for i in (1, 2):
-        result[f"feed_forward.w_{i}"] = state[f"linear{i}.weight"].T
-        result[f"feed_forward.b_{i}"] = state[f"linear{i}.bias"]
-    for i in (1, 2, 3):
-        result[f"norm_{i}.gamma"] = state[f"norm{i}.weight"]
-        result[f"norm_{i}.beta"] = state[f"norm{i}.bias"]
-    return result
 
 
 @stranger(
