@@ -575,52 +575,92 @@ def readout_behaviour():
     return answers
 
 
-# --- a label for each token -----------------------------------------------------------
+# --- a label for each word ------------------------------------------------------------
 
 
-@wrong("token-head", "every position gets the same logits")
-class TokenHead(Head):
-    def forward(self, hidden):
-        return self.logits(hidden.mean(1, keepdim=True).expand_as(hidden))
+def scored(logits, tags, count=1):
+    """What each position costs, by its own tag: (B, T)."""
+    chances = logits[:, count:].log_softmax(-1)
+    return -chances.gather(-1, tags[..., None])[..., 0]
 
 
-@wrong("token-head", "every position gets the same logits")
-class TokenHead(Head):
-    def forward(self, hidden):
-        return self.logits(hidden[:, :1].expand_as(hidden))
+@wrong("tagging-loss", "padding is scored")
+def tagging_loss(logits, tags, mask, count=1):
+    classes = logits.shape[-1]
+    rows = logits[:, count:].reshape(-1, classes)
+    return F.cross_entropy(rows, tags.flatten())
 
 
-@wrong("token-head", "classes before positions")
-class TokenHead(Head):
-    def forward(self, hidden):
-        return self.logits(hidden).mT
+@wrong("tagging-loss", "tag 0 is taken for padding")
+def tagging_loss(logits, tags, mask, count=1):
+    hidden = tags.masked_fill(~mask[:, 0], 0)
+    return F.cross_entropy(logits[:, count:].mT, hidden, ignore_index=0)
 
 
-@wrong("token-head", "sequences and positions are joined")
-class TokenHead(Head):
-    def forward(self, hidden):
-        return self.logits(hidden.flatten(0, 1))
+@wrong("tagging-loss", "the mean over all positions")
+def tagging_loss(logits, tags, mask, count=1):
+    return (scored(logits, tags, count) * mask.squeeze(1)).mean()
 
 
-@wrong("token-head", "weights stored transposed")
-class TokenHead(nn.Linear):
-    pass
+@wrong("tagging-loss", "the end is left out in place of the class tokens")
+def tagging_loss(logits, tags, mask, count=1):
+    length = tags.shape[1]
+    costs = scored(logits[:, :length], tags, 0) * mask[:, 0]
+    return costs.sum() / mask.sum().clamp(min=1)
 
 
-@right("token-head")
-class TokenHead(Head):
-    """By the functional form of a linear layer."""
+@wrong("tagging-loss", "the class tokens are scored, too")
+def tagging_loss(logits, tags, mask, count=1):
+    front = torch.zeros(len(tags), count, dtype=torch.long)
+    every = torch.cat((front, tags), 1).masked_fill(
+        ~torch.cat((front == 0, mask[:, 0]), 1), -100
+    )
+    return F.cross_entropy(logits.mT, every)
 
-    def forward(self, hidden):
-        return F.linear(hidden, self.weight.T, self.bias)
+
+@wrong("tagging-loss", "the class tokens are not left out")
+def tagging_loss(logits, tags, mask, count=1):
+    losses = F.cross_entropy(logits.flatten(0, 1), tags.flatten(), reduction="none")
+    return losses[mask.flatten()].mean()
 
 
-@right("token-head")
-class TokenHead(Head):
-    """One position after another."""
+@wrong("tagging-loss", "logits and tags do not fit")
+def tagging_loss(logits, tags, mask, count=1):
+    return F.cross_entropy(logits[:, count:], tags, reduction="none")[mask[:, 0]].mean()
 
-    def forward(self, hidden):
-        return torch.stack([self.logits(rows) for rows in hidden.unbind(1)], dim=1)
+
+@wrong("tagging-loss", "NaN when nothing is scored")
+def tagging_loss(logits, tags, mask, count=1):
+    wanted = torch.where(mask[:, 0], tags, -100)
+    return F.cross_entropy(logits[:, count:].mT, wanted)
+
+
+@wrong("tagging-loss", "a constant when nothing is scored")
+def tagging_loss(logits, tags, mask, count=1):
+    if not mask.any():
+        return torch.tensor(0.0)
+    return scored(logits, tags, count)[mask[:, 0]].mean()
+
+
+@wrong("tagging-loss", "a loss for each position")
+def tagging_loss(logits, tags, mask, count=1):
+    return scored(logits, tags, count).where(mask[:, 0], 0.0)
+
+
+@right("tagging-loss")
+def tagging_loss(logits, tags, mask, count=1):
+    """With an index that the loss ignores."""
+    front = torch.full((len(tags), count), -100)
+    wanted = torch.cat((front, tags.masked_fill(~mask[:, 0], -100)), dim=1)
+    total = F.cross_entropy(logits.transpose(1, 2), wanted, reduction="sum")
+    return total / max(int(mask.sum()), 1)
+
+
+@right("tagging-loss")
+def tagging_loss(logits, tags, mask, count=1):
+    """By gathered logarithms, of the words picked out."""
+    own = scored(logits, tags, count)[mask[:, 0]]
+    return own.sum() / max(own.numel(), 1)
 
 
 # --- several class tokens -------------------------------------------------------------

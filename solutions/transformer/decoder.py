@@ -519,8 +519,8 @@ def weights_from_gpt2(state: dict) -> dict:
     Defined in Exercise 7.15 · GPT-2's weights in your model.
     """
     blocks = sum(name.endswith(".ln_1.weight") for name in state)
+    root = math.sqrt(state["wte.weight"].shape[1])  # of d_model
     # 1. The tables, the last norm. 2. Names of each block. 3. Its queries, keys, values.
-    root = math.sqrt(state["wte.weight"].shape[1])
     result = {"embedding.weight": state["wte.weight"] / root}
     result["position.table"] = state["wpe.weight"]
     result["blocks.norm.gamma"] = state["ln_f.weight"] * root
@@ -529,10 +529,9 @@ def weights_from_gpt2(state: dict) -> dict:
         new = f"blocks.layers.{i}."
         result |= {new + ours: state[f"h.{i}.{n}"] for n, ours in GPT2_NAMES.items()}
         for letter, kind in (("w", "weight"), ("b", "bias")):
-            parts = state[f"h.{i}.attn.c_attn.{kind}"].chunk(3, dim=-1)
-            result |= {
-                f"{new}attention.{letter}_{'qkv'[j]}": parts[j] for j in range(3)
-            }
+            packed = state[f"h.{i}.attn.c_attn.{kind}"]
+            for part, value in zip("qkv", packed.chunk(3, dim=-1), strict=True):
+                result[f"{new}attention.{letter}_{part}"] = value
     return result
 
 

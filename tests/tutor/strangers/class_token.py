@@ -402,64 +402,6 @@ def readout_behaviour():
 
 
 @stranger(
-    "token-head",
-    "the bias is forgotten in forward",
-    kind="plain",
-    first="named",
-    verdict="named",
-    says="the bias is not added",
-)
-class TokenHead(nn.Module):
-    def __init__(self, d_model, classes):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
-        self.bias = nn.Parameter(torch.zeros(classes))
-
-    def forward(self, hidden):
-        return hidden @ self.weight
-
-
-@stranger(
-    "token-head",
-    "a loop that leaves out the last position",
-    kind="subtle",
-    first="told",
-    verdict="named",
-    says="the last position is left out",
-)
-class TokenHead(nn.Module):
-    def __init__(self, d_model, classes):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
-        self.bias = nn.Parameter(torch.zeros(classes))
-
-    def forward(self, hidden):
-        b, t, _ = hidden.shape
-        logits = torch.zeros(b, t, self.bias.shape[0])
-        for position in range(t - 1):
-            logits[:, position] = hidden[:, position] @ self.weight + self.bias
-        return logits
-
-
-@stranger(
-    "token-head",
-    "the weight divided by d and not by its root AND a log-softmax over positions",
-    kind="double",
-    first="useless",
-    verdict="named",
-    says="a softmax over the positions",
-)
-class TokenHead(nn.Module):
-    def __init__(self, d_model, classes):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(d_model, classes) / d_model)
-        self.bias = nn.Parameter(torch.zeros(classes))
-
-    def forward(self, hidden):
-        return torch.log_softmax(hidden @ self.weight + self.bias, dim=1)
-
-
-@stranger(
     "task-heads",
     "task i reads the position i from the end",
     kind="subtle",
@@ -642,24 +584,6 @@ def readout_behaviour():
         "class_token_with_positions": "neither",
         "token_head_with_positions": "neither",
     }
-
-
-@stranger(
-    "token-head",
-    "position 0 is left out, as the class token's",
-    first="named",
-    verdict="named",
-    says="position 0 is left out",
-    round=2,
-)
-class TokenHead(nn.Module):
-    def __init__(self, d_model, classes):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
-        self.bias = nn.Parameter(torch.zeros(classes))
-
-    def forward(self, hidden):
-        return hidden[:, 1:] @ self.weight + self.bias
 
 
 @stranger(
