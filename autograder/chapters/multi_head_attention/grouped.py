@@ -11,10 +11,8 @@ from autograder import expect, forbidden
 from autograder.chapters.multi_head_attention.chapter import chapter, exception_named
 from autograder.chapters.multi_head_attention.heads import (
     cut,
-    in_turn,
     join,
     merge_heads,
-    repeat_heads,
     split_heads,
 )
 from autograder.chapters.multi_head_attention.layer import (
@@ -43,6 +41,10 @@ def _shares(x_q, x_kv, mask, state, heads, kv_heads):
     return kv_heads > 1
 
 
+def _in_turn(x, times):
+    return torch.cat([x] * times, dim=-3)
+
+
 def _first_head(x, times):
     return torch.cat([x[..., :1, :, :]] * (times * x.shape[-3]), dim=-3)
 
@@ -56,13 +58,13 @@ for name, why, steps in (
         "kv heads dealt out in turn",
         "Query head i got the keys of head i mod kv_heads. Neighbours form a group: "
         "query head i belongs to kv head i // (heads // kv_heads), as in repeat_heads.",
-        {"repeat": in_turn},
+        {"repeat": _in_turn},
     ),
     (
         "keys and values repeated in different ways",
         "The keys' groups are right, the values' are not: query head i needs keys and "
         "values of the same head.",
-        {"repeat_values": in_turn},
+        {"repeat_values": _in_turn},
     ),
     (
         "all query heads with the first kv head",
@@ -118,12 +120,10 @@ def grouped_query_attention(
     student: StudentModule,
     split_student: StudentFunction,
     merge_student: StudentFunction,
-    repeat_student: StudentFunction,
     seed: int = 0,
 ) -> None:
     """Against PyTorch's grouped attention, from one kv head to as many as heads."""
     with (
-        expect.relying_on(repeat_heads, repeat_student),
         expect.relying_on(merge_heads, merge_student),
         expect.relying_on(split_heads, split_student),
     ):
