@@ -11,6 +11,7 @@ from autograder import expect, forbidden
 from autograder.chapters.multi_head_attention.chapter import chapter, exception_named
 from autograder.chapters.multi_head_attention.heads import (
     cut,
+    in_turn,
     join,
     merge_heads,
     split_heads,
@@ -41,10 +42,6 @@ def _shares(x_q, x_kv, mask, state, heads, kv_heads):
     return kv_heads > 1
 
 
-def _in_turn(x, times):
-    return torch.cat([x] * times, dim=-3)
-
-
 def _first_head(x, times):
     return torch.cat([x[..., :1, :, :]] * (times * x.shape[-3]), dim=-3)
 
@@ -58,13 +55,13 @@ for name, why, steps in (
         "kv heads dealt out in turn",
         "Query head i got the keys of head i mod kv_heads. Neighbours form a group: "
         "query head i belongs to kv head i // (heads // kv_heads), as in repeat_heads.",
-        {"repeat": _in_turn},
+        {"repeat": in_turn},
     ),
     (
         "keys and values repeated in different ways",
         "The keys' groups are right, the values' are not: query head i needs keys and "
         "values of the same head.",
-        {"repeat_values": _in_turn},
+        {"repeat_values": in_turn},
     ),
     (
         "all query heads with the first kv head",

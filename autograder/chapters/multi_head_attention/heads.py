@@ -33,6 +33,11 @@ def neighbours(x: torch.Tensor, times: int) -> torch.Tensor:
     return torch.stack(copies, dim=-3)
 
 
+def in_turn(x: torch.Tensor, times: int) -> torch.Tensor:
+    """Lay the whole row of heads again and again, which deals them out in turn."""
+    return torch.cat([x] * times, dim=-3)
+
+
 splits = Function("split-heads", "split_heads", cut)
 merges = Function("merge-heads", "merge_heads", join)
 merges.accident(
