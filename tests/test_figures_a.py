@@ -9,7 +9,8 @@ import torch
 
 from tests import browsers, figures
 from tests.figures import near
-from transformer.class_token import AttentionPooling, masked_mean
+from transformer.attention import AttentionPooling
+from transformer.class_token import masked_mean
 from transformer.embeddings import (
     bpe_encode,
     merge_pair,

@@ -36,10 +36,9 @@ PYTHON = (*fetch_on_page.FILES, fetch_on_page.LIBRARY, fetch_on_page.LOCK)
 
 WITHOUT_TORCH = (  # exercises whose answers and checks need Python alone
     *("vocabulary", "encode-decode", "pair-counts", "merge-pair", "train-bpe"),
-    *("bpe-encode", "skip-gram-pairs", "find-the-slips", "head-parameters"),
-    "readout-behaviour",
-    *("attention-cost", "attention-parameters", "encoder-layer-parameters"),
-    *("noam-rate", "adam-settings", "bleu", "smoothing-floor"),
+    *("bpe-encode", "skip-gram-pairs", "find-the-slips", "readout-behaviour"),
+    *("attention-cost", "attention-parameters", "texts-served"),
+    *("noam-rate", "bleu", "smoothing-floor"),
 )
 ABSENT = ("torch", "numpy")  # libraries that a page has not got
 TENSORS = {"torch", "nn", "F", "np", "plt", "plots"}  # names that given code must lack

@@ -76,7 +76,7 @@ def shift_right(
     Returns:
         Inputs and labels, integers (B, T), T = longest sequence + 1.
 
-    Defined in Exercise 7.4 · One step to the right.
+    Defined in Exercise 7.3 · One step to the right.
     """
     # 1. The width. 2. The rows of both, padded. 3. Two tensors.
     width = max(len(sequence) for sequence in sequences) + 1
@@ -105,7 +105,7 @@ def sequence_loss(
     Returns:
         The mean in nats, shape (); 0 if no label is real. Szegedy et al. 2016.
 
-    Defined in Exercise 7.5 · The loss of a batch of sentences.
+    Defined in Exercise 7.4 · The loss of a batch of sentences.
     """
     # 1. What is real. 2. Log-softmax. 3. Both parts. 4. The mean over what is real.
     real = labels != pad_id  # (B, T)
@@ -121,7 +121,7 @@ class DecoderOnly(nn.Module):
 
     Submodules: embedding, position, blocks. Radford et al. 2018 and 2019.
 
-    Defined in Exercise 7.6 · A decoder without an encoder.
+    Defined in Exercise 7.5 · A decoder without an encoder.
     """
 
     def __init__(
@@ -149,6 +149,48 @@ class DecoderOnly(nn.Module):
         mask = causal_mask(ids.shape[-1]).to(ids.device)  # (T, T)
         hidden = self.blocks(self.position(self.embedding(ids)), mask)  # (B, T, d)
         return tied_logits(hidden, self.embedding.weight)  # (B, T, V)
+
+
+GPT2_NAMES = {  # of a block: GPT-2's name -> ours
+    "ln_1.weight": "norm_1.gamma",
+    "ln_1.bias": "norm_1.beta",
+    "attn.c_proj.weight": "attention.w_o",
+    "attn.c_proj.bias": "attention.b_o",
+    "ln_2.weight": "norm_2.gamma",
+    "ln_2.bias": "norm_2.beta",
+    "mlp.c_fc.weight": "feed_forward.w_1",
+    "mlp.c_fc.bias": "feed_forward.b_1",
+    "mlp.c_proj.weight": "feed_forward.w_2",
+    "mlp.c_proj.bias": "feed_forward.b_2",
+}
+
+
+def weights_from_gpt2(state: dict) -> dict:
+    """Translate the weights of GPT-2.
+
+    Args:
+        state: state dict of a GPT-2, with names such as "h.0.attn.c_attn.weight".
+
+    Returns:
+        State dict of a DecoderOnly that computes the same logits.
+
+    Defined in Exercise 7.6 · GPT-2's weights in your model.
+    """
+    blocks = sum(name.endswith(".ln_1.weight") for name in state)
+    root = math.sqrt(state["wte.weight"].shape[1])  # of d_model
+    # 1. The tables, the last norm. 2. Names of each block. 3. Its queries, keys, values.
+    result = {"embedding.weight": state["wte.weight"] / root}
+    result["position.table"] = state["wpe.weight"]
+    result["blocks.norm.gamma"] = state["ln_f.weight"] * root
+    result["blocks.norm.beta"] = state["ln_f.bias"] * root
+    for i in range(blocks):
+        new = f"blocks.layers.{i}."
+        result |= {new + ours: state[f"h.{i}.{n}"] for n, ours in GPT2_NAMES.items()}
+        for letter, kind in (("w", "weight"), ("b", "bias")):
+            packed = state[f"h.{i}.attn.c_attn.{kind}"]
+            for part, value in zip("qkv", packed.chunk(3, dim=-1), strict=True):
+                result[f"{new}attention.{letter}_{part}"] = value
+    return result
 
 
 class DecoderLayer(nn.Module):
@@ -218,10 +260,7 @@ def decoder_layer_from_torch(state: dict) -> dict:
 
     Returns:
         State dict of a DecoderLayer that computes the same function.
-
-    Defined in Exercise 7.8 · PyTorch's weights in your decoder layer.
     """
-    # 1. Both attentions, with their new prefixes. 2. The network and the norms.
     result = {}
     prefixes = {"self_attn.": "self_attention.", "multihead_attn.": "cross_attention."}
     for old, new in prefixes.items():
@@ -241,7 +280,7 @@ class Decoder(nn.Module):
 
     Submodules: layers (nn.ModuleList of DecoderLayer), norm.
 
-    Defined in Exercise 7.9 · The stack.
+    Defined in Exercise 7.8 · The stack.
     """
 
     def __init__(
@@ -282,7 +321,7 @@ class Transformer(nn.Module):
 
     Submodules: embedding, position, encoder, decoder. Vaswani et al. 2017.
 
-    Defined in Exercise 7.10 · The Transformer.
+    Defined in Exercise 7.9 · The Transformer.
     """
 
     def __init__(
@@ -351,30 +390,11 @@ def last_real(hidden: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     Returns:
         (B, ...).
 
-    Defined in Exercise 7.12 · The last token that is one.
+    Defined in Exercise 7.11 · The last token that is one.
     """
     # 1. One position for each row.
     rows = torch.arange(len(lengths), device=hidden.device)
     return hidden[rows, lengths - 1]
-
-
-def perplexity(
-    logits: torch.Tensor, labels: torch.Tensor, pad_id: int = 0
-) -> torch.Tensor:
-    """Return e to the mean negative log-likelihood of the real labels.
-
-    Args:
-        logits: (B, T, V).
-        labels: (B, T), ids; where they equal pad_id nothing is scored.
-        pad_id: the id of padding.
-
-    Returns:
-        A number from 1 upwards, shape ().
-
-    Defined in Exercise 7.13 · Perplexity.
-    """
-    # 1. The mean. 2. The exponential.
-    return torch.exp(sequence_loss(logits, labels, pad_id))
 
 
 @torch.no_grad()
@@ -392,7 +412,7 @@ def greedy_decode(
     Returns:
         The ids, prefix included, up to and including eos_id if it was reached.
 
-    Defined in Exercise 7.14 · Write the most probable token.
+    Defined in Exercise 7.12 · Write the most probable token.
     """
     # 1. A copy. 2. The last row of logits. 3. Append the largest. 4. Stop.
     ids = list(prefix)
@@ -414,7 +434,7 @@ def sample_next(probabilities: torch.Tensor, uniform: torch.Tensor) -> torch.Ten
     Returns:
         (...), integers: the first id whose running sum exceeds the number.
 
-    Defined in Exercise 7.15 · Draw the next token.
+    Defined in Exercise 7.13 · Draw the next token.
     """
     # 1. Running sums. 2. The number, scaled. 3. Count the sums it has passed.
     cumulative = probabilities.cumsum(dim=-1)  # (..., V)
@@ -443,7 +463,7 @@ def filter_logits(
     Raises:
         ValueError: temperature not above 0, top_k below 1, top_p not in (0, 1].
 
-    Defined in Exercise 7.16 · Temperature, top-k, top-p.
+    Defined in Exercise 7.14 · Temperature, top-k, top-p.
     """
     # 1. Refuse.
     if temperature <= 0 or (top_k is not None and top_k < 1):
@@ -480,7 +500,7 @@ def attend_cached(
     Returns:
         Output (B, heads, T_new, d_k), and the cache with the new positions appended.
 
-    Defined in Exercise 7.17 · Remember keys and values.
+    Defined in Exercise 7.15 · Remember keys and values.
     """
     # 1. Append. 2. The mask. 3. Attend; return the new cache, too.
     k, v = k_new, v_new
@@ -514,7 +534,7 @@ def beam_search(
     Returns:
         The ids of the best hypothesis, prefix included, and its score.
 
-    Defined in Exercise 7.19 · Beam search.
+    Defined in Exercise 7.17 · Beam search.
     """
     # 1. Start. 2. Extend all, keep the best. 3. Set aside what has ended.
     # 4. The best score.
@@ -545,7 +565,7 @@ def bleu(
     Returns:
         From 0 to 100.
 
-    Defined in Exercise 7.20 · BLEU.
+    Defined in Exercise 7.18 · BLEU.
     """
     # 1. Precisions of the whole corpus. 2. Their geometric mean. 3. Brevity penalty.
     mean = 0.0
