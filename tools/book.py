@@ -141,6 +141,8 @@ def make_on_page() -> None:
     made_by += ["exercises/*/*.ipynb"]
     paths = [path for pattern in made_by for path in ROOT.glob(pattern)]
     parts = {path: path.read_bytes() for path in paths if path.is_file()}
+    added = Path(os.environ.get("PYODIDE") or STAGE / "none") / "SHA256SUMS"
+    parts[ROOT / "PYODIDE"] = added.read_bytes() if added.is_file() else b""
     target = STAGE / "static"
     if has_changed("on_page", parts) or not (target / "on_page").is_dir():
         from tools import on_page  # imports PyTorch: no edited page has to wait for it
