@@ -6,6 +6,7 @@ them. A reader sees a text that stands alone, in one layout, without comments.
 
 import ast
 import builtins
+import contextlib
 import copy
 import functools
 import re
@@ -24,7 +25,7 @@ from mistakes import Entry
 
 WIDTH = 76  # characters of a line
 MOST_LINES = 46  # of an answer that is shown
-MOST_STEPS = 50  # of one right answer that are looked at
+MOST_STEPS = 40  # of one right answer that are looked at
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 IN_NOTEBOOKS = ("transformer", "mistakes")  # what is imported from there is known
 
@@ -214,9 +215,28 @@ def plain(tree: ast.Module) -> str:
     return ast.unparse(ast.fix_missing_locations(_Plain().visit(copy.deepcopy(tree))))
 
 
+BRACKETS = (  # that ast.unparse writes and nobody else
+    re.compile(r"(?<=return )\((.*)\)$", re.MULTILINE),
+    re.compile(r"(?<=\()\((\w[^()\n]* for .*)\)(?=\))"),
+)
+
+
+def without_brackets(code: str) -> str:
+    """Take away brackets that change nothing."""
+    wanted = ast.dump(ast.parse(code))
+    for pattern in BRACKETS:
+        for match in reversed(list(pattern.finditer(code))):
+            shorter = code[: match.start()] + match[1] + code[match.end() :]
+            with contextlib.suppress(SyntaxError):
+                if ast.dump(ast.parse(shorter)) == wanted:
+                    code = shorter
+    return code
+
+
 @functools.cache
 def laid_out(code: str) -> str:
     """Break lines that are too long, as the course's own code is."""
+    code = without_brackets(code)
     command = [sys.executable, "-m", "ruff", "format", "--isolated"]
     command += ["--line-length", str(WIDTH), "--stdin-filename", "answer.py", "-"]
     ran = subprocess.run(

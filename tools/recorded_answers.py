@@ -19,6 +19,7 @@ import difflib
 import hashlib
 import importlib
 import io
+import itertools
 import json
 import linecache
 import os
@@ -53,7 +54,7 @@ MOST_ANEW = 2  # wrong answers that no change of a line mends
 MOST_BASES = 3  # right answers of the bank of which one step is changed
 MOST_REPAIRED = 2  # lines of a repair
 ALIKE = 0.6  # a line and its repair, at least; 1 would be the same
-LOOKED = 25.0  # seconds of the processor that are spent on an exercise's steps
+LOOKED = 8.0  # seconds of the processor that are spent on an exercise's steps
 SECONDS = 5.0  # for one run of a check
 OWN_MODEL = "my_model"  # answers that are folders, and no code
 
@@ -154,12 +155,14 @@ def record(chapter: str, exercise: Exercise) -> list[Answer]:
     texts = [answer_texts.of_bank(entry, names) for entry in entries]
     texts = [each for each in texts if each]
     others = [each for each in texts if each.mistake is None]
-    others = [each for each in others if passes(chapter, exercise, each)]
-    rights = others[:MOST_BASES] or answer_texts.references(exercise)
+    others.sort(key=lambda each: len(each.code))  # the plain ones first
+    passing = (each for each in others if passes(chapter, exercise, each))
+    rights = [*itertools.islice(passing, MOST_BASES)]
+    rights = rights or answer_texts.references(exercise)
     told = list(by_hand(chapter, exercise, texts))
     wrong = [(with_repair(text, rights), failure) for text, failure in told]
     wrong = [pair for pair in wrong if pair[0].repaired]
-    wrong += changed(chapter, exercise, rights, known - {w.mistake for w, _ in wrong})
+    wrong += changed(chapter, exercise, rights, known, {w.mistake for w, _ in wrong})
     answers = [answer(*pair) for pair in chosen(wrong, told)]
     whole = [each for each in rights if exercise.defines == [each.name]]
     answers += [answer(each, None) for each in whole[:MOST_RIGHT]]
@@ -214,20 +217,29 @@ def is_near(wrong: str, right: str) -> bool:
     )
 
 
-def changed(chapter: str, exercise: Exercise, rights, missing: set[str]) -> Found:
-    """Give right answers with one step that makes a mistake of the bank."""
-    missing, found = set(missing), 0
+def changed(
+    chapter: str, exercise: Exercise, rights, known: set[str], had: set[str]
+) -> Found:
+    """Give right answers with one step that makes a mistake of the bank.
+
+    Each mistake comes once; a few come again, for where there are few.
+    """
+    had, again = set(had), 0
     end = time.process_time() + LOOKED
     for right in rights:
         for text in answer_texts.one_step_off(right):
-            if not missing or found == MOST_WRONG or time.process_time() > end:
+            enough = len(had) + again >= FEWEST
+            if enough and len(had) >= min(len(known), MOST_WRONG):
+                return
+            if time.process_time() > end:
                 return
             with contextlib.suppress(ValueError):
                 failure = run(chapter, exercise.name, text)
-                if failure and failure.mistake in missing:
-                    missing.remove(failure.mistake)
-                    found += 1
-                    yield replace(text, mistake=failure.mistake), failure
+                name = failure.mistake if failure else None
+                if name in known and (name not in had or again < FEWEST):
+                    again += name in had
+                    had.add(name)
+                    yield replace(text, mistake=name), failure
 
 
 def chosen(
@@ -239,7 +251,9 @@ def chosen(
         wrong: with their repair.
         told: those of the bank, most of which have to be written anew.
     """
-    first = {text.mistake: (text, failure) for text, failure in reversed(wrong)}
+    first: dict[str, tuple[Text, CheckFailure]] = {}
+    for text, failure in wrong:
+        first.setdefault(text.mistake, (text, failure))
     anew: dict[str, tuple[Text, CheckFailure]] = {}
     for text, failure in sorted(told, key=lambda pair: len(pair[0].code)):
         if text.mistake not in first:

@@ -4,7 +4,7 @@ What is shown says tools/recorded_pages.py in a file beside the site. Below a ch
 stands a box to be opened; book/_static/recorded/recorded.js loads what is in it. On the
 home page everything is in the page, and works without a script:
 
-    ```{recorded-answers} 04_attention softmax
+    ```{recorded-answers} 04_attention masked-softmax
     the mistake of one answer
     the mistake of another
     ```
@@ -136,7 +136,7 @@ def add_chosen(app, doctree: nodes.document, docname: str) -> None:
         chosen = [answers[name] for name in place["mistakes"]]
         to = f"../exercises/{place['chapter']}/{place['chapter']}.html"
         to += f"#exercise-{found['number'].replace('.', '-')}"
-        text = in_page(place["exercise"], chosen, to)
+        text = in_page(place["exercise"].replace("-", " "), chosen, to)
         place.replace_self(nodes.raw("", text, format="html"))
 
 
@@ -155,9 +155,9 @@ def in_page(exercise: str, answers: list[dict], to: str) -> str:
             f'<div class="on-page-result">{told}</div></div>'
         )
     return (
-        '<fieldset class="recorded-home"><legend>Three answers to the exercise '
-        f'<a href="{html.escape(to)}"><em>{html.escape(exercise)}</em></a>, '
-        "each with one wrong line. What does the check say?</legend>"
+        f'<fieldset class="recorded-home"><legend>{WORDS[len(answers)]} answers to the '
+        f'exercise <a href="{html.escape(to)}">{html.escape(exercise)}</a>, each with '
+        "one wrong line. Choose one, and see what the check says.</legend>"
         f'{"".join(inputs)}<div class="recorded-panels">{"".join(panels)}</div>'
         "</fieldset>"
     )

@@ -70,12 +70,14 @@ const Recorded = (() => {
       "aria-label": `Answers to exercise ${number}` });
     answers.forEach((answer, i) => {
       const label = `answer ${i + 1}`;
+      const mark = make("span");
       const button = make("button", { type: "button", class: "recorded-button",
-        "aria-pressed": "false", "aria-label": `Answer ${i + 1}` }, `${i + 1}`);
+        "aria-pressed": "false" }, make("span", { class: "visually-hidden" }, "Answer "),
+      `${i + 1}`, mark);
       button.addEventListener("click", () => {
         for (const each of buttons.children)
           each.setAttribute("aria-pressed", String(each === button));
-        button.textContent = `${i + 1} ${answer.card ? "✗" : "✓"}`;
+        mark.textContent = answer.card ? " ✗" : " ✓";
         shown.replaceChildren(block(answer.code, `Code of ${label}`), ...verdict(answer, label));
         note.textContent = `Answer ${i + 1} of ${answers.length}: `
           + `${answer.card ? answer.title : "passed"}.`;
