@@ -53,8 +53,8 @@ def check_merges(numbers, text):
     assert numbers["vocabulary"] == sorted(set(text)) + list(map("".join, merges))
 
 
-def test_byte_pairs_merges_by_keyboard_and_by_pointer(figure):
-    shown = figure("byte_pairs")
+def test_byte_pairs_merges_by_keyboard_and_by_pointer(figure_both):
+    shown = figure_both("byte_pairs")
     check_merges(shown.numbers(), LOW)
     shown.press(shown.page.get_by_label("Merges"), "ArrowRight", 2)
     assert shown.numbers()["step"] == 3
