@@ -35,7 +35,7 @@ from workbench.options import (
     training_config,
 )
 from workbench.runs import Trained, finish, prepare_folder, train_each
-from workbench.texts import Corpus, load_corpus
+from workbench.texts import TEST_SETS, Corpus, load_corpus
 from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
 from workbench.training import TrainingConfig, fit
 
@@ -104,7 +104,9 @@ def add_train_translator(kinds: argparse._SubParsersAction) -> None:
         "translator", help="an encoder-decoder", description=TRAIN_HELP
     )
     command.set_defaults(run=run_train_translator)
-    names = "phrasebook (the default), multi30k, text:FILE.tsv or text:FILE,FILE"
+    names = (
+        "phrasebook (the default), everyday, multi30k, text:FILE.tsv or text:FILE,FILE"
+    )
     add_training(command, "phrasebook", names, "tokens, padding included")
     command.add_argument("--source", default="en", metavar="LANGUAGE", help="(en)")
     command.add_argument("--target", default="de", metavar="LANGUAGE", help="(de)")
@@ -244,7 +246,10 @@ def train_translator(arguments: argparse.Namespace, device: torch.device) -> Non
 
 def test_name(data: str, split: str) -> str:
     """Name what was scored on for a record."""
-    return "test_2016_flickr" if (data, split) == ("multi30k", "test") else split
+    kind, _, name = data.partition(":")
+    if (kind, split) != ("multi30k", "test"):
+        return split
+    return name or TEST_SETS[0]
 
 
 # All seeds of a command learn from the same.
