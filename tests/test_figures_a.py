@@ -9,7 +9,8 @@ import torch
 
 from tests import browsers, figures
 from tests.figures import near
-from transformer.class_token import AttentionPooling, masked_mean
+from transformer.attention import AttentionPooling
+from transformer.class_token import masked_mean
 from transformer.embeddings import (
     bpe_encode,
     merge_pair,
@@ -52,8 +53,8 @@ def check_merges(numbers, text):
     assert numbers["vocabulary"] == sorted(set(text)) + list(map("".join, merges))
 
 
-def test_byte_pairs_merges_by_keyboard_and_by_pointer(figure):
-    shown = figure("byte_pairs")
+def test_byte_pairs_merges_by_keyboard_and_by_pointer(figure_both):
+    shown = figure_both("byte_pairs")
     check_merges(shown.numbers(), LOW)
     shown.press(shown.page.get_by_label("Merges"), "ArrowRight", 2)
     assert shown.numbers()["step"] == 3
