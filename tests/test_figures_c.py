@@ -142,10 +142,11 @@ def test_stream_is_read_by_touch(figure):
 
 
 def choose(shown, sentence: int, beam: int) -> dict:
-    """Choose a sentence and how wide to search; give the numbers."""
+    """Choose a sentence and how wide to search; give the numbers at its end."""
     shown.page.get_by_label("Sentence").select_option(str(sentence))
     name = {1: "greedy", 2: "beam of 2", 3: "beam of 3"}[beam]
     shown.page.get_by_role("radio", name=name).check()
+    shown.press(shown.page.get_by_label("Step"), "End")
     return shown.numbers()
 
 
@@ -228,6 +229,8 @@ def test_decoding_tree_has_the_probabilities_of_the_model(figure):
 
 def test_decoding_follows_keyboard_and_pointer(figure):
     shown = figure("decoding")
+    opened = shown.numbers()
+    assert (opened["step"], opened["beam"], len(opened["tree"])) == (1, 1, 1)
     whole = choose(shown, 3, 2)
     assert whole["step"] == 9 and whole["products"]["kept"][0] == 1
     shown.press(shown.page.get_by_label("Step"), "Home")
@@ -237,6 +240,7 @@ def test_decoding_follows_keyboard_and_pointer(figure):
     third = shown.numbers()
     assert third["tree"] == whole["tree"][:3] and third["cache"] == whole["cache"][:3]
     assert third["computed"] == 1
+    shown.page.get_by_role("radio", name="the cache").check()
     shown.page.get_by_role("radio", name="computed again").check()
     again = shown.numbers()
     assert again["computed"] == 3 and again["cache"] == third["cache"]
@@ -330,6 +334,7 @@ def test_rollout_by_keyboard_and_pointer_is_the_references(figure):
         assert (numbers["number"], numbers["token"]) == (number, token)
         weights = attention(number)
         near(numbers["heads"], torch.stack(weights)[:, :, token])
+        near(numbers["one"], weights[0][0, token])  # the view that it begins with
         near(numbers["means"], torch.stack(weights).mean(1)[:, token])
         near(numbers["rollout"], attention_rollout(weights)[token])
 
@@ -337,9 +342,12 @@ def test_rollout_by_keyboard_and_pointer_is_the_references(figure):
 def test_rollout_without_the_residual_forgets_who_asks(figure):
     shown = figure("rollout")
     before = shown.numbers()["spread"]
+    first, second = (layer.mean(0) for layer in attention(0))
+    shown.page.get_by_role("radio", name="the mean of a layer").check()
+    near(shown.numbers()["one"], first[0])
+    shown.page.get_by_role("radio", name="rollout").check()
     shown.page.get_by_role("checkbox").uncheck()
     numbers = shown.numbers()
-    first, second = (layer.mean(0) for layer in attention(0))
     near(numbers["rollout"], (second @ first)[0])
     rows = second @ first
     near(numbers["spread"], (rows - rows.mean(0)).abs().sum(-1).mean() / 2)

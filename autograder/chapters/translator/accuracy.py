@@ -52,13 +52,13 @@ def _sentences(hit: torch.Tensor, real: torch.Tensor) -> float:
 
 COUNTED = (
     "padding is counted",
-    "What stands where nothing is to be said does not count, neither as right nor as "
-    "wrong.",
+    "Padding has no right answer: leave it out of both counts, of the right ones and "
+    "of all.",
 )
 SPOILT = (
     "padding makes a sentence wrong",
-    "A sentence is right if each of its real labels is said; what the model says after "
-    "the end is nothing to anybody.",
+    "A sentence is right if the model says each of its real labels. What it says after "
+    "the end does not matter.",
 )
 MOSTLY = (
     "a sentence that is mostly right counted",

@@ -232,8 +232,7 @@ for those, beyond in (
 
 @batch.mistake(
     "the labels padded with <eos>",
-    "One <eos> ends a sentence. Where nothing is to be predicted stands pad_id, and "
-    "the loss leaves it out.",
+    "One <eos> ends a sentence. After it comes pad_id, which the loss leaves out.",
 )
 def _(sources, targets, widths, sos, eos, pad=0):
     source, inputs, _ = by_entries(sources, targets, widths, sos, eos, pad)

@@ -107,7 +107,7 @@ for base, other_base in BASES:
 
 @floor.mistake(
     "the perplexity in place of the loss",
-    "Perplexity is exp of the cross-entropy; the cross-entropy itself is asked for.",
+    "Perplexity is exp of the cross-entropy. Return the cross-entropy itself.",
 )
 def _(vocab_size, smoothing):
     return math.exp(by_cross_entropy(vocab_size, smoothing))

@@ -119,7 +119,7 @@ def _off_diagonal(matrix: torch.Tensor) -> torch.Tensor:
 
 DIAGONAL = (
     "the diagonal is counted",
-    "On the diagonal stands what was right. Look at what was exchanged only.",
+    "The diagonal has what was right. Look only at what was exchanged.",
 )
 ONE_WAY = (
     "one direction only",

@@ -145,8 +145,8 @@ ROUNDING = (
 )
 NOT_ONE = (
     "a small spread does not count as 1",
-    "A small number that is added to the spread, or below which it is not let, still "
-    "divides: rounding becomes huge. A spread below 10⁻⁶ counts as 1: "
+    "If you add a small number to the spread, or let it fall no lower, you still "
+    "divide by it: rounding becomes huge. A spread below 10⁻⁶ counts as 1: "
     "torch.where(std < 1e-6, 1.0, std).",
 )
 
