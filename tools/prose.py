@@ -3,9 +3,9 @@
     python tools/prose.py [FILE ...] [--lower]
 
 The rules are in tools/prose.yml, the spelling of the field's words is the glossary's.
-It reads the pages, the notebooks' text sources, the quizzes and the messages of checks:
-paragraphs, lists, tables, captions and descriptions of figures, without code and
-formulas.
+It reads the README, the pages, the notebooks' sources, the quizzes and the messages of
+checks: paragraphs, lists, tables, captions and descriptions of figures, without code
+and formulas.
 
 Alerts that were there before a rule are counted by file in tools/prose_known.yml. More
 than that fail. The numbers may only fall: --lower writes the ones found now, if they
@@ -35,6 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RULES = ROOT / "tools" / "prose.yml"
 KNOWN = ROOT / "tools" / "prose_known.yml"
 READ = (
+    "README.md",
     "book/*.md",
     "book/quizzes/*.yml",
     "solutions/[0-9]*.md",
