@@ -22,7 +22,7 @@ course: ## everything: environment, exercises, site, a sample class graded
 	$(python) tools/course.py $$began
 
 test: ## style and all tests, as CI runs them
-	@$(environment) bubblewrap chromium postgresql
+	@$(environment) bubblewrap chromium firefox-esr postgresql
 	@$(MAKE) --no-print-directory lint book
 	$(run) OMP_NUM_THREADS=1 pytest -n 3
 
@@ -37,10 +37,10 @@ pdf: ## the whole book as _build/transformers-by-hand.pdf
 	@$(python) tools/book.py
 	@$(python) tools/pdf.py
 
-publish: ## the site into a folder that a server shows: TO=folder URL=address
+publish: ## the site for a server: TO=folder URL=address RECORDED=… PYODIDE=folder
 	@$(call need,TO,make publish TO=/var/www/course)
 	@$(environment)
-	@SITE_URL="$(URL)" $(python) tools/book.py
+	@SITE_URL="$(URL)" RECORDED="$(RECORDED)" PYODIDE="$(PYODIDE)" $(python) tools/book.py
 	@$(python) tools/publish.py "$(TO)"
 
 handout: ## what students get: CHAPTER=04_attention, or the whole course

@@ -18,7 +18,7 @@ import sysconfig
 import traceback
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -173,6 +173,14 @@ class StudentFunction(ABC):
     def argument_names(self, count: int) -> list[str]:
         """Name the first positional arguments, as far as that is known."""
         return [f"argument {number + 1}" for number in range(count)]
+
+    def ahead(self, calls: Iterable[tuple]) -> None:
+        """Say which calls come next, each with what arguments; it changes no answer.
+
+        Where the student's code runs in another process, answers then come many at a
+        time instead of one by one.
+        """
+        del calls
 
     @abstractmethod
     def __call__(self, *args: Data, **kwargs: Data) -> Data:

@@ -1,25 +1,71 @@
-"""A real browser for tests: Debian's Chromium, and visitors kept to one place."""
+"""Debian's Chromium and Firefox for tests, and visitors that are kept to one place."""
 
 import contextlib
+import os
+import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
+from tests import firefox_relay
 from tools import browser
 
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1440, "height": 900}
+ABORTED = ("net::ERR_ABORTED", "NS_BINDING_ABORTED")
 
 
 @contextlib.contextmanager
-def chromium():
-    """One headless Chromium, or a skipped test."""
-    pytest.importorskip(
+def driver():
+    """What drives all browsers of a test file, or a skipped test."""
+    playwright = pytest.importorskip(
         "playwright.sync_api", reason="pip install -r requirements-dev.txt"
     )
+    with playwright.sync_playwright() as found:
+        yield found
+
+
+@contextlib.contextmanager
+def chromium(drive):
+    """One headless Chromium, or a skipped test."""
     if browser.find() is None:
         pytest.skip("Chromium is missing: apt-get install chromium")
-    with browser.launched() as found:
+    with browser.launched_by(drive) as found:
         yield found
+
+
+@contextlib.contextmanager
+def firefox(drive):
+    """One headless Firefox, or a skipped test."""
+    if firefox_relay.find() is None:
+        pytest.skip("Firefox is missing: apt-get install firefox-esr")
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "firefox"
+        relay = Path(firefox_relay.__file__)
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{relay}" "$@"\n')
+        program.chmod(0o700)
+        environment = {**os.environ, "HOME": folder}  # where it may write
+        found = drive.firefox.launch(
+            executable_path=program, channel="moz-firefox", env=environment
+        )
+        yield found
+        found.close()
+
+
+@contextlib.contextmanager
+def visits(opened):
+    """Make visitors of a browser; every one has a browser profile of its own."""
+    contexts = []
+
+    def make(base, viewport=DESK, theme="light", **options):
+        context = opened.new_context(viewport=viewport, color_scheme=theme, **options)
+        contexts.append(context)
+        return Visitor(context, base)
+
+    yield make
+    for context in contexts:
+        context.close()
 
 
 class Visitor:
@@ -46,7 +92,7 @@ class Visitor:
         self.complaints.append(complaint)
 
     def _note_failure(self, request) -> None:
-        if request.failure != "net::ERR_ABORTED":  # as when another page is opened
+        if request.failure not in ABORTED:  # as when another page is opened
             self._note(f"{request.failure}: {request.url}")
 
     def _note_console(self, message) -> None:

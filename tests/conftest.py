@@ -61,11 +61,20 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 @pytest.fixture(scope="module")
-def browser():
+def driver():
+    """What drives the browsers of a file: there can be one at a time."""
+    from tests import browsers
+
+    with browsers.driver() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser(driver):
     """One headless Chromium for all tests of a file."""
     from tests import browsers
 
-    with browsers.chromium() as chromium:
+    with browsers.chromium(driver) as chromium:
         yield chromium
 
 
@@ -78,42 +87,53 @@ def address():
         yield place
 
 
-@pytest.fixture
-def visit(browser):
-    """Make visitors; every one has a browser profile of its own."""
+@pytest.fixture(scope="module")
+def firefox(driver):
+    """One headless Firefox for all tests of a file that run in both browsers."""
     from tests import browsers
 
-    contexts = []
+    with browsers.firefox(driver) as found:
+        yield found
 
-    def make(base, viewport=browsers.DESK, theme="light", **options):
-        context = browser.new_context(viewport=viewport, color_scheme=theme, **options)
-        contexts.append(context)
-        return browsers.Visitor(context, base)
 
-    yield make
-    for context in contexts:
-        context.close()
+@pytest.fixture
+def visit(browser):
+    """Make visitors in Chromium."""
+    from tests import browsers
+
+    with browsers.visits(browser) as make:
+        yield make
+
+
+@pytest.fixture(params=["chromium", "firefox"])
+def visit_both(request):
+    """Make visitors in one browser, then in the other."""
+    from tests import browsers
+
+    name = {"chromium": "browser"}.get(request.param, request.param)
+    with browsers.visits(request.getfixturevalue(name)) as make:
+        yield make
 
 
 @pytest.fixture(scope="module")
 def figure(tmp_path_factory, browser):
     """Open a moving figure alone on a page, from a disk, without a network."""
-    from tests import browsers, figures
-    from tools.figure_pictures import preview
+    from tests import figures
 
-    folder = tmp_path_factory.mktemp("figures")
-    contexts = []
+    with figures.opened(browser, tmp_path_factory.mktemp("figures")) as open_figure:
+        yield open_figure
 
-    def open_figure(name: str, viewport: dict = browsers.DESK, **options):
-        preview(name, folder)
-        context = browser.new_context(viewport=viewport, **options)
-        contexts.append(context)
-        visitor = browsers.Visitor(context, folder.as_uri() + "/")
-        return figures.Figure(visitor, name)
 
-    yield open_figure
-    for context in contexts:
-        context.close()
+@pytest.fixture(params=["chromium", "firefox"])
+def figure_both(request, tmp_path):
+    """Open a moving figure in one browser, then in the other."""
+    from tests import figures
+
+    if request.param == "chromium":
+        yield request.getfixturevalue("figure")
+        return
+    with figures.opened(request.getfixturevalue("firefox"), tmp_path) as open_figure:
+        yield open_figure
 
 
 def _fail_if_skipped(report):

@@ -1,8 +1,11 @@
 """What tests of moving figures share: a figure alone on a page, moved and read back."""
 
+import contextlib
+
 import torch
 
 from tests import browsers
+from tools.figure_pictures import preview
 
 TOLERANCE = 1e-4  # how far a figure's number may be from the reference's
 
@@ -50,6 +53,18 @@ class Figure:
         self.page.mouse.move(x + right / 2, y + down / 2)
         self.page.mouse.move(x + right, y + down)
         self.page.mouse.up()
+
+
+@contextlib.contextmanager
+def opened(browser, folder):
+    """Give what opens figures, each alone on a page of a folder."""
+
+    def open_figure(name: str, viewport: dict = browsers.DESK, **options) -> Figure:
+        preview(name, folder)
+        return Figure(make(folder.as_uri() + "/", viewport, **options), name)
+
+    with browsers.visits(browser) as make:
+        yield open_figure
 
 
 def shown(page, selector: str) -> list[float]:

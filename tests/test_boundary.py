@@ -616,3 +616,85 @@ def test_what_a_check_has_built_is_forgotten_with_it(tmp_path) -> None:
         del kept[1:]
         assert alive() == 1
         assert kept[0](torch.ones(2)).shape == (2,)
+
+
+FORESEEN = """
+calls = []
+def f(x):
+    calls.append(x)
+    return 1 / x
+def asked(): return list(calls)
+def slow(x):
+    import time
+    time.sleep(0.15)
+    return x
+def stuck(x):
+    while x == 2:
+        pass
+    return x
+def large(x):
+    import torch
+    return torch.full((200_000,), float(x))
+"""
+
+
+def test_calls_that_were_foreseen_are_answered_as_any(tmp_path) -> None:
+    with remote.kernel(tmp_path, call_seconds=2) as kernel:
+        kernel.run_cell(FORESEEN)
+        f, asked, slow, stuck, large = (
+            Names(kernel)[name] for name in ("f", "asked", "slow", "stuck", "large")
+        )
+        f.ahead([(1,), (2,), (0,), (4,)])
+        assert f(1) == 1 and f.last.value == 1
+        assert asked() == [1, 2, 0]  # an error is the last answer
+        assert f(2) == 0.5
+        with pytest.raises(StudentError, match="ZeroDivisionError") as caught:
+            f(0)
+        assert caught.value.line.endswith("return 1 / x")
+        assert f(4) == 0.25 and asked() == [1, 2, 0, 4]
+
+        f.ahead([(5,), (6,)])
+        assert f(8) == 1 / 8 and f(5) == 1 / 5  # another one than was foreseen
+        assert asked()[4:] == [8, 5]
+
+        slow.ahead([(number,) for number in range(4)])  # each reply in its own time
+        assert [slow(number) for number in range(4)] == [0, 1, 2, 3]
+        large.ahead([(1,), (2,)])
+        assert large(1)[0] == 1 and large(2)[0] == 2
+        stuck.ahead([(1,), (2,), (3,)])
+        with pytest.raises(StudentError) as caught:
+            stuck(1)
+        assert caught.value.kind == "endless"
+        assert kernel.stopped == ["stuck had not returned after 2 seconds"]
+
+
+def test_what_changes_a_module_comes_before_what_was_foreseen(tmp_path) -> None:
+    with remote.kernel(tmp_path) as kernel:
+        kernel.run_cell("from torch import nn\nclass Layer(nn.Linear): pass")
+        layer = Names(kernel)["Layer"].build(1, 1, False)
+        one = torch.ones(1)
+        for weight in (2.0, 3.0):
+            layer.ahead([(one,), (one,)])
+            layer(one)
+            layer.load_state_dict({"weight": torch.full((1, 1), weight)})
+            assert layer(one) == weight
+
+
+@pytest.mark.parametrize(
+    "forged", ["[]", "7", "[(True, 1)] * 9", "[(False, ('',) * 5), (True, 1)]", "[1]"]
+)
+def test_forged_answers_to_what_was_foreseen_are_wrong_or_none(
+    forged: str, tmp_path
+) -> None:
+    with remote.kernel(tmp_path) as kernel:
+        kernel.run_cell(
+            "from autograder.boundary.student import _Student\ndef f(x): return x\n"
+            f"_Student._several = lambda *a: {forged}"
+        )
+        f = Names(kernel)["f"]
+        f.ahead([(1,), (2,)])
+        if forged.endswith("9"):
+            assert [f(1), f(2), f(3)] == [1, 1, 3]  # no more than was asked
+        else:
+            with pytest.raises(KernelGone):
+                f(1)

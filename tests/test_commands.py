@@ -89,6 +89,10 @@ def test_a_translator_is_trained_scored_and_used(
     assert code == 0
     assert f"bleu_cased {scores['bleu_cased'][0]:18.2f}".split() == output.split()[:2]
 
+    words = ["evaluate", "translator", tmp_path, "--beam", "1", "--device", "cpu"]
+    code, output, _ = run(capsys, monkeypatch, *words, "--against", tmp_path)
+    assert code == 0 and output.count("+0.00   95 % of 1000 draws") == 3
+
     words = ["translate", tmp_path, "one two", "", "three", "--device", "cpu"]
     code, output, _ = run(capsys, monkeypatch, *words)
     assert code == 0
@@ -108,6 +112,8 @@ def test_a_vit_learns_what_is_easy(tmp_path, pictures, capsys, monkeypatch):
     words = ["evaluate", "vit", tmp_path, "--device", "cpu"]
     code, output, _ = run(capsys, monkeypatch, *words)
     assert (code, output.split()) == (0, ["accuracy", "100.00"])
+    _, output, _ = run(capsys, monkeypatch, *words, "--against", tmp_path)
+    assert output.splitlines()[2].startswith("accuracy                     +0.00")
 
 
 def test_a_baseline_learns_from_a_few_images(tmp_path, pictures, capsys, monkeypatch):
@@ -217,6 +223,7 @@ def test_attention_written_and_fused_train_alike(
         (["train", "vit", "--data", "images:OUT/none", "--out", "OUT"], "none"),
         (["train", "translator", "--data", "text:OUT/x", "--out", "OUT"], "x"),
         (["evaluate", "vit", "OUT/none"], "none.*config.json"),
+        (["evaluate", "lm", "OUT/none", "--against", "x"], "compares translators"),
         (["translate", "OUT/none", "A man."], "none.*config.json"),
     ],
 )

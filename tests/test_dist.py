@@ -20,8 +20,8 @@ import torch
 from autograder import generator, interface
 from autograder.chapters.attention import oracles
 from autograder.grading import sandbox
-from autograder.grading.examine import _sheet_of
 from autograder.grading.paper import Paper
+from autograder.grading.sheet import sheet_of
 from tests.test_shown import answers_among
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -123,7 +123,7 @@ def tried(chapter: str) -> tuple[int, list[tuple[str, str]]]:
     interface.SECONDS_PER_CALL = 0.2
     found = in_the_wheel()
     there = {name: each for name, each in found.items() if not is_refused(each)}
-    return len(found), answers_among(there, _sheet_of(Paper.of(chapter)))
+    return len(found), answers_among(there, sheet_of(Paper.of(chapter)))
 
 
 def is_refused(each: object) -> bool:

@@ -21,13 +21,14 @@ from autograder import generator
 from autograder.chapters import attention, results
 from autograder.expect import CheckFailure
 from autograder.grading import grader as grader_module
-from autograder.grading.examine import FACT, examine
+from autograder.grading.examine import examine
 from autograder.grading.grader import Grader
 from autograder.grading.job import NOT_RUN, Job, Outcome
 from autograder.grading.limits import Limits
 from autograder.grading.paper import Paper
 from autograder.grading.reading import LARGEST_NOTEBOOK, MOST_CELLS, Refused, parse
 from autograder.grading.sandbox import Sandbox, problem
+from autograder.grading.sitting import FACT
 from autograder.interface import LocalFunction
 from mistakes import handed_in
 from tests import strangers

@@ -249,11 +249,11 @@ def test_without_webassembly_it_is_said(visit, address):
     expect(shown.said).to_contain_text("lacks WebAssembly")
 
 
-def test_it_works_from_a_disk_and_below_another_path(visit, tmp_path):
+def test_it_works_from_a_disk_and_below_another_path(visit_both, tmp_path):
     (tmp_path / "course").symlink_to(SITE)
     with served(tmp_path) as address:
         for base in (SITE.as_uri() + "/", f"{address}course/"):
-            shown = Place(visit(base, browsers.PHONE)).open()
+            shown = Place(visit_both(base, browsers.PHONE)).open()
             assert "alphabetical" in shown.checked(WRONG)
             assert shown.visitor.complaints == []
             width = shown.page.evaluate("document.documentElement.scrollWidth")

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests import browsers
+from tests import browsers, figures
 from tests.figures import near
-from transformer.class_token import AttentionPooling, masked_mean
+from transformer.attention import AttentionPooling
+from transformer.class_token import masked_mean
 from transformer.embeddings import (
     bpe_encode,
     merge_pair,
@@ -52,8 +53,8 @@ def check_merges(numbers, text):
     assert numbers["vocabulary"] == sorted(set(text)) + list(map("".join, merges))
 
 
-def test_byte_pairs_merges_by_keyboard_and_by_pointer(figure):
-    shown = figure("byte_pairs")
+def test_byte_pairs_merges_by_keyboard_and_by_pointer(figure_both):
+    shown = figure_both("byte_pairs")
     check_merges(shown.numbers(), LOW)
     shown.press(shown.page.get_by_label("Merges"), "ArrowRight", 2)
     assert shown.numbers()["step"] == 3
@@ -201,6 +202,7 @@ def check_pooling(numbers):
 def test_pooling_begins_with_the_pages_example(figure):
     numbers = figure("pooling").numbers()
     assert numbers["results"]["mean"] == [[2, 2], [3, 4]]
+    assert numbers["masked"]
     check_pooling(numbers)
 
 
@@ -216,7 +218,7 @@ def test_pooling_by_keyboard(figure):
     near(numbers["query"], [1, -1])
     check_pooling(numbers)
     shown.press(shown.page.get_by_label("Mask"), "Space")
-    assert shown.numbers()["masked"]
+    assert not shown.numbers()["masked"]
     check_pooling(shown.numbers())
 
 
@@ -251,7 +253,7 @@ def test_pooling_by_touch(figure):
     radio(shown, "class token").tap()
     shown.page.get_by_label("Mask").tap()
     numbers = shown.numbers()
-    assert numbers["masked"] and numbers["weights"][3] == 0
+    assert not numbers["masked"] and numbers["weights"][3] > 0
     check_pooling(numbers)
 
 
@@ -264,7 +266,7 @@ def pairs(angles):
 
 
 def slips(base, d, length=64):
-    """Give the matrices of the sources' formulas, as the book's boxes write them."""
+    """Give the matrices of formulas with a slip, as the book's mistakes write them."""
     p = torch.arange(length, dtype=torch.float64)[:, None]
     even = torch.arange(0, d, 2, dtype=torch.float64) / d
     column = torch.arange(1, d + 1)
@@ -314,9 +316,28 @@ def test_positions_by_keyboard_and_by_pointer(figure):
     box = shown.page.get_by_label("Offset k").bounding_box()
     shown.page.mouse.click(box["x"] + box["width"] - 9, box["y"] + box["height"] / 2)
     numbers = shown.numbers()
-    assert (numbers["base"], numbers["d"], numbers["hand"]) == (1000, 36, 3)
+    assert (numbers["base"], numbers["d"], numbers["hand"]) == (1000, 20, 3)
     assert numbers["k"] == 20
-    check_positions(numbers, "exponent over p, too")
+    radio(shown, "exponent over p, too").press("Space")
+    check_positions(shown.numbers(), "exponent over p, too")
+
+
+def test_positions_begin_with_all_hands_and_without_a_slip(figure):
+    shown = figure("positions")
+    shown.slide("Position p", 30)
+    numbers = shown.numbers()
+    assert numbers["slip"] == "none"
+    assert shown.page.locator("canvas:visible").count() == 1
+    rows = sinusoidal_positional_encoding(64, numbers["d"])[[30, 30 + numbers["k"]]]
+    near(figures.shown(shown.page, ".positions-clock span"), rows[0])
+    hands = shown.page.eval_on_selector_all(
+        ".positions-clock line",
+        "all => all.map((each) => ['x2', 'y2'].map((name) => "
+        "(each.getAttribute(name) - 32) / 26))",
+    )
+    clocks = torch.tensor(hands).unflatten(0, (-1, 2))  # (d/2, p or p + k, x or y)
+    near(clocks[..., 0].T, rows[:, 1::2])
+    near(-clocks[..., 1].T, rows[:, ::2])
 
 
 def test_hands_turn_by_the_same_angle_everywhere(figure):

@@ -218,8 +218,8 @@ def glances_as_the_model(numbers: dict) -> None:
     assert numbers["lines"] == int((looks >= 0.05).sum() + (reads >= 0.05).sum())
 
 
-def test_glance_changes_the_article_with_verb_and_noun(figure):
-    shown = figure("glance")
+def test_glance_changes_the_article_with_verb_and_noun(figure_both):
+    shown = figure_both("glance")
     articles = set()
     for verb in ("sees", "helps"):
         for noun in ("king", "queen", "girl"):

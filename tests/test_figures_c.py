@@ -7,7 +7,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tests import browsers
 from tests.figures import TOLERANCE, near
-from tools.figure_data import decoding, residual_stream, rollout
+from tools.figure_data import conversation, decoding, residual_stream, rollout
 from tools.figure_data.heads import translator
 from transformer.decoder import beam_search
 from transformer.embeddings import tied_logits
@@ -21,7 +21,50 @@ from workbench.tokenizer import Tokenizer
 pytestmark = pytest.mark.browser
 
 
-# --- chapter 6: the residual stream ---------------------------------------------------
+# --- chapter 6: the conversation, and the residual stream -----------------------------
+
+
+def said_to(sentence: str, token: int) -> list[tuple]:
+    """The stream, what was added to it, (d,) each, and the weights (T,), by stage."""
+    model, _, tokenizer = translator()
+    x = model.position(model.embedding(torch.tensor([tokenizer.encode(sentence)])))
+    stages = [(x[0, token], None, None)]
+    for layer in model.encoder.layers:
+        heard, weights = layer.attention(layer.norm_1(x))
+        x = x + heard
+        stages.append((x[0, token], heard[0, token], weights[0, :, token].mean(0)))
+        thought = layer.feed_forward(layer.norm_2(x))
+        x = x + thought
+        stages.append((x[0, token], thought[0, token], None))
+    return stages
+
+
+def test_conversation_adds_what_the_trained_encoder_adds(figure):
+    shown = figure("conversation")
+    for number, token in ((0, 2), (1, 5)):
+        shown.page.get_by_label("Sentence").select_option(str(number))
+        shown.page.locator("fieldset input").nth(token).check()
+        for stage, expected in enumerate(
+            said_to(conversation.SENTENCES[number], token)
+        ):
+            shown.slide("Stage", stage)
+            numbers = shown.numbers()
+            stream, added, weights = expected
+            near(numbers["length"], stream.norm())
+            assert (numbers["added"] is None) == (added is None)
+            if added is not None:
+                near(numbers["added"], added.norm())
+            assert (numbers["weights"] is None) == (weights is None)
+            if weights is not None:
+                near(numbers["weights"], weights)
+
+
+def test_conversation_goes_on_by_keyboard_and_touch(figure):
+    shown = figure("conversation", browsers.PHONE, has_touch=True)
+    shown.press(shown.page.get_by_role("button", name="Next"), "Enter")
+    assert shown.numbers()["stage"] == 2
+    shown.page.locator("polygon").nth(4).tap()
+    assert shown.numbers()["token"] == 4
 
 
 def stack(depth: int, norm_first: bool, seed: int) -> tuple[torch.Tensor, ...]:
@@ -99,10 +142,11 @@ def test_stream_is_read_by_touch(figure):
 
 
 def choose(shown, sentence: int, beam: int) -> dict:
-    """Choose a sentence and how wide to search; give the numbers."""
+    """Choose a sentence and how wide to search; give the numbers at its end."""
     shown.page.get_by_label("Sentence").select_option(str(sentence))
     name = {1: "greedy", 2: "beam of 2", 3: "beam of 3"}[beam]
     shown.page.get_by_role("radio", name=name).check()
+    shown.press(shown.page.get_by_label("Step"), "End")
     return shown.numbers()
 
 
@@ -185,6 +229,8 @@ def test_decoding_tree_has_the_probabilities_of_the_model(figure):
 
 def test_decoding_follows_keyboard_and_pointer(figure):
     shown = figure("decoding")
+    opened = shown.numbers()
+    assert (opened["step"], opened["beam"], len(opened["tree"])) == (1, 1, 1)
     whole = choose(shown, 3, 2)
     assert whole["step"] == 9 and whole["products"]["kept"][0] == 1
     shown.press(shown.page.get_by_label("Step"), "Home")
@@ -194,6 +240,7 @@ def test_decoding_follows_keyboard_and_pointer(figure):
     third = shown.numbers()
     assert third["tree"] == whole["tree"][:3] and third["cache"] == whole["cache"][:3]
     assert third["computed"] == 1
+    shown.page.get_by_role("radio", name="the cache").check()
     shown.page.get_by_role("radio", name="computed again").check()
     again = shown.numbers()
     assert again["computed"] == 3 and again["cache"] == third["cache"]
@@ -287,6 +334,7 @@ def test_rollout_by_keyboard_and_pointer_is_the_references(figure):
         assert (numbers["number"], numbers["token"]) == (number, token)
         weights = attention(number)
         near(numbers["heads"], torch.stack(weights)[:, :, token])
+        near(numbers["one"], weights[0][0, token])  # the view that it begins with
         near(numbers["means"], torch.stack(weights).mean(1)[:, token])
         near(numbers["rollout"], attention_rollout(weights)[token])
 
@@ -294,9 +342,12 @@ def test_rollout_by_keyboard_and_pointer_is_the_references(figure):
 def test_rollout_without_the_residual_forgets_who_asks(figure):
     shown = figure("rollout")
     before = shown.numbers()["spread"]
+    first, second = (layer.mean(0) for layer in attention(0))
+    shown.page.get_by_role("radio", name="the mean of a layer").check()
+    near(shown.numbers()["one"], first[0])
+    shown.page.get_by_role("radio", name="rollout").check()
     shown.page.get_by_role("checkbox").uncheck()
     numbers = shown.numbers()
-    first, second = (layer.mean(0) for layer in attention(0))
     near(numbers["rollout"], (second @ first)[0])
     rows = second @ first
     near(numbers["spread"], (rows - rows.mean(0)).abs().sum(-1).mean() / 2)

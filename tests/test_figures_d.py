@@ -155,6 +155,14 @@ def test_fifty_held_out_sentences_are_translated_as_python_does(live, translator
     assert live.visitor.complaints == []
 
 
+@pytest.mark.parametrize("figure_both", ["firefox"], indirect=True)
+def test_firefox_translates_too(figure_both):
+    shown = loaded(figure_both("translate"))
+    numbers = type_in(shown, "Bobby likes blackberries.")
+    assert numbers["translation"] == "Bobby mag Brombeeren."
+    assert shown.visitor.complaints == []
+
+
 def test_logits_are_those_of_the_reference(live, translator):
     model = translator[0]
     numbers = type_in(live, "I know that Bobby does not like sweet blackberries.")

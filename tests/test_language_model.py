@@ -17,6 +17,7 @@ from workbench.checkpoint import CHECKPOINT
 from workbench.errors import WorkbenchError
 from workbench.language_model import corpora, counting, scoring, writing
 from workbench.language_model.batches import BlockBatches
+from workbench.language_model.blocks import remember
 from workbench.language_model.tales.stories import Prompt
 from workbench.language_model.tokenizer import TextTokenizer
 from workbench.models import LanguageModelConfig
@@ -170,6 +171,17 @@ def test_with_a_cache_it_writes_the_same(config, fused):
         )
     kept = with_cache.caches[0]["k"].shape
     assert kept[0] * kept[1] == config.kv_heads  # shared heads are kept once
+
+
+def test_what_is_remembered_is_all_that_was_told_in_its_order():
+    told = torch.randn(2, 1, 2, 150, 3)  # of keys and values
+    cache = {name: each[:, :, :5] for name, each in zip("kv", told, strict=True)}
+    rooms = set()
+    for place in range(5, 150):
+        remember(cache, *told[..., place : place + 1, :])
+        rooms.add(cache["room"].data_ptr())
+    torch.testing.assert_close(torch.stack((cache["k"], cache["v"])), told)
+    assert len(rooms) <= 3  # and it was seldom copied
 
 
 def test_the_window_is_read_anew_only_once_in_half_a_context():

@@ -5,6 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests import chapters
+from transformer import decoder as reference
 from transformer.attention import causal_mask, padding_mask
 from transformer.decoder import (
     Decoder,
@@ -330,3 +332,15 @@ def test_the_vision_transformer_equals_one_built_from_pytorchs_parts(pooling) ->
     assert set(names) == {"weight", "bias"}
     expected = read @ ours.head.weight + ours.head.bias
     torch.testing.assert_close(ours(images), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_gpt2_s_weights_give_gpt2_s_logits() -> None:
+    """By the notebook's own GPT-2, which is written with PyTorch's functions."""
+    cells = [each.text for each in chapters.source("07_decoder").cells]
+    names = {"torch": torch, "nn": nn, **vars(reference)}
+    exec(next(text for text in cells if "def gpt2_logits" in text), names)
+    gpt, ids = names["gpt"], names["ids"]
+    with torch.no_grad():
+        theirs = names["gpt2_logits"](names["state"], ids, 2, "none")
+        assert theirs.std() > 1
+        torch.testing.assert_close(gpt(ids), theirs, atol=2e-4, rtol=0)

@@ -12,12 +12,9 @@ import textwrap
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from autograder.chapters.class_token import behaviour
-from autograder.chapters.decoder import schedule
 from autograder.chapters.decoder.writing import ngrams
-from autograder.chapters.encoder.oracles import layer_shapes
 from autograder.chapters.translator import smoothing
 from autograder.exercise import inputs
 from autograder.generator.modules import without_markers
@@ -129,44 +126,51 @@ def test_a_page_is_told_what_a_notebook_is_told(here, there, name: str) -> None:
 
 
 def test_torch_in_an_answer_is_said_in_words_with_the_reader_s_line() -> None:
-    exercise = next(e for _, e in EXERCISES if e["name"] == "head-parameters")
+    exercise = next(e for _, e in EXERCISES if e["name"] == "attention-parameters")
     text = """import torch
 
 
-def head_parameters(kind, length, d_model, classes):
-    return torch.zeros(d_model, classes).numel()
+def attention_parameters(d_model, heads, kv_heads=None):
+    return torch.zeros(d_model, heads).numel()
 """
     job = {
         "exercise": exercise,
-        "written": {"head-parameters": solution("02_class_token", "head-parameters")},
+        "written": {
+            "attention-parameters": solution(
+                "05_multi_head_attention", "attention-parameters"
+            )
+        },
         "others": [text],
     }
     told = asked([job])[0]["others"][0]
     assert not told["passed"]
     assert "torch.zeros cannot be used here" in told["words"]
-    assert "line 5: return torch.zeros(d_model, classes).numel()" in told["words"]
+    assert "line 5: return torch.zeros(d_model, heads).numel()" in told["words"]
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("def head_parameters(kind:\n    return 1", "in line 1: def head_parameters"),
+        (
+            "def attention_parameters(heads:\n    return 1",
+            "in line 1: def attention_parameters",
+        ),
         ("1 / 0", "stopped with ZeroDivisionError"),
         ("x = 1", "is not there"),
-        ("def head_parameters(*given):\n    return [0] * 10**12", "MemoryError"),
+        ("def attention_parameters(*given):\n    return [0] * 10**12", "MemoryError"),
         (
-            "def head_parameters(*given):\n    return head_parameters(*given)",
+            "def attention_parameters(*all):\n    return attention_parameters(*all)",
             "Recursion",
         ),
         (
-            "def head_parameters(*given):\n    print('so' * 9000)",
+            "def attention_parameters(*given):\n    print('so' * 9000)",
             "ends without `return`",
         ),
     ],
 )
 def test_what_is_no_answer_is_said_in_words(text: str, words: str) -> None:
-    exercise = next(e for _, e in EXERCISES if e["name"] == "head-parameters")
-    told = runner.judge(exercise, {"head-parameters": text}, "../../book")
+    exercise = next(e for _, e in EXERCISES if e["name"] == "attention-parameters")
+    told = runner.judge(exercise, {"attention-parameters": text}, "../../book")
     assert not told["passed"]
     assert words in told["words"]
     assert "not yet right" in told["card"] and len(told["printed"]) < 5000
@@ -210,33 +214,8 @@ def test_the_smoothed_loss_is_pytorch_s(smoothing_share: float) -> None:
         assert ours == pytest.approx(abs(loss.item()), abs=1e-12)
 
 
-@pytest.mark.parametrize(("d", "d_ff"), [(4, 6), (512, 2048), (6, 5)])
-def test_the_shapes_of_a_layer_are_those_of_pytorch_s(d: int, d_ff: int) -> None:
-    layer = nn.TransformerEncoderLayer(d, 1, d_ff, device="meta")
-    wanted = sum(parameter.numel() for parameter in layer.parameters())
-    ours = sum(torch.Size(shape).numel() for shape in layer_shapes(d, d_ff).values())
-    assert ours == wanted
-
-
 def test_what_is_stated_of_readouts_is_what_an_encoder_does() -> None:
     assert behaviour.stated() == behaviour.measured()
-
-
-def test_adam_with_the_settings_takes_the_steps_of_the_formula() -> None:
-    known = schedule.settings.oracle()
-    generator = inputs.seeded(0)
-    gradients = 1e-8 * inputs.normal(generator, 3, 5).double()
-    parameter = nn.Parameter(torch.zeros(5, dtype=torch.float64))
-    optimiser = torch.optim.Adam([parameter], lr=1.0, **known)
-    expected, mean, square = torch.zeros(3, 5, dtype=torch.float64)
-    for step, gradient in enumerate(gradients, 1):
-        parameter.grad = gradient.clone()
-        optimiser.step()
-        mean = 0.9 * mean + 0.1 * gradient
-        square = 0.98 * square + 0.02 * gradient**2
-        scale = (square / (1 - 0.98**step)).sqrt() + 1e-9
-        expected = expected - mean / (1 - 0.9**step) / scale
-    assert torch.allclose(parameter.detach(), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_bleu_by_the_checks_own_rules_is_sacrebleu_s() -> None:

@@ -28,7 +28,7 @@ from workbench.texts import load_corpus
 from workbench.tokenizer import Tokenizer
 
 TASKS = ("translator", "vit", "cnn", "lm")
-GENERATED = ("phrasebook", "digits")  # data that need no download
+GENERATED = ("phrasebook", "everyday", "digits")  # data that need no download
 SENTENCES = 100  # translated here, of the test set
 PAGES = ("09_translator", "10_vision", "results")
 ALLOWED = ROOT / "results" / "figures.yml"
@@ -304,6 +304,13 @@ def test_tables_show_what_is_recorded_and_what_is_not(shipped, tmp_path: Path) -
     assert place.startswith("- `made`: ") and "data: digits" in place
     rows = shown.splitlines()[:4]
     assert len({row.count("|") for row in rows}) == 1, "rows of different length"
+    runs = yaml.safe_load(table.read_text(encoding="utf-8"))
+    runs["waiting"]["needs"], runs["made"]["budget"] = "gpu", "short"
+    table.write_text(yaml.safe_dump(runs), encoding="utf-8")
+    shown = results_tables.ours("digits", ["accuracy"], folder, table)
+    assert "- `waiting`: not recorded, as no GPU was at hand" in shown
+    assert "98.00" in results_tables.records_of("short", folder, table)
+    assert "Nothing" in results_tables.records_of("long", folder, table)
     missing = results_tables.to_run(folder, table)
     assert "waiting" in missing and "made" not in missing
     listed = results_tables.shipped(folder)

@@ -17,10 +17,10 @@ import pytest
 from autograder.expect import CheckFailure
 from autograder.grading import planning, seeds
 from autograder.grading.classfile import Class
-from autograder.grading.examine import _split
 from autograder.grading.limits import Limits
 from autograder.grading.planning import Terms
 from autograder.grading.seeds import Keys, SecretError, secret_of
+from autograder.grading.sheet import split
 from tests import chapters, strangers
 
 SEEDS = int(os.environ.get("SEEDS", "2"))
@@ -139,7 +139,7 @@ def test_a_job_holds_keys_and_no_secret(tmp_path) -> None:
 @functools.cache
 def hidden_parts(chapter: str, exercise: str) -> list:
     """The hidden tests of an exercise, compiled."""
-    texts = [_split(t)[1] for t in chapters.check_cells(chapter, exercise, hidden=True)]
+    texts = [split(t)[1] for t in chapters.check_cells(chapter, exercise, hidden=True)]
     trees = [seeds.with_drawn_seeds(text, exercise) for text in texts]
     return [compile(tree, f"<{exercise}>", "exec") for tree in trees]
 

@@ -37,7 +37,7 @@ use:
   - layer-norm
   - gelu
   - feed-forward
-  - repeat-heads
+  - attention-parameters
 """
 SHORT = [name for name in sheets.names() if name.startswith(sheets.SHORT)]
 TELLS_NOTHING = re.compile(r"return \w+|[\w.]+\(")  # "return total", "check.it("

@@ -19,11 +19,11 @@ import pytest
 from autograder import expect, generator, interface
 from autograder.boundary.channel import Channel
 from autograder.grading import shown
-from autograder.grading.examine import _sheet_of
 from autograder.grading.limits import Limits
 from autograder.grading.paper import Paper
 from autograder.grading.sandbox import Sandbox, problem
 from autograder.grading.seeds import Keys, drawing
+from autograder.grading.sheet import sheet_of
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTERS = generator.chapters()
@@ -235,14 +235,14 @@ def test_nothing_that_can_be_called_there_is_an_answer(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(interface, "SECONDS_PER_CALL", 1.0)
-    sheet = _sheet_of(Paper.of(chapter))
+    sheet = sheet_of(Paper.of(chapter))
     tried = things(look(sandbox, chapter)[0])
     assert len(tried) > 50
     assert answers_among(tried, sheet) == []
 
 
 def test_trying_finds_an_answer_where_there_is_one() -> None:
-    sheet = _sheet_of(Paper.of("04_attention"))
+    sheet = sheet_of(Paper.of("04_attention"))
     known = things(["autograder.chapters.attention.oracles:weights_of"])
     (oracle,) = known.values()
 

@@ -356,8 +356,8 @@ def test_front_page_leads_home(visit):
 
 @pytest.mark.browser
 @pytest.mark.parametrize("place", ["server", "disk"])
-def test_search_finds_a_chapter_by_keyboard(visit, address, place):
-    visitor = visit(address if place == "server" else SITE.as_uri() + "/")
+def test_search_finds_a_chapter_by_keyboard(visit_both, address, place):
+    visitor = visit_both(address if place == "server" else SITE.as_uri() + "/")
     page = visitor.open("book/index.html")
     page.keyboard.press("Control+k")
     page.keyboard.type("softmax")

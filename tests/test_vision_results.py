@@ -9,7 +9,7 @@ import torch
 from workbench import models, records, results_tables, vision_results
 
 RUNS = """
-cifar10_gpu: {about: a run, train: vit --data cifar10, seeds: [0, 1]}
+cifar10_gpu: {about: a run, needs: gpu, train: vit --data cifar10, seeds: [0, 1]}
 digits: {about: another, train: vit --data digits, seeds: [0]}
 """
 
@@ -42,7 +42,7 @@ def test_a_run_that_is_not_recorded_is_said_to_be_missing(tmp_path: Path) -> Non
     (tmp_path / "runs.yml").write_text(RUNS, encoding="utf-8")
     table = vision_results.cifar10_table(tmp_path, tmp_path / "runs.yml")
     ours = [line for line in table.splitlines() if "ours" in line]
-    assert len(ours) == 1 and "still to be run" in ours[0]
+    assert len(ours) == 1 and "no GPU was at hand" in ours[0]
     assert "python -m workbench record cifar10_gpu" in ours[0]
     published = results_tables.read_published()["cifar10"]
     assert table.count("*published*") == len(published)
@@ -53,9 +53,7 @@ def test_a_recorded_run_shows_mean_spread_seeds_and_copy(tmp_path: Path) -> None
     write(tmp_path, "cifar10_gpu", [94.0, 95.0])
     table = vision_results.cifar10_table(tmp_path, tmp_path / "runs.yml")
     row = table.splitlines()[-1]
-    assert (
-        "94.50 (94.00–\u206095.00), 2 seeds" in row and "still to be run" not in table
-    )
+    assert "94.50 (94.00–\u206095.00), 2 seeds" in row and "no GPU" not in table
     for part in ("official binary files", "2.7 M", "200 passes", "a GPU", "50 s"):
         assert part in row
 

@@ -65,6 +65,7 @@ def main() -> None:
     forget_what_is_stale()
     make_figure_data()
     make_on_page()
+    make_recorded()
     run_pages()
     code = run_jupyter_book()
     if code != 0 or not (built / "index.html").is_file():
@@ -140,11 +141,29 @@ def make_on_page() -> None:
     made_by += ["exercises/*/*.ipynb"]
     paths = [path for pattern in made_by for path in ROOT.glob(pattern)]
     parts = {path: path.read_bytes() for path in paths if path.is_file()}
+    added = Path(os.environ.get("PYODIDE") or STAGE / "none") / "SHA256SUMS"
+    parts[ROOT / "PYODIDE"] = added.read_bytes() if added.is_file() else b""
     target = STAGE / "static"
     if has_changed("on_page", parts) or not (target / "on_page").is_dir():
         from tools import on_page  # imports PyTorch: no edited page has to wait for it
 
         on_page.write(target)
+        shutil.rmtree(STAGE / "_build" / "html", ignore_errors=True)
+
+
+def make_recorded() -> None:
+    """Put the recorded answers on the site, as far as its publisher shows them."""
+    made_by = ["solutions/recorded/*.json", "tools/recorded_*.py"]
+    made_by += ["autograder/exercise/card.py", "book/_extensions/recorded.py"]
+    paths = [path for pattern in made_by for path in ROOT.glob(pattern)]
+    parts = {path: path.read_bytes() for path in paths}
+    parts[ROOT / "RECORDED"] = os.environ.get("RECORDED", "").encode()
+    target = STAGE / "static"
+    if has_changed("recorded", parts) or not (target / "recorded").is_dir():
+        from tools import recorded_pages
+
+        about = STAGE / "recorded.json"
+        recorded_pages.write(target, about, recorded_pages.choice())
         shutil.rmtree(STAGE / "_build" / "html", ignore_errors=True)
 
 

@@ -37,13 +37,19 @@ def require() -> str:
 @contextlib.contextmanager
 def launched():
     """One headless Chromium."""
-    program = require()
+    require()
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=FLAGS)
+    with sync_playwright() as driver, launched_by(driver) as browser:
         yield browser
-        browser.close()
+
+
+@contextlib.contextmanager
+def launched_by(driver):
+    """One headless Chromium of a driver that runs: a process can have one driver."""
+    browser = driver.chromium.launch(executable_path=require(), args=FLAGS)
+    yield browser
+    browser.close()
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -33,6 +33,10 @@ DESCRIBED_BY = (
 SYSTEM_PACKAGES = {
     "bubblewrap": (["bwrap"], "the tests of the sandbox"),
     "chromium": (PROGRAMS, "the tests of the site in a browser"),
+    "firefox-esr": (
+        ["firefox-esr", "firefox"],
+        "the tests of the site in a second browser",
+    ),
     "postgresql": (["pg_ctlcluster"], "the test of a gradebook in PostgreSQL"),
 }
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}

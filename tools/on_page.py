@@ -9,16 +9,28 @@ reason as those of live_models.py, and packed as they are.
 
 Nothing of solutions/ is read here: stubs and checks come from the notebooks that are
 handed out.
+
+    PYODIDE=folder
+
+names a folder of a publisher's own, with a build of PyTorch for Pyodide: wheels, their
+checksums in SHA256SUMS, and Pyodide's python_stdlib.zip if they need more of it than
+the page's own has (see fetch_on_page.py). With it, all exercises of the chapters run
+whose notebooks import no other chapter's parts. No such build belongs to the course,
+and none was tried.
 """
 
 import ast
+import base64
 import functools
+import hashlib
 import importlib
 import json
+import os
 import re
 import shutil
 import sys
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
@@ -36,12 +48,15 @@ PYTHON = (*fetch_on_page.FILES, fetch_on_page.LIBRARY, fetch_on_page.LOCK)
 
 WITHOUT_TORCH = (  # exercises whose answers and checks need Python alone
     *("vocabulary", "encode-decode", "pair-counts", "merge-pair", "train-bpe"),
-    *("bpe-encode", "skip-gram-pairs", "find-the-slips", "head-parameters"),
-    "readout-behaviour",
-    *("attention-cost", "attention-parameters", "encoder-layer-parameters"),
-    *("noam-rate", "adam-settings", "bleu", "smoothing-floor"),
+    *("bpe-encode", "skip-gram-pairs", "find-the-slips", "readout-behaviour"),
+    *("attention-cost", "attention-parameters", "texts-served"),
+    *("noam-rate", "bleu", "smoothing-floor"),
 )
 ABSENT = ("torch", "numpy")  # libraries that a page has not got
+WHEELS = "PYODIDE"  # names the folder of those that a publisher adds
+SUMS = "SHA256SUMS"
+OWN_MODEL = "my_model"  # an answer that is a folder, and no code
+PLOTS = {"plt", "plots"}  # names of what no page has got
 TENSORS = {"torch", "nn", "F", "np", "plt", "plots"}  # names that given code must lack
 NEEDED = ("autograder.on_page.absent", "autograder.on_page.runner")
 
@@ -50,6 +65,61 @@ def notebook(page: str) -> dict:
     """Read the notebook of a chapter as it is handed out."""
     path = ROOT / "exercises" / page / f"{page}.ipynb"
     return json.loads(path.read_text("utf-8"))
+
+
+# --- what a publisher adds ------------------------------------------------------------
+
+
+@functools.cache
+def added() -> dict[str, bytes]:
+    """Read what a publisher adds, by name; nothing if no folder is named.
+
+    Raises:
+        ValueError: one has no checksum, or another than it should have.
+    """
+    if not os.environ.get(WHEELS):
+        return {}
+    folder = Path(os.environ[WHEELS])
+    sums = folder / SUMS
+    if not sums.is_file():
+        raise ValueError(f"{folder} has no {SUMS}; `sha256sum *.whl > {SUMS}` makes it")
+    lines = [line.split() for line in sums.read_text("utf-8").splitlines()]
+    known = {name.lstrip("*"): wanted for wanted, name in lines}
+    paths = [*sorted(folder.glob("*.whl")), folder / fetch_on_page.LIBRARY]
+    found = {path.name: path.read_bytes() for path in paths if path.is_file()}
+    if not any(name.endswith(".whl") for name in found):
+        raise ValueError(f"{folder} has no wheels (*.whl)")
+    for name, content in found.items():
+        if hashlib.sha256(content).hexdigest() != known.get(name):
+            raise ValueError(f"{folder / name} is not what {SUMS} says")
+    return found
+
+
+def wheels() -> dict[str, bytes]:
+    """Give the wheels among it."""
+    return {name: data for name, data in added().items() if name.endswith(".whl")}
+
+
+def has_torch(page: str) -> bool:
+    """Whether a page can have PyTorch: its notebook needs no other chapter's parts."""
+    text = "\n".join("".join(cell["source"]) for cell in code_cells(page))
+    return bool(wheels()) and "from transformer" not in text
+
+
+def listed_wheels() -> list[dict]:
+    """Say of each wheel what a page needs: name, size, and how it is verified."""
+    digests = {name: hashlib.sha256(content) for name, content in wheels().items()}
+    return [
+        {
+            "name": name,
+            "bytes": len(wheels()[name]),
+            "integrity": f"sha256-{base64.b64encode(each.digest()).decode()}",
+        }
+        for name, each in digests.items()
+    ]
+
+
+# --- the exercises --------------------------------------------------------------------
 
 
 @functools.cache
@@ -64,20 +134,23 @@ def exercises(page: str) -> list[Exercise]:
     known = chapters.chapters()[page]
     package = importlib.import_module(f"autograder.chapters.{package_of(page)}")
     given, earlier, found = [], [], []
+    torch = has_torch(page)
     for cell in code_cells(page):
         text, graded = "".join(cell["source"]), cell["metadata"].get("nbgrader")
         if graded is None:
-            given += filter(None, [given_part(cell, text)])
+            given += filter(None, [given_part(cell, text, torch=torch)])
             continue
-        name = graded["grade_id"].removeprefix("test-")
-        if name not in WITHOUT_TORCH:
+        name = re.sub(r"^test-|(?<=[a-z])-\d+$", "", graded["grade_id"])
+        if name not in WITHOUT_TORCH and (not torch or OWN_MODEL in text):
             continue
         if graded["solution"]:
             stub = text
             continue
+        if found and found[-1]["name"] == name:  # a second check
+            found[-1]["check"] += f"\n{text}"
+            found[-1]["modules"] |= modules_of_checks(package, text)
+            continue
         number = next(each.number for each in known.exercises if each.name == name)
-        asked = dict.fromkeys(re.findall(r"\bcheck\.(\w+)\(", text))
-        modules = {each: getattr(package, each).__module__ for each in asked}
         found.append(
             Exercise(
                 name=name,
@@ -86,11 +159,18 @@ def exercises(page: str) -> list[Exercise]:
                 earlier=[*earlier],
                 stub=stub,
                 check=text,
-                modules=modules,
+                modules=modules_of_checks(package, text),
+                torch=name not in WITHOUT_TORCH,
             )
         )
         earlier.append((name, stub))
     return found
+
+
+def modules_of_checks(package: ModuleType, text: str) -> dict[str, str]:
+    """Say in which module each check of a cell is."""
+    asked = dict.fromkeys(re.findall(r"\bcheck\.(\w+)\(", text))
+    return {each: getattr(package, each).__module__ for each in asked}
 
 
 def code_cells(page: str) -> list[dict]:
@@ -107,7 +187,7 @@ def package_of(page: str) -> str:
     return page.partition("_")[2]
 
 
-def given_part(cell: dict, text: str) -> str:
+def given_part(cell: dict, text: str, *, torch: bool) -> str:
     """Take from a cell that is given what can run in a page, and is not only shown."""
     tree = ast.parse(text)
     imports = [
@@ -118,7 +198,7 @@ def given_part(cell: dict, text: str) -> str:
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     defines = any(isinstance(node, ast.FunctionDef) for node in tree.body)
     is_module = cell["metadata"].get("course", {}).get("module")
-    if is_module and defines and not names & TENSORS:
+    if is_module and defines and not names & (PLOTS if torch else TENSORS):
         return text
     return "\n".join(imports)
 
@@ -167,7 +247,8 @@ def is_packed(file: Path) -> bool:
 
 def python_files() -> dict[str, bytes]:
     """Give Python for the browser, as the worker looks for its files."""
-    return {name: fetch_on_page.unpacked(name) for name in PYTHON}
+    own = {name: fetch_on_page.unpacked(name) for name in PYTHON}
+    return own | {name: data for name, data in added().items() if name in own}
 
 
 def receive(*given: object) -> bytes:
@@ -187,7 +268,11 @@ def shared_scripts() -> dict[str, bytes]:
 
 def chapter_data(page: str) -> dict:
     """Give what the script of a chapter's page holds: exercises, and the notebook."""
-    return {"exercises": exercises(page), "notebook": notebook(page)}
+    return {
+        "exercises": exercises(page),
+        "notebook": notebook(page),
+        "wheels": listed_wheels(),
+    }
 
 
 def scripts() -> dict[str, bytes]:
@@ -203,7 +288,8 @@ def scripts() -> dict[str, bytes]:
     notices = fetch_on_page.unpacked(fetch_on_page.NOTICES)
     every = {f"{name}.js": content for name, content in (shared | made).items()}
     placed = {f"on_page/{name}": content for name, content in every.items()}
-    return placed | {"on_page/notices.txt": notices}
+    whole = {f"on_page/wheels/{name}": data for name, data in wheels().items()}
+    return placed | {"on_page/notices.txt": notices} | whole
 
 
 def about(made: dict[str, bytes]) -> dict:
@@ -213,6 +299,8 @@ def about(made: dict[str, bytes]) -> dict:
     return {
         page: {
             "exercises": {each["name"]: each["number"] for each in exercises(page)},
+            "torch": [each["name"] for each in exercises(page) if each["torch"]],
+            "torch_bytes": sum(map(len, wheels().values())),
             "version": facts[page]["version"],
             "bytes": sum(facts[name]["bytes"] for name in (*SHARED, page)),
         }

@@ -11,7 +11,6 @@ from typing import Any
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.text import Text
-from matplotlib.tri import Triangulation
 
 from workbench.plots import COLORS, as_array, matrix_heatmap, vectors
 
@@ -147,26 +146,6 @@ def shapes(matrices: dict[str, Any]) -> None:
     plt.show()
 
 
-def hull(values: Any, outputs: Any, weights: Any) -> None:
-    """Draw values with the polygon around them, outputs, and one output's weights."""
-    values, outputs, weights = map(as_array, (values, outputs, weights))
-    _, ax = plt.subplots(figsize=(5, 3.8))
-    for triangle in Triangulation(*values.T).triangles:
-        ax.fill(*values[triangle].T, color="#E3F2EC", lw=0)
-    chosen = abs(weights.max(1) - 0.6).argmin()
-    for weight, point in zip(weights[chosen], values, strict=True):
-        style = {"lw": 0.5 + 8 * weight, "alpha": 0.55, "solid_capstyle": "butt"}
-        line = zip(outputs[chosen], point, strict=True)
-        ax.plot(*line, color=COLORS["weight"], **style)
-    ax.plot(*values.T, "o", color=COLORS["value"], ms=10, label="values $v_j$")
-    ax.plot(*outputs.T, "s", color=COLORS["output"], ms=8, label="outputs $z_i$")
-    ax.set(xticks=[], yticks=[], aspect="equal")
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-    for side in ax.spines.values():
-        side.set_visible(False)
-    plt.show()
-
-
 def two_scores(scores: Any, scaled: Any, weights: Any, values: Any) -> None:
     """Draw how two scores and two values become one output, step by step."""
 
@@ -208,12 +187,12 @@ def averages_in_the_plane(weights: Any, values: Any, outputs: Any) -> None:
     _, axes = plt.subplots(1, 2, figsize=(6.8, 3.5))
     names = ["$V^{(0)}$", "$V^{(1)}$"]
     vectors(axes[0], values.T, names, color=COLORS["value"], limit=1.4)
-    vectors(axes[0], weights, color=[COLORS["weight"], COLORS["query"]], limit=1.4)
-    for row, name, role, shift in [
-        (weights[0], "$A_0$", "weight", (15, -7)),
-        (weights[1], "$A_1$", "query", (-12, 5)),
+    vectors(axes[0], weights, color=COLORS["weight"], limit=1.4)
+    ink = {"color": COLORS["weight"], "ha": "center", "va": "center"}
+    for row, name, shift in [
+        (weights[0], "$A_0$", (15, -7)),
+        (weights[1], "$A_1$", (-12, 5)),
     ]:
-        ink = {"color": COLORS[role], "ha": "center", "va": "center"}
         axes[0].annotate(name, row, shift, textcoords="offset points", **ink)
     axes[0].set_title("rows of A, columns of V")
     names = ["$v_0$ blue", "$v_1$ car"]

@@ -15,7 +15,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from workbench import image_metrics, metrics, models, presets, records
+from workbench import (
+    comparison,
+    image_metrics,
+    metrics,
+    models,
+    presets,
+    records,
+    results,
+)
 from workbench.batches import FEW_LENGTHS, PairBatches
 from workbench.decoding import translate_batch
 from workbench.devices import choose_device, world
@@ -35,7 +43,7 @@ from workbench.options import (
     training_config,
 )
 from workbench.runs import Trained, finish, prepare_folder, train_each
-from workbench.texts import Corpus, load_corpus
+from workbench.texts import TEST_SETS, Corpus, load_corpus
 from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
 from workbench.training import TrainingConfig, fit
 
@@ -62,6 +70,12 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     add_folder(evaluate)
     evaluate.add_argument("--data", metavar="NAME", help="default: what it learnt from")
     evaluate.add_argument("--form", choices=["raw", "lowercased"])
+    evaluate.add_argument(
+        "--against",
+        metavar="DIR",
+        help="another trained model, or a record's name whose model is kept: how much "
+        "better this one is on the same examples, by the paired bootstrap",
+    )
     add_data_folder(evaluate)
     add_beam(evaluate)
     add_place(evaluate)
@@ -104,7 +118,9 @@ def add_train_translator(kinds: argparse._SubParsersAction) -> None:
         "translator", help="an encoder-decoder", description=TRAIN_HELP
     )
     command.set_defaults(run=run_train_translator)
-    names = "phrasebook (the default), multi30k, text:FILE.tsv or text:FILE,FILE"
+    names = (
+        "phrasebook (the default), everyday, multi30k, text:FILE.tsv or text:FILE,FILE"
+    )
     add_training(command, "phrasebook", names, "tokens, padding included")
     command.add_argument("--source", default="en", metavar="LANGUAGE", help="(en)")
     command.add_argument("--target", default="de", metavar="LANGUAGE", help="(de)")
@@ -244,7 +260,10 @@ def train_translator(arguments: argparse.Namespace, device: torch.device) -> Non
 
 def test_name(data: str, split: str) -> str:
     """Name what was scored on for a record."""
-    return "test_2016_flickr" if (data, split) == ("multi30k", "test") else split
+    kind, _, name = data.partition(":")
+    if (kind, split) != ("multi30k", "test"):
+        return split
+    return name or TEST_SETS[0]
 
 
 # All seeds of a command learn from the same.
@@ -327,6 +346,27 @@ def score_translator(
     beam: int,
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Translate a split; return its scores, and how BLEU was counted."""
+    given = tokenizer, corpus, arguments, device, parts, beam
+    found, references = translate_split(model, config, *given)
+    scores = metrics.bleu_scores(
+        found, references, config.target, arguments.form or "raw"
+    )
+    signatures = scores.pop("signatures")
+    scores["exact_match"] = metrics.exact_match(found, references)
+    return scores, signatures
+
+
+def translate_split(
+    model: nn.Module,
+    config: models.TranslatorConfig,
+    tokenizer: Tokenizer,
+    corpus: Corpus,
+    arguments: argparse.Namespace,
+    device: torch.device,
+    parts: models.Parts,
+    beam: int,
+) -> tuple[list[str], list[str]]:
+    """Translate a split; return the translations, and the references."""
     pairs = getattr(corpus, arguments.score)
     sources, references = (list(side) for side in zip(*pairs, strict=True))
     found = translate_all(
@@ -340,12 +380,7 @@ def score_translator(
         arguments.alpha,
         shorten=True,
     )
-    scores = metrics.bleu_scores(
-        found, references, config.target, arguments.form or "raw"
-    )
-    signatures = scores.pop("signatures")
-    scores["exact_match"] = metrics.exact_match(found, references)
-    return scores, signatures
+    return found, references
 
 
 def translate_all(
@@ -602,13 +637,69 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
     """Print the scores of a trained model."""
     device = choose_device(arguments.device)
     if arguments.task == "lm":
+        if arguments.against is not None:
+            raise WorkbenchError("--against compares translators or classifiers")
         return language_model.run_evaluate(arguments, device)
     translates = arguments.task == "translator"
     evaluate = evaluate_translator if translates else evaluate_vision
     scores = evaluate(arguments, device)
     for name, value in scores.items():
         print(f"{name:28} {value:.2f}")
+    if arguments.against is not None:
+        print(f"against {arguments.against}:")
+        judge = judge_translator if translates else judge_vision
+        first, second = judge(arguments, device), judge(other_one(arguments), device)
+        for name in first:
+            found = comparison.paired_bootstrap(first[name], second[name])
+            print(comparison.told(name, found))
     return 0
+
+
+def other_one(arguments: argparse.Namespace) -> argparse.Namespace:
+    """Name the other model: a folder, or a record's model that is kept."""
+    folder = Path(arguments.against)
+    if not folder.is_dir():
+        folder = results.model_folder(arguments.against)
+    return argparse.Namespace(**{**vars(arguments), "folder": folder, "parts": None})
+
+
+def judge_translator(
+    arguments: argparse.Namespace, device: torch.device
+) -> dict[str, comparison.Judged]:
+    """Judge each translation of a test set, by every metric."""
+    model, config, tokenizer, parts = load_translator(arguments, device)
+    corpus = evaluated_corpus(arguments, config)
+    given = tokenizer, corpus, arguments, device, parts, arguments.beam or 5
+    found, references = translate_split(model, config, *given)
+    form = arguments.form or "raw"
+    judged = metrics.judge_bleu(found, references, config.target, form)
+    stripped = ([text.strip() for text in texts] for texts in (found, references))
+    return judged | {"exact_match": comparison.judge_right(*stripped)}
+
+
+def judge_vision(
+    arguments: argparse.Namespace, device: torch.device
+) -> dict[str, comparison.Judged]:
+    """Judge each test image."""
+    model, data = load_vision(arguments)
+    batches = ImageBatches.of(data, "test", TEST_IMAGES, device)
+    found, labels = image_metrics.predict(model.to(device), batches.epoch(0))
+    judged = comparison.judge_right(found.tolist(), labels.tolist())
+    return {"accuracy": judged}
+
+
+def evaluated_corpus(
+    arguments: argparse.Namespace, config: models.TranslatorConfig
+) -> Corpus:
+    """Load what to evaluate on: what was asked for, or what was learned from."""
+    if arguments.data is None:
+        trained_on = records.read(arguments.folder / records.FILE)["data"]
+        arguments.data = trained_on["name"]
+        arguments.form = arguments.form or trained_on["form"]
+    form = arguments.form or "raw"
+    return corpus_of(
+        arguments.data, arguments.data_dir, config.source, config.target, form
+    )
 
 
 def evaluate_translator(
@@ -616,14 +707,7 @@ def evaluate_translator(
 ) -> dict[str, float]:
     """Score a translator on the test split of its data, or of other data."""
     model, config, tokenizer, parts = load_translator(arguments, device)
-    if arguments.data is None:
-        trained_on = records.read(arguments.folder / records.FILE)["data"]
-        arguments.data = trained_on["name"]
-        arguments.form = arguments.form or trained_on["form"]
-    form = arguments.form or "raw"
-    corpus = load_corpus(
-        arguments.data, arguments.data_dir, config.source, config.target, form
-    )
+    corpus = evaluated_corpus(arguments, config)
     scores, _ = score_translator(
         model, config, tokenizer, corpus, arguments, device, parts, arguments.beam or 5
     )
@@ -634,6 +718,16 @@ def evaluate_vision(
     arguments: argparse.Namespace, device: torch.device
 ) -> dict[str, float]:
     """Score a classifier of images on the test images of its data, or of other data."""
+    model, data = load_vision(arguments)
+    return score_vision(model.to(device), data, device)
+
+
+def load_vision(arguments: argparse.Namespace) -> tuple[nn.Module, ImageData]:
+    """Load a trained classifier, and the images to evaluate it on.
+
+    Raises:
+        WorkbenchError: the folder holds another model, or one for other images.
+    """
     ours, images = arguments.task == "vit", None
     parts = models.load_parts(arguments.parts) if ours else None
     found = models.kind_of(models.load_config(arguments.folder))
@@ -653,4 +747,4 @@ def evaluate_vision(
             f"the model is for {config.classes} classes of images {sides}, but "
             f"{arguments.data} has {len(data.classes)} of {data.shape}"
         )
-    return score_vision(model.to(device), data, device)
+    return model, data

@@ -18,6 +18,49 @@ from workbench.results_tables import thousands
 PALE = "#777777"
 
 
+def exercises(tokens: Sequence[str]) -> None:
+    """Draw one sentence as many exercises: all in one run, or one run for each.
+
+    tokens: the sentence from its start token to its end token.
+    """
+    read, said = tokens[:-1], tokens[1:]
+    count = len(read)
+    _, axes = plt.subplots(1, 2, figsize=(7.2, 3.4))
+    style = {"fontsize": 9.5, "va": "center"}
+    for ax, title in zip(
+        axes, ("to learn: one run", f"to write: {count} runs"), strict=True
+    ):
+        writes = ax is axes[1]
+        for column, token in enumerate(read):
+            ax.text(column + 0.5, 0.25, token, rotation=50, ha="left", fontsize=9.5)
+        for row, token in enumerate(said):
+            for column in range(row + 1):
+                corner = (column + 0.08, -row - 0.86)
+                ax.add_patch(
+                    plt.Rectangle(corner, 0.84, 0.72, color=COLORS["query"], lw=0)
+                )
+            ax.text(count + 0.5, -row - 0.5, token, color=COLORS["output"], **style)
+            if writes:
+                ax.text(
+                    -0.35, -row - 0.5, f"run {row + 1}", ha="right", color=PALE, **style
+                )
+                corner = (-0.12, -row - 0.96)
+                frame = {"fill": False, "ec": PALE, "lw": 1.1}
+                ax.add_patch(plt.Rectangle(corner, count + 2.6, 0.92, **frame))
+            if writes and row + 1 < count:
+                start, end = (count + 0.4, -row - 0.55), (row + 2, -row - 1.45)
+                arrow(ax, start, end, COLORS["output"])
+        if not writes:
+            frame = {"fill": False, "ec": PALE, "lw": 1.6}
+            ax.add_patch(
+                plt.Rectangle((-0.2, -count - 0.1), count + 2.8, count + 0.2, **frame)
+            )
+        ax.set_title(title, fontsize=11, y=1.02)
+        ax.set(xlim=(-1.9, count + 2.8), ylim=(-count - 0.2, 1.9))
+        ax.axis("off")
+    plt.show()
+
+
 def stations() -> None:
     """Draw the five stations of a Transformer, the last three filled."""
     names = ["before the\nencoder", "encoder", "before the\ndecoder", "decoder"]
@@ -321,15 +364,4 @@ def beam_tree() -> None:
     ax.plot(0, 0, "o", ms=9, color=STREAM, zorder=3)
     ax.set(xlim=(-0.3, 7.0), ylim=(-2.6, 2.6))
     ax.axis("off")
-    plt.show()
-
-
-def cache_times(lengths: Sequence[int], times: dict[str, Any]) -> None:
-    """Draw the time for the whole of a text against its length."""
-    _, ax = plt.subplots(figsize=(5.8, 3.1))
-    for (name, values), role in zip(times.items(), ("wrong", "right"), strict=True):
-        ax.plot(lengths, as_array(values), "o-", ms=4, color=COLORS[role], label=name)
-    ax.set(xlabel="tokens written", ylabel="seconds", ylim=0)
-    ax.set_xticks(list(lengths), [str(length) for length in lengths])
-    ax.legend()
     plt.show()

@@ -10,9 +10,11 @@ from __future__ import annotations
 import importlib.metadata
 from functools import cache
 
+import numpy as np
 from sacrebleu.metrics import BLEU
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
+from workbench.comparison import Judged
 from workbench.errors import WorkbenchError
 
 RAW, LOWERCASED = "raw", "lowercased"
@@ -56,28 +58,65 @@ def bleu_scores(
     Raises:
         WorkbenchError: no sentences, or not as many on both sides.
     """
-    _check(hypotheses, references)
     scores: dict[str, float | dict[str, str]] = {}
     signatures = {}
-    how = f"moses:sacremoses-{importlib.metadata.version('sacremoses')}-{language}"
+    for name, (bleu, found, expected, how) in _counted(
+        hypotheses, references, language, form
+    ).items():
+        scores[name] = bleu.corpus_score(found, [expected]).score
+        signatures[name] = f"{bleu.get_signature()}{how}"
+    return {**scores, "signatures": signatures}
+
+
+def judge_bleu(
+    hypotheses: list[str], references: list[str], language: str, form: str = RAW
+) -> dict[str, Judged]:
+    """Count what each sentence adds to corpus BLEU; arguments as for ``bleu_scores``.
+
+    A row has the n-grams that are right and all that there are, of one to four words,
+    and the lengths of both sides.
+    """
+    judged = {}
+    counted = _counted(hypotheses, references, language, form)
+    for name, (bleu, found, expected, _) in counted.items():
+        bleu.effective_order = True  # no warning about single sentences
+        rows = []
+        for pair in zip(found, expected, strict=True):
+            of = bleu.sentence_score(pair[0], [pair[1]])
+            rows.append([*of.counts, *of.totals, of.sys_len, of.ref_len])
+        judged[name] = Judged(np.array(rows), _bleu_of)
+    return judged
+
+
+def _bleu_of(sums: np.ndarray) -> float:
+    right, there, (found, expected) = sums[:4], sums[4:8], sums[8:]
+    score = BLEU.compute_bleu(
+        right.tolist(), there.tolist(), int(found), int(expected), "exp"
+    )
+    return score.score
+
+
+def _counted(
+    hypotheses: list[str], references: list[str], language: str, form: str
+) -> dict[str, tuple[BLEU, list[str], list[str], str]]:
+    """Give the ways to count BLEU: by whom, of which texts, and how they were made."""
+    _check(hypotheses, references)
+    counted = {}
+    how = f"|moses:sacremoses-{importlib.metadata.version('sacremoses')}-{language}"
     if form == RAW:
-        cased = BLEU()
-        scores["bleu_cased"] = cased.corpus_score(hypotheses, [references]).score
-        signatures["bleu_cased"] = str(cased.get_signature())
+        counted["bleu_cased"] = BLEU(), hypotheses, references, ""
         hypotheses, references = (
             [lowercase_and_tokenise(each, language) for each in texts]
             for texts in (hypotheses, references)
         )
     elif form == LOWERCASED:
-        how = "moses:before"
+        how = "|moses:before"
     else:
         raise WorkbenchError(f"form must be 'raw' or 'lowercased', not {form!r}")
     # force: sacrebleu would warn that the text looks tokenised, as it is to be
     lowered = BLEU(lowercase=True, tokenize="none", force=True)
-    name = "bleu_lowercased_tokenised"
-    scores[name] = lowered.corpus_score(hypotheses, [references]).score
-    signatures[name] = f"{lowered.get_signature()}|{how}"
-    return {**scores, "signatures": signatures}
+    counted["bleu_lowercased_tokenised"] = lowered, hypotheses, references, how
+    return counted
 
 
 def exact_match(hypotheses: list[str], references: list[str]) -> float:

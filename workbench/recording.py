@@ -1,7 +1,8 @@
 """Make the records of results/: train with each seed, and put the scores together.
 
 What is run stands in results/runs.yml. A seed that has been trained already is not
-trained again, so that a recording that was stopped goes on where it was.
+trained again, so that a recording that was stopped goes on where it was. With --verify
+an entry is made again beside its record, and compared with it.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from typing import Any
 import yaml
 
 from workbench import records
+from workbench.budgets import disagreements, excesses, read_budgets
 from workbench.checkpoint import CHECKPOINT
 from workbench.errors import WorkbenchError
 from workbench.models import CONFIG_FILE, WEIGHTS_FILE
-from workbench.results import FOLDER, MODELS
+from workbench.options import positive
+from workbench.results import FOLDER, MODELS, read_record
 from workbench.tokenizer import TOKENIZER_FILE
 
 TABLE = FOLDER / "runs.yml"
@@ -39,6 +42,17 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     command.set_defaults(run=run)
     command.add_argument("names", nargs="*", metavar="NAME", help="runs of runs.yml")
     command.add_argument("--list", action="store_true", help="list them, and end")
+    command.add_argument(
+        "--verify",
+        action="store_true",
+        help="train again what is recorded, and compare; results/ stays as it is",
+    )
+    command.add_argument(
+        "--steps",
+        type=positive,
+        metavar="N",
+        help="with --verify: try it with so few steps; scores are not compared then",
+    )
     command.add_argument(
         "--data-dir", type=Path, metavar="DIR", help="folder with the data's files"
     )
@@ -67,13 +81,17 @@ def run(arguments: argparse.Namespace) -> int:
             raise WorkbenchError(
                 f"{TABLE} has no run {name!r}; python -m workbench record --list"
             )
+    if arguments.steps and not arguments.verify:
+        raise WorkbenchError("--steps goes with --verify: a record is never cut short")
+    if arguments.verify:
+        return max(verify_run(name, runs[name], arguments) for name in arguments.names)
     for name in arguments.names:
         record_run(name, runs[name], arguments)
     return 0
 
 
 def read_runs(path: Path) -> dict[str, dict[str, Any]]:
-    """Read the table of runs: name -> about, train, seeds, perhaps keep and torchrun.
+    """Read the table of runs: name -> about, train, seeds, and what runs.yml explains.
 
     Raises:
         WorkbenchError: the file is not there, or a run lacks something.
@@ -91,15 +109,7 @@ def read_runs(path: Path) -> dict[str, dict[str, Any]]:
 
 def record_run(name: str, about: dict[str, Any], arguments: argparse.Namespace) -> None:
     """Train every seed of a run, and write its record."""
-    folders = [arguments.work / name / f"seed_{seed}" for seed in about["seeds"]]
-    missing = [
-        seed
-        for seed, folder in zip(about["seeds"], folders, strict=True)
-        if not (folder / records.FILE).exists()
-    ]
-    if missing:
-        train(about, missing, arguments.work / name, arguments.data_dir)
-    found = [records.read(folder / records.FILE) for folder in folders]
+    found, folders = trained(about, arguments.work / name, arguments.data_dir)
     record = records.combine(found)
     record["name"], record["about"] = name, about["about"]
     kept = about.get("keep")
@@ -111,6 +121,46 @@ def record_run(name: str, about: dict[str, Any], arguments: argparse.Namespace) 
         record["model_files"] = keep(folders[place], arguments.out / MODELS / name)
     records.write(arguments.out / f"{name}.json", record)
     print(f"{arguments.out / name}.json: {len(found)} seeds, {record['scores']}")
+
+
+def trained(
+    about: dict[str, Any], work: Path, data_dir: Path | None
+) -> tuple[list[dict[str, Any]], list[Path]]:
+    """Train the seeds of a run that are not there yet; return records and folders."""
+    folders = [work / f"seed_{seed}" for seed in about["seeds"]]
+    missing = [
+        seed
+        for seed, folder in zip(about["seeds"], folders, strict=True)
+        if not (folder / records.FILE).exists()
+    ]
+    if missing:
+        train(about, missing, work, data_dir)
+    return [records.read(folder / records.FILE) for folder in folders], folders
+
+
+def verify_run(name: str, about: dict[str, Any], arguments: argparse.Namespace) -> int:
+    """Train a recorded run again, and compare; 1 if it is another result.
+
+    Raises:
+        WorkbenchError: it is not recorded.
+    """
+    entry = read_record(name, arguments.out)
+    work = arguments.work / "verify" / name
+    if arguments.steps:
+        work = work / f"steps_{arguments.steps}"
+        about = {**about, "train": f"{about['train']} --steps {arguments.steps}"}
+    again = records.combine(trained(about, work, arguments.data_dir)[0])
+    print(f"{name}: {again['scores']} now, {entry['scores']} recorded")
+    if arguments.steps:
+        print(f"{name}: it runs; {arguments.steps} steps count for nothing more")
+        return 0
+    found = disagreements(entry, again)
+    if "budget" in about:
+        found += excesses(again, read_budgets()[about["budget"]])
+    for each in found:
+        print(f"{name}: {each}")
+    print(f"{name}: " + ("the record does not hold" if found else "the record holds"))
+    return 1 if found else 0
 
 
 def train(

@@ -1,8 +1,7 @@
 """Tables of recorded runs, beside what others have published, as Markdown.
 
 Every figure comes from a record of results/ or from results/published.yml. A run that
-results/runs.yml lists and nobody has recorded has its row, too, with the command that
-makes the record: nothing is estimated.
+results/runs.yml lists and nobody has recorded is named, too: nothing is estimated.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from workbench.recording import TABLE, read_runs
 
 PUBLISHED = results.FOLDER / "published.yml"
 TO_RUN = "*still to be run*"
+NO_GPU = "*no GPU was at hand*"
 NAMES = {
     "bleu_lowercased_tokenised": "BLEU, lowercased, tokenised",
     "bleu_cased": "BLEU, cased",
@@ -136,13 +136,16 @@ def ours(
     folder: Path = results.FOLDER,
     path: Path = TABLE,
 ) -> str:
-    """List our runs on a data set, recorded or still to be run."""
+    """List our runs on a data set; of those that need a GPU what is recorded."""
     head = ["run", "what", *(NAMES[each] for each in metrics), "parameters", "seeds"]
     head += ["training, s"]
-    rows, where = [], {}
+    rows, where, without = [], {}, []
     for name, run in runs_of(data, path).items():
         start = [f"`{name}`", run["about"]]
         if name not in results.names(folder):
+            if run.get("needs") == "gpu":
+                without.append(f"`{name}`")
+                continue
             rows.append([*start, TO_RUN, *[""] * (len(head) - len(start) - 1)])
             continue
         record = results.read_record(name, folder)
@@ -153,7 +156,43 @@ def ours(
         place = f"{device(record)}; data: {copy_of(record)}"
         where.setdefault(place, []).append(f"`{name}`")
     below = [f"- {', '.join(names)}: {place}" for place, names in where.items()]
-    return "\n".join([table(head, rows), "", *below])
+    if without:
+        below.append(f"- {', '.join(without)}: not recorded, as no GPU was at hand")
+    return "\n".join([table(head, rows) if rows else "", "", *below])
+
+
+def why_not(run: dict[str, Any]) -> str:
+    """Say why a run has no record."""
+    return NO_GPU if run.get("needs") == "gpu" else TO_RUN
+
+
+def records_of(budget: str, folder: Path = results.FOLDER, path: Path = TABLE) -> str:
+    """List the records of a budget, by the data set that they were made on."""
+    head = [
+        "data",
+        "score",
+        "seeds",
+        "training, s",
+        "parameters",
+        "made and verified by",
+    ]
+    rows = []
+    for name, run in read_runs(path).items():
+        if run.get("budget") != budget or name not in results.names(folder):
+            continue
+        record = results.read_record(name, folder)
+        (test,) = record["scores"]
+        metrics = record["scores"][test]
+        metric = next(m for m in (*MAIN, *metrics) if m in metrics)
+        if record["data"]["name"] == "multi30k":  # where nearly nothing is exact
+            metric = "bleu_lowercased_tokenised"
+        cells = [f"{NAMES[metric]}: {score(record, test, metric)}"]
+        cells += [str(len(record["seeds"])), seconds(record)]
+        cells += [thousands(record["parameters"]), command(f"--verify {name}")]
+        rows.append([copy_of(record), *cells])
+    if not rows:
+        return "Nothing is recorded under this budget yet."
+    return table(head, rows)
 
 
 def to_run(folder: Path = results.FOLDER, path: Path = TABLE) -> str:

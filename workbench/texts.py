@@ -1,4 +1,4 @@
-"""Sentence pairs to learn from: the phrasebook, Multi30k, or one's own."""
+"""Sentence pairs to learn from: of two grammars, Multi30k, or one's own."""
 
 import gzip
 import hashlib
@@ -7,18 +7,19 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench import phrasebook
+from workbench import everyday, phrasebook
 from workbench.errors import WorkbenchError
 
 Pair = tuple[str, str]  # source, target
 
 LANGUAGES = ("en", "de")
 CACHE = "transformers-by-hand"
+GRAMMARS = {"phrasebook": phrasebook, "everyday": everyday}
 
 # Multi30k (Elliott et al. 2016), CC BY-NC-SA. The sums are those of the text itself, so
 # that a file may be packed or not.
 REPOSITORY = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1"
-SPLITS = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
+TEST_SETS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco")
 FORMS = {"raw": "raw/{}.{}.gz", "lowercased": "tok/{}.lc.norm.tok.{}"}
 SUMS = {
     "train.en": "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6",
@@ -30,6 +31,18 @@ SUMS = {
     ),
     "test_2016_flickr.de": (
         "4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16"
+    ),
+    "test_2017_flickr.en": (
+        "ce1450ddc5ab0834502579d77a170849952e15a2938b34cc503bdc25ebb4fb98"
+    ),
+    "test_2017_flickr.de": (
+        "c3078bc3b36808bf9d20eb2347ed6137016179ef59ec0d2b9b8ecc3fb2880081"
+    ),
+    "test_2017_mscoco.en": (
+        "43051fdfa86fd5395182e718a94ca67b1b227b9f7c79596ff0f6b813216981d2"
+    ),
+    "test_2017_mscoco.de": (
+        "58277df3c75f92f7145a11b910b553d1cf82c439249d4dc237c899609eafac22"
     ),
     "train.lc.norm.tok.en": (
         "08925f8e0572bcd5a006702fc5fe20e2d77c6917d4eebd576fc20de6693c2119"
@@ -49,6 +62,18 @@ SUMS = {
     "test_2016_flickr.lc.norm.tok.de": (
         "c6a33d39d48f9f510de147651316cd9d918e09ad0219df734a2f16b6baccacc4"
     ),
+    "test_2017_flickr.lc.norm.tok.en": (
+        "c9d1dfd7a26add989382e534af235af9f0f658b2a30e7eb0efdaf142496ee54f"
+    ),
+    "test_2017_flickr.lc.norm.tok.de": (
+        "02067e4a9402786a4fcb8c1b6f4307e4a5073ced64800abead5273b54f5f31f6"
+    ),
+    "test_2017_mscoco.lc.norm.tok.en": (
+        "fe69ae004d71c42ead0301e70c57de5b1b6b5fb7f52210d42b22801e98e656f3"
+    ),
+    "test_2017_mscoco.lc.norm.tok.de": (
+        "e2825990b8a4e5289d2cdba801d57c187810bab9b4f5d87a30c35800a0d871b6"
+    ),
 }
 # What the raw files, packed, must be for pooch to keep them.
 PACKED_SUMS = {
@@ -61,6 +86,18 @@ PACKED_SUMS = {
     ),
     "test_2016_flickr.de.gz": (
         "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8"
+    ),
+    "test_2017_flickr.en.gz": (
+        "76a444ee25172e72695cddb13ae4a3bda59430617be88e0bb46b60504f054074"
+    ),
+    "test_2017_flickr.de.gz": (
+        "a2c89666db00c495cd8513b9d708d5a3acc205d7de312ef2bf5fb7ebc1540aee"
+    ),
+    "test_2017_mscoco.en.gz": (
+        "aab300bfb4427697987e02cd0aacd44bfe8aa50456231b6474c08038bbed2b58"
+    ),
+    "test_2017_mscoco.de.gz": (
+        "799e4854c25d601cb6cb6be29eabe5667734c61ace2f495e03e429031a0bc338"
     ),
 }
 
@@ -85,9 +122,10 @@ def load_corpus(
     """Load sentence pairs.
 
     Args:
-        name: "phrasebook"; "multi30k", whose test split is test_2016_flickr; or
-            "text:PATH", one's own pairs, a tab between source and target on each line,
-            or "text:SOURCE_FILE,TARGET_FILE".
+        name: "phrasebook"; "everyday", more words and forms, from English alone;
+            "multi30k", whose test split is test_2016_flickr, or "multi30k:NAME" for
+            another one; or "text:PATH", one's own pairs, a tab between source and
+            target on each line, or "text:SOURCE_FILE,TARGET_FILE".
         data_dir: a folder that holds Multi30k's files; None: they are downloaded once.
         source: the language to translate from, en or de; one's own pairs are read in
             the order that they stand in.
@@ -100,22 +138,29 @@ def load_corpus(
     """
     if form not in FORMS:
         raise WorkbenchError(f"form {form!r} is unknown: take {' or '.join(FORMS)}")
-    if form != "raw" and name != "multi30k":
+    kind, _, test = name.partition(":")
+    if form != "raw" and kind != "multi30k":
         raise WorkbenchError(f"only multi30k has the form {form!r}: take raw")
     if name.startswith("text:"):
         return Corpus(name, *divide(own_pairs(name.removeprefix("text:"))))
-    if name not in ("phrasebook", "multi30k"):
+    if name not in GRAMMARS and kind != "multi30k":
         raise WorkbenchError(
-            f"corpus {name!r} is unknown: take phrasebook, multi30k, text:FILE.tsv or "
-            "text:SOURCE_FILE,TARGET_FILE"
+            f"corpus {name!r} is unknown: take phrasebook, everyday, multi30k, "
+            "text:FILE.tsv or text:SOURCE_FILE,TARGET_FILE"
         )
     if sorted((source, target)) != sorted(LANGUAGES):
         raise WorkbenchError(
             f"{name} translates en to de or de to en, not {source} to {target}"
         )
-    if name == "multi30k":
-        return Corpus(name, *multi30k(data_dir, source, target, form))
-    splits = phrasebook.generate()
+    if kind == "multi30k":
+        test = test or TEST_SETS[0]
+        return Corpus(name, *multi30k(data_dir, source, target, form, test))
+    if name == "everyday" and source == "de":
+        raise WorkbenchError(
+            "everyday translates en to de alone: German has one form for several of "
+            "English; take phrasebook"
+        )
+    splits = GRAMMARS[name].generate()
     if source == "de":
         splits = [[(german, english) for english, german in each] for each in splits]
     return Corpus(name, *splits)
@@ -125,11 +170,15 @@ def load_corpus(
 
 
 def multi30k(
-    data_dir: Path | None, source: str, target: str, form: str
+    data_dir: Path | None, source: str, target: str, form: str, test: str
 ) -> list[list[Pair]]:
-    """Read the three splits."""
+    """Read the three splits; ``test`` is one of the published test sets."""
+    if test not in TEST_SETS:
+        raise WorkbenchError(
+            f"multi30k has no test set {test!r}: take {', '.join(TEST_SETS)}"
+        )
     splits = []
-    for stem in SPLITS.values():
+    for stem in ("train", "val", test):
         sides = []
         for language in (source, target):
             name = Path(FORMS[form].format(stem, language)).name.removesuffix(".gz")

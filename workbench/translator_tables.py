@@ -17,6 +17,7 @@ from workbench.results_tables import (
     read_published,
     score,
     table,
+    why_not,
 )
 from workbench.translations import KINDS
 
@@ -48,7 +49,7 @@ def multi30k(
         if "--data multi30k" not in run["train"]:
             continue
         direction = "de→en" if "--source de" in run["train"] else "en→de"
-        cells, how = [TO_RUN, ""], command(name)
+        cells, how = [why_not(run), ""], command(name)
         if name in recorded:
             cells = [score(recorded[name], TEST, each) for each in BLEU]
             how = made(recorded[name])

@@ -46,8 +46,8 @@ def cifar10_table(folder: Path = results.FOLDER, table: Path = recording.TABLE) 
     """
     published = results_tables.published("cifar10")
     lines = [published.replace("system (published)", "system")]
-    for name in results_tables.runs_of("cifar10", table):
-        cells = [results_tables.TO_RUN, "", results_tables.command(name)]
+    for name, run in results_tables.runs_of("cifar10", table).items():
+        cells = [results_tables.why_not(run), "", results_tables.command(name)]
         if name in results.names(folder):
             cells = recorded_cells(results.read_record(name, folder))
         lines.append(f"| ours, `{name}` | {' | '.join(cells)} |")

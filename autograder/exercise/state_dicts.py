@@ -26,6 +26,22 @@ def expect_state_dict(
             those that are too many.
         known: mistakes that concern several tensors; each value is a whole state dict.
     """
+    expect_names(got, expected, on, own)
+    if known:
+        what = "the state dict"
+        expect.equal(got, expected, on=on, what=what, mistakes=known)
+    for name, right in expected.items():
+        other, what = _misplaced(name, expected, got), f"the tensor {name!r}"
+        expect.equal(got[name], right, on=on, what=what, mistakes=other)
+
+
+def expect_names(
+    got: Data,
+    expected: State,
+    on: str,
+    own: Callable[[list[str], list[str]], Conditions] = lambda *_: (),
+) -> None:
+    """Expect a dict with these names; the arguments are those of expect_state_dict."""
     is_none = "The function ends without `return`." if got is None else ""
     count = f"{len(expected)} names"
     say = {"on": on, "got": show(got), "expected": f"a dict of {count}", "why": is_none}
@@ -39,12 +55,6 @@ def expect_state_dict(
     }
     for condition, name, why in (*own(missing, extra), *_misnamed(missing, extra)):
         refuse_if(bool(condition), name, why, **say)
-    if known:
-        what = "the state dict"
-        expect.equal(got, expected, on=on, what=what, mistakes=known)
-    for name, right in expected.items():
-        other, what = _misplaced(name, expected, got), f"the tensor {name!r}"
-        expect.equal(got[name], right, on=on, what=what, mistakes=other)
 
 
 def _misnamed(missing: list[str], extra: list[str]) -> Iterator[tuple]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from autograder.grading.clean import plain
-from autograder.grading.trees import parse_flat
+from autograder.grading.trees import parse_flat, remembered
 
 BINDS = re.compile(  # such a cell may be one that Python cannot read
     r"^(?:async +)?(?:def|class) +(\w+)|^(\w+) *(?::[^=\n]*)?=(?!=)"
@@ -131,7 +131,8 @@ def packages_not_here(codes: Iterable[str]) -> list[str]:
     return [name for name in sorted(found)[:MOST_NAMES] if not _is_here(name)]
 
 
-def _imported(code: str) -> set[str]:
+@remembered(1000)
+def _imported(code: str) -> frozenset[str]:
     """Name the packages that a cell imports; none if Python cannot read it."""
     lines = [line for line in code.split("\n") if not line.lstrip().startswith(MAGIC)]
     tree = parse_flat("\n".join(lines))
@@ -144,7 +145,7 @@ def _imported(code: str) -> set[str]:
         for each in nodes
         if isinstance(each, ast.ImportFrom) and each.level == 0 and each.module
     ]
-    return {name.partition(".")[0] for name in found}
+    return frozenset(name.partition(".")[0] for name in found)
 
 
 def _is_here(name: str) -> bool:

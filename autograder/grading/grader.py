@@ -268,13 +268,15 @@ def _has_ended(process: psutil.Process) -> bool:
 
 def main(pipe: Connection, life: Connection, folder: str) -> None:
     """Examine one job after the other, until there is nobody who sends them."""
-    threading.Thread(target=_end_with, args=(life, folder), daemon=True).start()
     tempfile.tempdir = folder
+    from autograder.grading import reference
     from autograder.grading.examine import examine
     from autograder.grading.sandbox import Sandbox, SandboxError
 
     imports = pipe.recv()
     _prepare(imports)
+    reference.prepare()  # before there is a second thread
+    threading.Thread(target=_end_with, args=(life, folder), daemon=True).start()
     sandbox, made_for = None, None
     while (asked := _next(pipe)) is not None:
         is_job = isinstance(asked, Job)

@@ -382,7 +382,7 @@ class Kernel:
             _expect(type(reply) is dict and reply.get("number") == number)
             error = reply.get("error")
             if error is not None:
-                return _Reply(error=_student_error(error), late=late)
+                return _Reply(error=error_of(error), late=late)
             return _Reply(reply.get("value"), late=late)
 
     def _exchange(
@@ -490,7 +490,8 @@ def _nowhere(name: str) -> StudentError:
     return StudentError("endless", "", name)
 
 
-def _student_error(facts: object) -> StudentError:
+def error_of(facts: object) -> StudentError:
+    """Make an exception of what a student's process says of one."""
     _expect(type(facts) is tuple and len(facts) == len(ERROR_SIZES))
     _expect(all(type(fact) is str for fact in facts))
     pairs = zip(facts, ERROR_SIZES, strict=True)
@@ -520,6 +521,19 @@ def _found(reply: object) -> Found:
 
 def _any_data(value: Data) -> None:
     _expect(type(value) is not Gradients)
+
+
+def _several(value: Data) -> None:
+    """Expect at least one answer; the last may be an error's facts."""
+    _expect(type(value) is list and value != [])
+    for place, each in enumerate(value, start=1):
+        _expect(type(each) is tuple and len(each) == 2 and type(each[0]) is bool)
+        is_right, found = each
+        if is_right:
+            _any_data(found)
+        else:
+            _expect(place == len(value))
+            error_of(found)
 
 
 def _gradients(value: Data) -> None:
@@ -555,6 +569,7 @@ def _handle(value: Data) -> None:
 
 _FORMS = {  # of what each method returns
     "__call__": _any_data,
+    "several": _several,
     "gradients": _gradients,
     "memory": _sizes,
     "state_dict": _state,

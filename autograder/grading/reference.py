@@ -15,6 +15,7 @@ import contextlib
 import inspect
 import os
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -80,7 +81,7 @@ class Reference:
 
     def __init__(self, answers: RightAnswers) -> None:
         self.answers = answers
-        self._process: subprocess.Popen | None = None
+        self._process: subprocess.Popen | _Forked | None = None
         self._channel: Channel | None = None
         self._descriptions: dict[str, Data] = {}
 
@@ -127,15 +128,7 @@ class Reference:
         with tempfile.TemporaryDirectory(prefix="answers-") as folder:
             ours, theirs = socket.socketpair()
             with theirs:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", MODULE, str(theirs.fileno())],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    env=_environment(),
-                    cwd=folder,
-                    pass_fds=[theirs.fileno()],
-                )
+                self._process = _forked(theirs, folder) or _started(theirs, folder)
             self._channel = Channel(ours)
             known = {
                 "parts": self.answers.parts,
@@ -157,11 +150,103 @@ class Reference:
             raise
 
 
+def _started(sock: socket.socket, folder: str) -> subprocess.Popen:
+    """Start the process from nothing, which takes a second or two."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", MODULE, str(sock.fileno())],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=_environment(),
+        cwd=folder,
+        pass_fds=[sock.fileno()],
+    )
+
+
 def _environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     root = str(Path(autograder.__file__).parents[1])
     return kept | threads | {"PYTHONPATH": root, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+# --- forked, where PyTorch is imported already ----------------------------------------
+
+_asked: socket.socket | None = None  # of the process to fork from
+
+
+def prepare() -> None:
+    """Keep a copy of this process, from which to fork what would start slowly.
+
+    Call it while this process has one thread, and has differentiated nothing.
+    """
+    global _asked
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if os.fork() == 0:
+        try:
+            _fork_when_asked(theirs.detach())
+        finally:
+            os._exit(1)
+    theirs.close()
+    _asked = ours
+
+
+class _Forked:
+    """A process that is not this one's child, with what ``Popen`` has for one."""
+
+    def __init__(self, number: int) -> None:
+        self._pidfd = os.pidfd_open(number)
+
+    def poll(self) -> int | None:
+        """Tell whether it has ended; with which code is not known."""
+        return 0 if select.select([self._pidfd], [], [], 0)[0] else None
+
+    def kill(self) -> None:
+        """End it."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
+    def wait(self) -> None:
+        """Wait until it has ended; it is asked nothing from then on."""
+        select.select([self._pidfd], [], [])
+        os.close(self._pidfd)
+
+
+def _forked(sock: socket.socket, folder: str) -> _Forked | None:
+    """Fork the process, if there is one to fork from."""
+    if _asked is None:
+        return None
+    try:
+        socket.send_fds(_asked, [folder.encode()], [sock.fileno()])
+        return _Forked(int(_asked.recv(32)))
+    except (OSError, ValueError):  # it is gone, or what it forked is
+        return None
+
+
+def _fork_when_asked(asked: int) -> None:
+    """Fork for each message: the folder to work in, and the socket to answer on."""
+    os.closerange(3, asked)
+    os.closerange(asked + 1, os.sysconf("SC_OPEN_MAX"))
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nowhere, standard)
+    for name in list(sys.modules):  # the answers bring their own
+        if name.partition(".")[0] == "transformer":
+            del sys.modules[name]
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    with socket.socket(fileno=asked) as control:
+        while True:
+            folder, files, _, _ = socket.recv_fds(control, 4096, 1)
+            if not folder:
+                os._exit(0)
+            number = os.fork()
+            if number == 0:
+                control.close()
+                os.chdir(folder.decode())
+                main(socket.socket(fileno=files[0]))
+                os._exit(0)
+            os.close(files[0])
+            control.send(str(number).encode())
 
 
 # --- in the process -------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import ast
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 LONGEST = 100_000  # characters of a cell; nobody types so much
@@ -34,9 +34,17 @@ def parse(text: str) -> ast.Module:
             found = ast.parse(text)
     except (RecursionError, MemoryError):
         raise TooLong from None
-    if sum(1 for _ in ast.walk(found)) > MOST_NODES:
+    if sum(map(len, _levels(found))) > MOST_NODES:
         raise TooLong
     return found
+
+
+def _levels(tree: ast.Module) -> Iterator[list[ast.AST]]:
+    """Give the nodes of a tree, those of one depth at a time."""
+    level: list[ast.AST] = [tree]
+    while level:
+        yield level
+        level = [below for node in level for below in ast.iter_child_nodes(node)]
 
 
 def parse_flat(text: str) -> ast.Module | None:
@@ -45,11 +53,7 @@ def parse_flat(text: str) -> ast.Module | None:
         found = parse(text)
     except (SyntaxError, ValueError, TooLong):
         return None
-    depth, level = 0, [found]
-    while level:
-        depth += 1
-        level = [below for node in level for below in ast.iter_child_nodes(node)]
-    return found if depth <= DEEPEST else None
+    return found if sum(1 for _ in _levels(found)) <= DEEPEST else None
 
 
 def remembered(most: int) -> Callable[[Callable[[str], Read]], Callable[[str], Read]]:

@@ -25,7 +25,8 @@ class Exercise(TypedDict):
     """What tools/on_page.py says of an exercise.
 
     `given` are cells of the notebook before it, `earlier` the exercises before it, with
-    their stubs; `modules` says where the checks are that the check cell names.
+    their stubs; `modules` says where the checks are that the check cell names, `torch`
+    whether they need PyTorch.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Exercise(TypedDict):
     stub: str
     check: str
     modules: dict[str, str]
+    torch: bool
 
 
 class Verdict(TypedDict):

@@ -41,6 +41,8 @@ def add_places(app, doctree: nodes.document, docname: str) -> None:
         graded = metadata.get("nbgrader", {})
         name = graded.get("grade_id")
         if graded.get("solution") and name in known["exercises"]:
+            torch = {"data_torch": True} if name in known["torch"] else {}
+            size = known["bytes"] + (known["torch_bytes"] if torch else 0)
             place = element(
                 "div",
                 class_="on-page",
@@ -48,7 +50,8 @@ def add_places(app, doctree: nodes.document, docname: str) -> None:
                 data_exercise=name,
                 data_number=known["exercises"][name],
                 data_version=known["version"],
-                data_megabytes=f"{known['bytes'] / 1e6:.1f}",
+                data_megabytes=f"{size / 1e6:.1f}",
+                **torch,
             )
             cell.parent.insert(cell.parent.index(cell) + 1, place)
 

@@ -1130,3 +1130,168 @@ def path_length(kind, length, kernel=3):
     while view < length:
         layers, view = layers + 1, view + kernel - 1
     return layers
+
+
+# --- attention pooling ----------------------------------------------------------------
+
+
+class Query(nn.Module):
+    """The query, scores and the weighted sum."""
+
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def scores(self, hidden):
+        return hidden @ self.query / math.sqrt(hidden.shape[-1])
+
+    def real(self, hidden, mask):
+        if mask is None:
+            return torch.ones(hidden.shape[:2], dtype=torch.bool)
+        return mask[:, 0]
+
+    def mix(self, weights, hidden):
+        return (weights[..., None] * hidden).sum(1), weights
+
+    def attend(self, scores, hidden, mask):
+        real = self.real(hidden, mask)
+        weights = scores.masked_fill(~real, -math.inf).softmax(-1)
+        return self.mix(weights.masked_fill(~real, 0), hidden)
+
+
+@wrong("attention-pooling", "the padding takes part")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        return self.mix(self.scores(hidden).softmax(-1), hidden)
+
+
+@wrong("attention-pooling", "padded scores set to 0")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden).masked_fill(~self.real(hidden, mask), 0)
+        return self.mix(scores.softmax(-1), hidden)
+
+
+@wrong("attention-pooling", "mask inverted")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        inverted = None if mask is None else ~mask
+        return self.attend(self.scores(hidden), hidden, inverted)
+
+
+@wrong("attention-pooling", "the query is scaled to length 1")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden) / self.query.norm()
+        return self.attend(scores, hidden, mask)
+
+
+@wrong("attention-pooling", "the scores are used as weights")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden)
+        weights = self.attend(scores, hidden, mask)[1]
+        return self.mix(scores * self.real(hidden, mask), hidden)[0], weights
+
+
+@wrong("attention-pooling", "mask=None is not handled")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden).masked_fill(~mask[:, 0], -math.inf)
+        return self.mix(scores.softmax(-1), hidden)
+
+
+@wrong("attention-pooling", "a large negative number in place of −∞")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden).masked_fill(~self.real(hidden, mask), -1e9)
+        return self.mix(scores.softmax(-1), hidden)
+
+
+@wrong("attention-pooling", "NaN gradient for a sequence without real tokens")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        real = self.real(hidden, mask)
+        never = torch.zeros(real.shape).masked_fill(~real, -math.inf)
+        weights = (self.scores(hidden) + never).softmax(-1)
+        return self.mix(weights.nan_to_num(0.0), hidden)
+
+
+@wrong("attention-pooling", "not stable for large scores")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        real = self.real(hidden, mask)
+        powers = self.scores(hidden).masked_fill(~real, -math.inf).exp()
+        total = powers.sum(-1, keepdim=True)
+        return self.mix(powers / total.masked_fill(total == 0, 1.0), hidden)
+
+
+@wrong("attention-pooling", "a buffer in place of a parameter")
+class AttentionPooling(Query):
+    def __init__(self, d_model):
+        nn.Module.__init__(self)
+        self.register_buffer("query", 0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        return self.attend(self.scores(hidden), hidden, mask)
+
+
+@wrong("attention-pooling", "one axis too many")
+class AttentionPooling(Query):
+    def __init__(self, d_model):
+        nn.Module.__init__(self)
+        self.query = nn.Parameter(0.02 * torch.randn(d_model, 1))
+
+    def forward(self, hidden, mask=None):
+        return self.attend(self.scores(hidden)[..., 0], hidden, mask)
+
+
+@wrong("attention-pooling", "the weights start too large")
+class AttentionPooling(Query):
+    def __init__(self, d_model):
+        nn.Module.__init__(self)
+        self.query = nn.Parameter(torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        return self.attend(self.scores(hidden), hidden, mask)
+
+
+@wrong("attention-pooling", "the weights do not start around 0")
+class AttentionPooling(Query):
+    def __init__(self, d_model):
+        nn.Module.__init__(self)
+        self.query = nn.Parameter(0.02 * torch.rand(d_model))
+
+    def forward(self, hidden, mask=None):
+        return self.attend(self.scores(hidden), hidden, mask)
+
+
+@right("attention-pooling")
+class AttentionPooling(Query):
+    """PyTorch's attention, with one-hot values for the weights."""
+
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden)
+        if mask is None:
+            weights = scores.softmax(-1)
+        else:
+            hidden_scores = scores.masked_fill(~mask[:, 0], -math.inf)
+            weights = hidden_scores.softmax(-1).masked_fill(~mask[:, 0], 0.0)
+        return torch.einsum("bt,btd->bd", weights, hidden), weights
+
+
+@right("attention-pooling")
+class AttentionPooling(Query):
+    """A softmax in steps, with a divisor that is never 0; the query starts at 0."""
+
+    def __init__(self, d_model):
+        super().__init__(d_model)
+        nn.init.zeros_(self.query)
+
+    def forward(self, hidden, mask=None):
+        scores = (hidden * self.query).sum(-1) * hidden.shape[-1] ** -0.5
+        real = self.real(hidden, mask)
+        scores = scores.masked_fill(~real, -1e30)
+        powers = torch.exp(scores - scores.amax(-1, keepdim=True)) * real
+        weights = powers / powers.sum(-1, keepdim=True).clamp(min=1e-9)
+        return (weights[:, None] @ hidden)[:, 0], weights

@@ -470,32 +470,32 @@ def masked_mean(hidden, mask):
 # --- the head on the mean -------------------------------------------------------------
 
 
-@wrong("mean-head", "mask=None is not handled")
+@wrong("masked-mean", "mask=None is not handled")
 class MeanHead(Head):
     def forward(self, hidden, mask=None):
         return self.logits(average(hidden, ~~mask))
 
 
-@wrong("mean-head", "mask=None is not handled")
+@wrong("masked-mean", "mask=None is not handled")
 class MeanHead(Head):
     def forward(self, hidden, mask=None):
         real = mask.mT
         return self.logits((hidden * real).sum(1) / real.sum(1).clamp(min=1))
 
 
-@wrong("mean-head", "the bias is masked, too")
+@wrong("masked-mean", "the bias is masked, too")
 class MeanHead(Head):
     def forward(self, hidden, mask=None):
         return average(self.logits(hidden), mask)
 
 
-@wrong("mean-head", "no gradient comes back")
+@wrong("masked-mean", "no gradient comes back")
 class MeanHead(Head):
     def forward(self, hidden, mask=None):
         return self.logits(average(hidden.detach(), mask))
 
 
-@wrong("mean-head", "PyTorch's module in place of your own")
+@wrong("masked-mean", "PyTorch's module in place of your own")
 class MeanHead(nn.Module):
     def __init__(self, d_model, classes):
         super().__init__()
@@ -505,7 +505,7 @@ class MeanHead(nn.Module):
         return self.linear(average(hidden, mask))
 
 
-@wrong("mean-head", "the weights start too large")
+@wrong("masked-mean", "the weights start too large")
 class MeanHead(Head):
     def __init__(self, d_model, classes):
         super().__init__(d_model, classes)
@@ -515,7 +515,7 @@ class MeanHead(Head):
         return self.logits(average(hidden, mask))
 
 
-@right("mean-head")
+@right("masked-mean")
 class MeanHead(Head):
     """The plain mean where there is no mask."""
 
@@ -524,74 +524,12 @@ class MeanHead(Head):
         return torch.addmm(self.bias, pooled, self.weight)
 
 
-@right("mean-head")
+@right("masked-mean")
 class MeanHead(Head):
     """The mean of products, the bias last."""
 
     def forward(self, hidden, mask=None):
         return average(hidden @ self.weight, mask) + self.bias
-
-
-# --- counting -------------------------------------------------------------------------
-
-
-def count_weights(kind, length, d_model, classes):
-    """Count right."""
-    if kind not in ("class", "mean", "flatten"):
-        raise ValueError(kind)
-    return d_model * classes * (length if kind == "flatten" else 1)
-
-
-@wrong("head-parameters", "the class token's head counted like flatten")
-def head_parameters(kind, length, d_model, classes):
-    return count_weights("flatten", length, d_model, classes)
-
-
-@wrong("head-parameters", "the class token is counted, too")
-def head_parameters(kind, length, d_model, classes):
-    own = d_model if kind == "class" else 0
-    return count_weights(kind, length, d_model, classes) + own
-
-
-@wrong("head-parameters", "another exception than ValueError")
-def head_parameters(kind, length, d_model, classes):
-    width = {"class": d_model, "mean": d_model, "flatten": length * d_model}
-    return width[kind] * classes
-
-
-@wrong("head-parameters", "a known kind is refused")
-def head_parameters(kind, length, d_model, classes):
-    if kind == "flattened":
-        return length * d_model * classes
-    if kind in ("class", "mean"):
-        return d_model * classes
-    raise ValueError(kind)
-
-
-@wrong("head-parameters", "the exception is returned")
-def head_parameters(kind, length, d_model, classes):
-    if kind not in ("class", "mean", "flatten"):
-        return ValueError(kind)
-    return count_weights(kind, length, d_model, classes)
-
-
-@wrong("head-parameters", "an unknown kind is accepted")
-def head_parameters(kind, length, d_model, classes):
-    return (
-        d_model * classes if kind in ("class", "mean") else length * d_model * classes
-    )
-
-
-@right("head-parameters")
-def head_parameters(kind, length, d_model, classes):
-    """By the sizes of a matrix."""
-    match kind:
-        case "class" | "mean":
-            return torch.empty(d_model, classes).numel()
-        case "flatten":
-            return torch.empty(length * d_model, classes, device="meta").numel()
-        case _:
-            raise ValueError("kind is class, mean or flatten")
 
 
 # --- the order of the tokens ----------------------------------------------------------
@@ -637,52 +575,92 @@ def readout_behaviour():
     return answers
 
 
-# --- a label for each token -----------------------------------------------------------
+# --- a label for each word ------------------------------------------------------------
 
 
-@wrong("token-head", "every position gets the same logits")
-class TokenHead(Head):
-    def forward(self, hidden):
-        return self.logits(hidden.mean(1, keepdim=True).expand_as(hidden))
+def scored(logits, tags, count=1):
+    """What each position costs, by its own tag: (B, T)."""
+    chances = logits[:, count:].log_softmax(-1)
+    return -chances.gather(-1, tags[..., None])[..., 0]
 
 
-@wrong("token-head", "every position gets the same logits")
-class TokenHead(Head):
-    def forward(self, hidden):
-        return self.logits(hidden[:, :1].expand_as(hidden))
+@wrong("tagging-loss", "padding is scored")
+def tagging_loss(logits, tags, mask, count=1):
+    classes = logits.shape[-1]
+    rows = logits[:, count:].reshape(-1, classes)
+    return F.cross_entropy(rows, tags.flatten())
 
 
-@wrong("token-head", "classes before positions")
-class TokenHead(Head):
-    def forward(self, hidden):
-        return self.logits(hidden).mT
+@wrong("tagging-loss", "tag 0 is taken for padding")
+def tagging_loss(logits, tags, mask, count=1):
+    hidden = tags.masked_fill(~mask[:, 0], 0)
+    return F.cross_entropy(logits[:, count:].mT, hidden, ignore_index=0)
 
 
-@wrong("token-head", "sequences and positions are joined")
-class TokenHead(Head):
-    def forward(self, hidden):
-        return self.logits(hidden.flatten(0, 1))
+@wrong("tagging-loss", "the mean over all positions")
+def tagging_loss(logits, tags, mask, count=1):
+    return (scored(logits, tags, count) * mask.squeeze(1)).mean()
 
 
-@wrong("token-head", "weights stored transposed")
-class TokenHead(nn.Linear):
-    pass
+@wrong("tagging-loss", "the end is left out in place of the class tokens")
+def tagging_loss(logits, tags, mask, count=1):
+    length = tags.shape[1]
+    costs = scored(logits[:, :length], tags, 0) * mask[:, 0]
+    return costs.sum() / mask.sum().clamp(min=1)
 
 
-@right("token-head")
-class TokenHead(Head):
-    """By the functional form of a linear layer."""
+@wrong("tagging-loss", "the class tokens are scored, too")
+def tagging_loss(logits, tags, mask, count=1):
+    front = torch.zeros(len(tags), count, dtype=torch.long)
+    every = torch.cat((front, tags), 1).masked_fill(
+        ~torch.cat((front == 0, mask[:, 0]), 1), -100
+    )
+    return F.cross_entropy(logits.mT, every)
 
-    def forward(self, hidden):
-        return F.linear(hidden, self.weight.T, self.bias)
+
+@wrong("tagging-loss", "the class tokens are not left out")
+def tagging_loss(logits, tags, mask, count=1):
+    losses = F.cross_entropy(logits.flatten(0, 1), tags.flatten(), reduction="none")
+    return losses[mask.flatten()].mean()
 
 
-@right("token-head")
-class TokenHead(Head):
-    """One position after another."""
+@wrong("tagging-loss", "logits and tags do not fit")
+def tagging_loss(logits, tags, mask, count=1):
+    return F.cross_entropy(logits[:, count:], tags, reduction="none")[mask[:, 0]].mean()
 
-    def forward(self, hidden):
-        return torch.stack([self.logits(rows) for rows in hidden.unbind(1)], dim=1)
+
+@wrong("tagging-loss", "NaN when nothing is scored")
+def tagging_loss(logits, tags, mask, count=1):
+    wanted = torch.where(mask[:, 0], tags, -100)
+    return F.cross_entropy(logits[:, count:].mT, wanted)
+
+
+@wrong("tagging-loss", "a constant when nothing is scored")
+def tagging_loss(logits, tags, mask, count=1):
+    if not mask.any():
+        return torch.tensor(0.0)
+    return scored(logits, tags, count)[mask[:, 0]].mean()
+
+
+@wrong("tagging-loss", "a loss for each position")
+def tagging_loss(logits, tags, mask, count=1):
+    return scored(logits, tags, count).where(mask[:, 0], 0.0)
+
+
+@right("tagging-loss")
+def tagging_loss(logits, tags, mask, count=1):
+    """With an index that the loss ignores."""
+    front = torch.full((len(tags), count), -100)
+    wanted = torch.cat((front, tags.masked_fill(~mask[:, 0], -100)), dim=1)
+    total = F.cross_entropy(logits.transpose(1, 2), wanted, reduction="sum")
+    return total / max(int(mask.sum()), 1)
+
+
+@right("tagging-loss")
+def tagging_loss(logits, tags, mask, count=1):
+    """By gathered logarithms, of the words picked out."""
+    own = scored(logits, tags, count)[mask[:, 0]]
+    return own.sum() / max(own.numel(), 1)
 
 
 # --- several class tokens -------------------------------------------------------------
@@ -795,168 +773,3 @@ class TaskHeads(Tasks):
 
     def forward(self, hidden):
         return tuple(self.answers(hidden, range(len(self.heads))))
-
-
-# --- attention pooling ----------------------------------------------------------------
-
-
-class Query(nn.Module):
-    """The query, scores and the weighted sum."""
-
-    def __init__(self, d_model):
-        super().__init__()
-        self.query = nn.Parameter(0.02 * torch.randn(d_model))
-
-    def scores(self, hidden):
-        return hidden @ self.query / math.sqrt(hidden.shape[-1])
-
-    def real(self, hidden, mask):
-        if mask is None:
-            return torch.ones(hidden.shape[:2], dtype=torch.bool)
-        return mask[:, 0]
-
-    def mix(self, weights, hidden):
-        return (weights[..., None] * hidden).sum(1), weights
-
-    def attend(self, scores, hidden, mask):
-        real = self.real(hidden, mask)
-        weights = scores.masked_fill(~real, -math.inf).softmax(-1)
-        return self.mix(weights.masked_fill(~real, 0), hidden)
-
-
-@wrong("attention-pooling", "the padding takes part")
-class AttentionPooling(Query):
-    def forward(self, hidden, mask=None):
-        return self.mix(self.scores(hidden).softmax(-1), hidden)
-
-
-@wrong("attention-pooling", "padded scores set to 0")
-class AttentionPooling(Query):
-    def forward(self, hidden, mask=None):
-        scores = self.scores(hidden).masked_fill(~self.real(hidden, mask), 0)
-        return self.mix(scores.softmax(-1), hidden)
-
-
-@wrong("attention-pooling", "mask inverted")
-class AttentionPooling(Query):
-    def forward(self, hidden, mask=None):
-        inverted = None if mask is None else ~mask
-        return self.attend(self.scores(hidden), hidden, inverted)
-
-
-@wrong("attention-pooling", "the query is scaled to length 1")
-class AttentionPooling(Query):
-    def forward(self, hidden, mask=None):
-        scores = self.scores(hidden) / self.query.norm()
-        return self.attend(scores, hidden, mask)
-
-
-@wrong("attention-pooling", "the scores are used as weights")
-class AttentionPooling(Query):
-    def forward(self, hidden, mask=None):
-        scores = self.scores(hidden)
-        weights = self.attend(scores, hidden, mask)[1]
-        return self.mix(scores * self.real(hidden, mask), hidden)[0], weights
-
-
-@wrong("attention-pooling", "mask=None is not handled")
-class AttentionPooling(Query):
-    def forward(self, hidden, mask=None):
-        scores = self.scores(hidden).masked_fill(~mask[:, 0], -math.inf)
-        return self.mix(scores.softmax(-1), hidden)
-
-
-@wrong("attention-pooling", "a large negative number in place of −∞")
-class AttentionPooling(Query):
-    def forward(self, hidden, mask=None):
-        scores = self.scores(hidden).masked_fill(~self.real(hidden, mask), -1e9)
-        return self.mix(scores.softmax(-1), hidden)
-
-
-@wrong("attention-pooling", "NaN gradient for a sequence without real tokens")
-class AttentionPooling(Query):
-    def forward(self, hidden, mask=None):
-        real = self.real(hidden, mask)
-        never = torch.zeros(real.shape).masked_fill(~real, -math.inf)
-        weights = (self.scores(hidden) + never).softmax(-1)
-        return self.mix(weights.nan_to_num(0.0), hidden)
-
-
-@wrong("attention-pooling", "not stable for large scores")
-class AttentionPooling(Query):
-    def forward(self, hidden, mask=None):
-        real = self.real(hidden, mask)
-        powers = self.scores(hidden).masked_fill(~real, -math.inf).exp()
-        total = powers.sum(-1, keepdim=True)
-        return self.mix(powers / total.masked_fill(total == 0, 1.0), hidden)
-
-
-@wrong("attention-pooling", "a buffer in place of a parameter")
-class AttentionPooling(Query):
-    def __init__(self, d_model):
-        nn.Module.__init__(self)
-        self.register_buffer("query", 0.02 * torch.randn(d_model))
-
-    def forward(self, hidden, mask=None):
-        return self.attend(self.scores(hidden), hidden, mask)
-
-
-@wrong("attention-pooling", "one axis too many")
-class AttentionPooling(Query):
-    def __init__(self, d_model):
-        nn.Module.__init__(self)
-        self.query = nn.Parameter(0.02 * torch.randn(d_model, 1))
-
-    def forward(self, hidden, mask=None):
-        return self.attend(self.scores(hidden)[..., 0], hidden, mask)
-
-
-@wrong("attention-pooling", "the weights start too large")
-class AttentionPooling(Query):
-    def __init__(self, d_model):
-        nn.Module.__init__(self)
-        self.query = nn.Parameter(torch.randn(d_model))
-
-    def forward(self, hidden, mask=None):
-        return self.attend(self.scores(hidden), hidden, mask)
-
-
-@wrong("attention-pooling", "the weights do not start around 0")
-class AttentionPooling(Query):
-    def __init__(self, d_model):
-        nn.Module.__init__(self)
-        self.query = nn.Parameter(0.02 * torch.rand(d_model))
-
-    def forward(self, hidden, mask=None):
-        return self.attend(self.scores(hidden), hidden, mask)
-
-
-@right("attention-pooling")
-class AttentionPooling(Query):
-    """PyTorch's attention, with one-hot values for the weights."""
-
-    def forward(self, hidden, mask=None):
-        scores = self.scores(hidden)
-        if mask is None:
-            weights = scores.softmax(-1)
-        else:
-            hidden_scores = scores.masked_fill(~mask[:, 0], -math.inf)
-            weights = hidden_scores.softmax(-1).masked_fill(~mask[:, 0], 0.0)
-        return torch.einsum("bt,btd->bd", weights, hidden), weights
-
-
-@right("attention-pooling")
-class AttentionPooling(Query):
-    """A softmax in steps, with a divisor that is never 0; the query starts at 0."""
-
-    def __init__(self, d_model):
-        super().__init__(d_model)
-        nn.init.zeros_(self.query)
-
-    def forward(self, hidden, mask=None):
-        scores = (hidden * self.query).sum(-1) * hidden.shape[-1] ** -0.5
-        real = self.real(hidden, mask)
-        scores = scores.masked_fill(~real, -1e30)
-        powers = torch.exp(scores - scores.amax(-1, keepdim=True)) * real
-        weights = powers / powers.sum(-1, keepdim=True).clamp(min=1e-9)
-        return (weights[:, None] @ hidden)[:, 0], weights

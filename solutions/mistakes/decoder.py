@@ -17,7 +17,7 @@ from transformer.attention import causal_mask, padding_mask
 from transformer.embeddings import Embedding, tied_logits
 from transformer.encoder import Encoder, FeedForward
 from transformer.encoder import LayerNorm as Norm
-from transformer.multi_head_attention import MultiHeadAttention, attention_from_torch
+from transformer.multi_head_attention import MultiHeadAttention
 from transformer.positional_encoding import (
     LearnedPositionalEncoding,
     SinusoidalPositionalEncoding,
@@ -290,141 +290,6 @@ class DecoderLayer(LayerBase):
             x = x + F.dropout(computed, self.p, training=self.training)
             x = x if self.norm_first else norm(x)
         return x
-
-
-# --- PyTorch's weights ----------------------------------------------------------------
-
-
-def translated(state):
-    return reference.decoder_layer_from_torch(state)
-
-
-@wrong("decoder-layer-from-torch", "a matrix is not transposed")
-def decoder_layer_from_torch(state):
-    result = translated(state)
-    for i in (1, 2):
-        result[f"feed_forward.w_{i}"] = state[f"linear{i}.weight"]
-    return result
-
-
-@wrong("decoder-layer-from-torch", "a matrix is not transposed")
-def decoder_layer_from_torch(state):
-    result = translated(state)
-    return result | {"cross_attention.w_o": state["multihead_attn.out_proj.weight"]}
-
-
-@wrong("decoder-layer-from-torch", "the two attentions are exchanged")
-def decoder_layer_from_torch(state):
-    result = {}
-    for name, value in translated(state).items():
-        turned = {"self": "cross", "cross": "self"}
-        first, _, rest = name.partition("_")
-        result[f"{turned[first]}_{rest}" if first in turned else name] = value
-    return result
-
-
-@wrong("decoder-layer-from-torch", "the two attentions are exchanged")
-def decoder_layer_from_torch(state):
-    result = translated(state)
-    cross = {k: v for k, v in result.items() if k.startswith("cross_")}
-    return result | {k.replace("cross_", "self_"): v for k, v in cross.items()}
-
-
-@wrong("decoder-layer-from-torch", "two tensors exchanged")
-def decoder_layer_from_torch(state):
-    result = translated(state)
-    two, three = result["norm_2.gamma"], result["norm_3.gamma"]
-    return result | {"norm_2.gamma": three, "norm_3.gamma": two}
-
-
-@wrong("decoder-layer-from-torch", "two tensors exchanged")
-def decoder_layer_from_torch(state):
-    result = translated(state)
-    for i in (1, 2, 3):
-        result[f"norm_{i}.gamma"] = state[f"norm{i}.bias"]
-        result[f"norm_{i}.beta"] = state[f"norm{i}.weight"]
-    return result
-
-
-@wrong("decoder-layer-from-torch", "cross-attention is left out")
-def decoder_layer_from_torch(state):
-    result = translated(state)
-    return {k: v for k, v in result.items() if not k.startswith("cross_attention")}
-
-
-@wrong("decoder-layer-from-torch", "norm_3 is left out")
-def decoder_layer_from_torch(state):
-    result = translated(state)
-    return {k: v for k, v in result.items() if not k.startswith("norm_3")}
-
-
-@wrong("decoder-layer-from-torch", "biases left out")
-def decoder_layer_from_torch(state):
-    result = translated(state)
-    return {k: v for k, v in result.items() if "feed_forward.b_" not in k}
-
-
-@wrong("decoder-layer-from-torch", "a prefix is not cut off exactly")
-def decoder_layer_from_torch(state):
-    inner = {k: v for k, v in state.items() if k.startswith("multihead_attn")}
-    return {f"cross_attention.{k}": v for k, v in attention_from_torch(inner).items()}
-
-
-@wrong("decoder-layer-from-torch", "a new prefix is missing")
-def decoder_layer_from_torch(state):
-    result = translated(state)
-    return {k.removeprefix("self_attention."): v for k, v in result.items()}
-
-
-@wrong("decoder-layer-from-torch", "the result has other names")
-def decoder_layer_from_torch(state):
-    result = translated(state)
-    return {k.replace("cross_", "multihead_"): v for k, v in result.items()}
-
-
-@right("decoder-layer-from-torch")
-def decoder_layer_from_torch(state):
-    """name by name, in three chunks"""
-    result = {}
-    for old, new in (("self_attn", "self"), ("multihead_attn", "cross")):
-        weights = state[f"{old}.in_proj_weight"].chunk(3)
-        biases = state[f"{old}.in_proj_bias"].chunk(3)
-        for name, weight, bias in zip("qkv", weights, biases, strict=True):
-            result[f"{new}_attention.w_{name}"] = weight.T.contiguous()
-            result[f"{new}_attention.b_{name}"] = bias.clone()
-        result[f"{new}_attention.w_o"] = state[f"{old}.out_proj.weight"].t()
-        result[f"{new}_attention.b_o"] = state[f"{old}.out_proj.bias"]
-    for i in "12":
-        result[f"feed_forward.w_{i}"] = state[f"linear{i}.weight"].mT
-        result[f"feed_forward.b_{i}"] = state[f"linear{i}.bias"]
-    for i in "123":
-        result[f"norm_{i}.gamma"] = state[f"norm{i}.weight"]
-        result[f"norm_{i}.beta"] = state[f"norm{i}.bias"]
-    return result
-
-
-@right("decoder-layer-from-torch")
-def decoder_layer_from_torch(state):
-    """by cutting names and replacing them"""
-    names = {
-        "linear1.weight": "feed_forward.w_1",
-        "linear2.weight": "feed_forward.w_2",
-        "linear1.bias": "feed_forward.b_1",
-        "linear2.bias": "feed_forward.b_2",
-    }
-    for i in "123":
-        names[f"norm{i}.weight"] = f"norm_{i}.gamma"
-        names[f"norm{i}.bias"] = f"norm_{i}.beta"
-    result = {}
-    for name, value in state.items():
-        if name in names:
-            result[names[name]] = value.T if value.dim() == 2 else value
-    parts = {"self_attention": "self_attn", "cross_attention": "multihead_attn"}
-    for new, old in parts.items():
-        wanted = "in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"
-        inner = attention_from_torch({k: state[f"{old}.{k}"] for k in wanted})
-        result.update({f"{new}.{k}": v for k, v in inner.items()})
-    return result
 
 
 # --- the stack ------------------------------------------------------------------------
@@ -929,7 +794,7 @@ def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     return -((target * logarithms).sum(-1) * real).sum() / real.sum().clamp(min=1)
 
 
-# --- the learning rate and Adam -------------------------------------------------------
+# --- the learning rate ----------------------------------------------------------------
 
 
 def refuse(step):
@@ -963,27 +828,6 @@ def noam_rate(step, d_model, warmup=4000):
     if step < warmup:
         return scale * step / (warmup * math.sqrt(warmup))
     return scale / math.sqrt(step)
-
-
-@wrong("adam-settings", "PyTorch's own epsilon")
-def adam_settings():
-    return {"betas": (0.9, 0.98), "eps": 10e-9}
-
-
-@wrong("adam-settings", "one minus beta")
-def adam_settings():
-    return {"betas": (1 - 0.9, 1 - 0.98), "eps": 1e-9}
-
-
-@wrong("adam-settings", "the keys have other names")
-def adam_settings():
-    return {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9}
-
-
-@right("adam-settings")
-def adam_settings():
-    """as a list, and computed"""
-    return {"betas": [0.9, 0.98], "eps": 10**-9}
 
 
 # --- the decoder alone ----------------------------------------------------------------
@@ -1101,6 +945,144 @@ class DecoderOnly(WriterBase):
     def forward(self, ids):
         hidden = self.blocks(self.embed(ids), mask=self.mask(ids))
         return F.linear(hidden, self.embedding.weight)
+
+
+# --- GPT-2's weights ------------------------------------------------------------------
+
+
+def from_gpt2(state):
+    return reference.weights_from_gpt2(state)
+
+
+@wrong("gpt2-weights", "a matrix is transposed")
+def weights_from_gpt2(state):
+    result = from_gpt2(state)
+    return {name: value.T if "w_o" in name else value for name, value in result.items()}
+
+
+@wrong("gpt2-weights", "a matrix is transposed")
+def weights_from_gpt2(state):
+    result = {}
+    for name, value in state.items():
+        square = "c_attn" in name and value.dim() == 2
+        parts = torch.stack(value.T.chunk(3)) if square else value
+        result[name] = parts.movedim(0, 1).flatten(1) if square else value
+    return from_gpt2(result)
+
+
+@wrong("gpt2-weights", "the factor √d_model is forgotten")
+def weights_from_gpt2(state):
+    result = from_gpt2(state)
+    result["embedding.weight"] = state["wte.weight"]
+    for ours, theirs in (("gamma", "weight"), ("beta", "bias")):
+        result[f"blocks.norm.{ours}"] = state[f"ln_f.{theirs}"]
+    return result
+
+
+@wrong("gpt2-weights", "the last norm is not multiplied by √d_model")
+def weights_from_gpt2(state):
+    result = from_gpt2(state)
+    last = {"gamma": state["ln_f.weight"], "beta": state["ln_f.bias"]}
+    return result | {f"blocks.norm.{name}": value for name, value in last.items()}
+
+
+@wrong("gpt2-weights", "the three parts in another order")
+def weights_from_gpt2(state):
+    result = from_gpt2(state)
+    for name in [name for name in result if name[-1] == "k"]:
+        value = name[:-1] + "v"
+        result[name], result[value] = result[value], result[name]
+    return result
+
+
+@wrong("gpt2-weights", "the causal mask is taken for a bias")
+def weights_from_gpt2(state):
+    masks = {k: v for k, v in state.items() if k.endswith("attn.bias")}
+    return from_gpt2(state) | masks
+
+
+@wrong("gpt2-weights", "c_attn is not cut")
+def weights_from_gpt2(state):
+    result = from_gpt2(state)
+    for name in [name for name in result if name[-2:] in ("_q", "_k", "_v")]:
+        del result[name]
+    for name, value in state.items():
+        if "c_attn" in name:
+            result[name.replace("h.", "blocks.layers.")] = value
+    return result
+
+
+@wrong("gpt2-weights", "the prefix of the blocks is missing")
+def weights_from_gpt2(state):
+    found = from_gpt2(state).items()
+    return {name.removeprefix("blocks."): value for name, value in found}
+
+
+@wrong("gpt2-weights", "the last norm is left out")
+def weights_from_gpt2(state):
+    found = from_gpt2(state).items()
+    return {name: value for name, value in found if "blocks.norm." not in name}
+
+
+@wrong("gpt2-weights", "biases left out")
+def weights_from_gpt2(state):
+    found = from_gpt2(state).items()
+    return {name: value for name, value in found if ".b_" not in name}
+
+
+@wrong("gpt2-weights", "the result has other names")
+def weights_from_gpt2(state):
+    found = from_gpt2(state).items()
+    return {name.replace("layers.", "h."): value for name, value in found}
+
+
+@right("gpt2-weights")
+def weights_from_gpt2(state):
+    """name by name, each by its last word"""
+    width = state["wpe.weight"].size(-1)
+    result = {}
+    for name, value in state.items():
+        _, number, *inner = name.split(".")
+        place = f"blocks.layers.{number}."
+        if name.startswith("wte"):
+            result["embedding.weight"] = value * width**-0.5
+        elif name.startswith("wpe"):
+            result["position.table"] = value.clone()
+        elif name.startswith("ln_f"):
+            kind = "gamma" if number == "weight" else "beta"
+            result[f"blocks.norm.{kind}"] = value * width**0.5
+        elif inner[:2] == ["attn", "c_attn"]:
+            for place_in, letter in enumerate("qkv"):
+                columns = value[..., place_in * width : (place_in + 1) * width]
+                result[f"{place}attention.{inner[2][0]}_{letter}"] = columns
+        elif inner != ["attn", "bias"]:
+            result[place + reference.GPT2_NAMES[".".join(inner)]] = value
+    return result
+
+
+@right("gpt2-weights")
+def weights_from_gpt2(state):
+    """with torch.split, as contiguous tensors"""
+    d = state["ln_f.weight"].numel()
+    result = {
+        "embedding.weight": state["wte.weight"].div(math.sqrt(d)),
+        "position.table": state["wpe.weight"],
+        "blocks.norm.gamma": state["ln_f.weight"].mul(math.sqrt(d)),
+        "blocks.norm.beta": state["ln_f.bias"].mul(math.sqrt(d)),
+    }
+    numbers = {int(name.split(".")[1]) for name in state if name.startswith("h.")}
+    for number in sorted(numbers):
+        block = f"blocks.layers.{number}"
+        q, k, v = torch.split(state[f"h.{number}.attn.c_attn.weight"], d, 1)
+        names = f"{block}.attention.w_q", f"{block}.attention.w_k"
+        result |= {names[0]: q.contiguous(), names[1]: k.contiguous()}
+        result[f"{block}.attention.w_v"] = v.contiguous()
+        b_q, b_k, b_v = state[f"h.{number}.attn.c_attn.bias"].view(3, d)
+        result |= {f"{block}.attention.b_q": b_q, f"{block}.attention.b_k": b_k}
+        result[f"{block}.attention.b_v"] = b_v
+        for theirs, ours in reference.GPT2_NAMES.items():
+            result[f"{block}.{ours}"] = state[f"h.{number}.{theirs}"]
+    return result
 
 
 # --- the last real token --------------------------------------------------------------

@@ -854,51 +854,6 @@ def attend_cached(q, k_new, v_new, cache):
     return torch.cat(outputs, dim=-2), cache
 
 
-# --- perplexity -----------------------------------------------------------------------
-
-
-def token_losses(logits, labels):
-    return F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
-
-
-@wrong("perplexity", "the mean of sentence means")
-def perplexity(logits, labels, pad_id=0):
-    real = labels != pad_id
-    losses = (token_losses(logits, labels) * real).sum(1) / real.sum(1)
-    return losses.mean().exp()
-
-
-@wrong("perplexity", "divided by all positions")
-def perplexity(logits, labels, pad_id=0):
-    return (token_losses(logits, labels) * (labels != pad_id)).mean().exp()
-
-
-@wrong("perplexity", "one over the mean probability")
-def perplexity(logits, labels, pad_id=0):
-    own = logits.softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-    return 1 / own[labels != pad_id].mean()
-
-
-@wrong("perplexity", "a number in place of a tensor")
-def perplexity(logits, labels, pad_id=0):
-    return math.exp(sequence_loss(logits, labels, pad_id))
-
-
-@right("perplexity")
-def perplexity(logits, labels, pad_id=0):
-    """PyTorch's loss."""
-    flat = logits.reshape(-1, logits.shape[-1])
-    return F.cross_entropy(flat, labels.reshape(-1), ignore_index=pad_id).exp()
-
-
-@right("perplexity")
-def perplexity(logits, labels, pad_id=0):
-    """The geometric mean of one over the probabilities."""
-    chances = logits.double().softmax(-1).gather(-1, labels[..., None])[..., 0]
-    chances = chances[labels != pad_id]
-    return (1 / chances).pow(1 / len(chances)).prod().float()
-
-
 # --- BLEU -----------------------------------------------------------------------------
 
 

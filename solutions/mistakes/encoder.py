@@ -819,32 +819,6 @@ class Encoder(nn.Module):
         return x if self.norm is None else self.norm(x)
 
 
-# --- counting -------------------------------------------------------------------------
-
-
-@wrong("encoder-layer-parameters", "biases and norms left out")
-def encoder_layer_parameters(d_model, d_ff):
-    return 4 * d_model**2 + 2 * d_model * d_ff
-
-
-@wrong("encoder-layer-parameters", "not a whole number")
-def encoder_layer_parameters(d_model, d_ff):
-    return 8 * (d_model**2 + d_model) / 2 + 2 * d_model * d_ff + d_ff + 5 * d_model
-
-
-@right("encoder-layer-parameters")
-def encoder_layer_parameters(d_model, d_ff):
-    """one formula"""
-    return 4 * d_model**2 + 2 * d_model * d_ff + 9 * d_model + d_ff
-
-
-@right("encoder-layer-parameters")
-def encoder_layer_parameters(d_model, d_ff):
-    """counted on a real layer"""
-    layer = reference.EncoderLayer(d_model, 1, d_ff)
-    return sum(p.numel() for p in layer.parameters())
-
-
 # --- masked language modelling --------------------------------------------------------
 
 

@@ -838,40 +838,6 @@ def two_lookups():
     return w
 
 
-# --- repeat-heads ---------------------------------------------------------------------
-
-REPEAT = "repeat-heads"
-
-
-@wrong(REPEAT, "heads dealt out in turn")
-def repeat_heads(x, times):
-    return x.repeat(*[1] * (x.dim() - 3), times, 1, 1)
-
-
-@wrong(REPEAT, "only works with a batch")
-def repeat_heads(x, times):
-    return x.repeat_interleave(times, dim=1)
-
-
-@wrong(REPEAT, "no gradient comes back")
-def repeat_heads(x, times):
-    return x.detach().repeat_interleave(times, dim=-3)
-
-
-@right(REPEAT)
-def repeat_heads(x, times):
-    """expand and flatten"""
-    shape = *x.shape[:-2], times, *x.shape[-2:]
-    return x.unsqueeze(-3).expand(shape).flatten(-4, -3)
-
-
-@right(REPEAT)
-def repeat_heads(x, times):
-    """an index"""
-    index = torch.arange(x.shape[-3] * times) // times
-    return x.index_select(-3, index)
-
-
 # --- grouped-query attention ----------------------------------------------------------
 
 GQA = "grouped-query-attention"
@@ -1014,3 +980,93 @@ class GroupedQueryAttention(Grouped):
         mask = None if mask is None else mask.unsqueeze(-3)
         z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
         return merge(z) @ self.w_o, weights
+
+
+# --- how many texts are served --------------------------------------------------------
+
+SERVED = "texts-served"
+
+
+def text_bytes(layers, d_model, heads, kv_heads, length, cache_bits):
+    """What a text takes, in bytes, which may be no whole number."""
+    scale = 2 if cache_bits < 16 else 0
+    vector = d_model / heads * cache_bits / 8 + scale
+    return 2 * layers * kv_heads * length * vector
+
+
+def room(memory, parameters, weight_bits):
+    return memory - parameters * weight_bits / 8
+
+
+def serve(per_text):
+    """Make an answer from what a text takes, in bytes."""
+
+    def texts_served(
+        memory,
+        parameters,
+        layers,
+        d_model,
+        heads,
+        kv_heads,
+        length,
+        weight_bits=16,
+        cache_bits=16,
+    ):
+        sizes = layers, d_model, heads, kv_heads, length, cache_bits
+        left = room(memory, parameters, weight_bits)
+        return int(max(0, left) // per_text(*sizes))
+
+    return texts_served
+
+
+wrong(SERVED, "the scale is forgotten")(
+    serve(lambda n, d, h, kv, t, bits: 2 * n * t * kv * (d // h) * bits / 8)
+)
+wrong(SERVED, "keys and values of all heads are kept")(
+    serve(lambda n, d, h, kv, t, bits: text_bytes(n, d, h, h, t, bits))
+)
+wrong(SERVED, "each head as wide as the model")(
+    serve(lambda n, d, h, kv, t, bits: text_bytes(n, d, 1, kv, t, bits))
+)
+wrong(SERVED, "keys or values alone")(serve(lambda *sizes: text_bytes(*sizes) / 2))
+wrong(SERVED, "one position in place of a text")(
+    serve(lambda n, d, h, kv, t, bits: text_bytes(n, d, h, kv, 1, bits))
+)
+
+
+@wrong(SERVED, "not a whole number")
+def texts_served(
+    memory, parameters, layers, d, heads, kv, length, weight_bits=16, cache_bits=16
+):
+    sizes = layers, d, heads, kv, length, cache_bits
+    left = max(0, room(memory, parameters, weight_bits))
+    return left // text_bytes(*sizes)
+
+
+@wrong(SERVED, "a text that fits exactly is left out")
+def texts_served(
+    memory, parameters, layers, d, heads, kv, length, weight_bits=16, cache_bits=16
+):
+    sizes = layers, d, heads, kv, length, cache_bits
+    left, count = room(memory, parameters, weight_bits), 0
+    while text_bytes(*sizes) * (count + 1) < left:
+        count += 1
+    return count
+
+
+@right(SERVED)
+def texts_served(
+    memory, parameters, layers, d, heads, kv, length, weight_bits=16, cache_bits=16
+):
+    """One text after another, until there is no room."""
+    left = 8 * memory - parameters * weight_bits
+    scale = 0 if cache_bits >= 16 else 16
+    text = sum((d // heads * cache_bits + scale) * kv * length for _ in range(layers))
+    count = 0
+    while left >= 2 * text:
+        left -= 2 * text
+        count += 1
+    return count
+
+
+right(SERVED)(serve(text_bytes))

@@ -103,7 +103,9 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     return result
 
 
-@wrong("sinusoidal-positional-encoding", "the matrix of source 4")
+@wrong(
+    "sinusoidal-positional-encoding", "cosine first, and a new frequency in each column"
+)
 def sinusoidal_positional_encoding(length, d_model, base=1_000.0):
     positions, _ = _pairs(length, d_model, base, first=1)
     angle = positions / base ** (torch.arange(1, d_model + 1) / d_model)
@@ -114,7 +116,7 @@ def sinusoidal_positional_encoding(length, d_model, base=1_000.0):
 
 @wrong("sinusoidal-positional-encoding", "positions from 1, and columns counted from 1")
 def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
-    # reads source 2's matrix PE(1, 1) ... PE(n, d) with the formula's own indices
+    # reads a matrix PE(1, 1) ... PE(n, d) with the formula's own indices
     table = torch.empty(length, d_model)
     for p in range(1, length + 1):
         for c in range(1, d_model + 1):

@@ -236,3 +236,36 @@ class AdditiveAttention(nn.Module):
         scores = torch.tanh(queries + keys) @ self.v  # (..., T_q, T_k)
         weights = masked_softmax(scores, mask)  # (..., T_q, T_k)
         return weights @ x_kv, weights
+
+
+class AttentionPooling(nn.Module):
+    """Average the real tokens with weights that a trained query chooses.
+
+    Parameters: query (d_model,).
+
+    Defined in Exercise 4.14 · Pooling by attention.
+    """
+
+    def __init__(self, d_model: int) -> None:
+        """Draw the query with a standard deviation of 0.02."""
+        super().__init__()
+        # 1. The parameter.
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(
+        self, hidden: torch.Tensor, mask: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Pool each sequence into one vector.
+
+        Args:
+            hidden: (B, T, d_model).
+            mask: boolean (B, 1, T), True for real tokens; None: all are real.
+
+        Returns:
+            Pooled vectors (B, d_model) and weights (B, T), which sum to 1; zeros for a
+            sequence without real tokens.
+        """
+        # 2. Scores. 3. Weights of the real tokens. 4. The weighted sum, and the weights.
+        scores = hidden @ self.query / math.sqrt(hidden.shape[-1])  # (B, T)
+        weights = masked_softmax(scores, None if mask is None else mask[:, 0])
+        return (weights[..., None] * hidden).sum(dim=1), weights

@@ -106,13 +106,13 @@ class MeanHead(nn.Module):
 
     Parameters: weight (d_model, classes) and bias (classes,).
 
-    Defined in Exercise 2.5 · A head on the mean.
+    Defined in Exercise 2.4 · The mean of the real tokens.
     """
 
     def __init__(self, d_model: int, classes: int) -> None:
         """Draw the weight with a standard deviation of 1/√d_model; bias 0."""
         super().__init__()
-        # 1. The two parameters.
+        # 4. The two parameters.
         self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
         self.bias = nn.Parameter(torch.zeros(classes))
 
@@ -128,38 +128,33 @@ class MeanHead(nn.Module):
         Returns:
             Logits (B, classes).
         """
-        # 2. Without a mask, all are real. 3. The mean, then y = x W + b.
+        # 5. Without a mask, all are real. 6. The mean, then y = x W + b.
         if mask is None:
             mask = hidden.new_ones(len(hidden), 1, hidden.shape[1], dtype=torch.bool)
         return masked_mean(hidden, mask) @ self.weight + self.bias
 
 
-class TokenHead(nn.Module):
-    """Classify every token by its own output.
+def tagging_loss(
+    logits: torch.Tensor, tags: torch.Tensor, mask: torch.Tensor, count: int = 1
+) -> torch.Tensor:
+    """Average the negative log-likelihood of the words' tags.
 
-    Parameters: weight (d_model, classes) and bias (classes,).
+    Args:
+        logits: (B, count + T, classes); the first count rows are the class tokens'.
+        tags: (B, T), a class for each position; of no meaning in the padding.
+        mask: boolean (B, 1, T), True for words.
+        count: the number of class tokens.
 
-    Defined in Exercise 2.8 · A label for each token.
+    Returns:
+        The mean over all words of the batch, shape (); 0 if there are none.
+
+    Defined in Exercise 2.6 · A label for each word: the loss.
     """
-
-    def __init__(self, d_model: int, classes: int) -> None:
-        """Draw the weight with a standard deviation of 1/√d_model; bias 0."""
-        super().__init__()
-        # 1. The two parameters.
-        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
-        self.bias = nn.Parameter(torch.zeros(classes))
-
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Map every output to logits.
-
-        Args:
-            hidden: (B, T, d_model), what the encoder returns.
-
-        Returns:
-            Logits (B, T, classes).
-        """
-        # 2. y = x W + b at every position.
-        return hidden @ self.weight + self.bias
+    # 1. The rows of the words. 2. The loss of each position. 3. The mean of the words.
+    scores = logits[:, count:].mT  # (B, classes, T)
+    losses = nn.functional.cross_entropy(scores, tags, reduction="none")  # (B, T)
+    words = mask[:, 0]  # (B, T)
+    return losses.masked_fill(~words, 0.0).sum() / words.sum().clamp(min=1)
 
 
 class TaskHeads(nn.Module):
@@ -167,7 +162,7 @@ class TaskHeads(nn.Module):
 
     Parameters: heads.i.weight (d_model, classes[i]) and heads.i.bias (classes[i],).
 
-    Defined in Exercise 2.9 · A class token for each task.
+    Defined in Exercise 2.7 · A class token for each task.
     """
 
     def __init__(self, d_model: int, classes: list[int]) -> None:
@@ -187,41 +182,3 @@ class TaskHeads(nn.Module):
         """
         # 2. Head i reads position i. 3. All of them in a list.
         return [head(hidden[:, task:]) for task, head in enumerate(self.heads)]
-
-
-class AttentionPooling(nn.Module):
-    """Average the real tokens with weights that a trained query chooses.
-
-    Parameters: query (d_model,).
-
-    Defined in Exercise 2.10 · Pooling by attention.
-    """
-
-    def __init__(self, d_model: int) -> None:
-        """Draw the query with a standard deviation of 0.02."""
-        super().__init__()
-        # 1. The parameter.
-        self.query = nn.Parameter(0.02 * torch.randn(d_model))
-
-    def forward(
-        self, hidden: torch.Tensor, mask: torch.Tensor | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Pool each sequence into one vector.
-
-        Args:
-            hidden: (B, T, d_model).
-            mask: boolean (B, 1, T), True for real tokens; None: all are real.
-
-        Returns:
-            Pooled vectors (B, d_model) and weights (B, T), which sum to 1; zeros for a
-            sequence without real tokens.
-        """
-        # 2. Scores. 3. -inf for the padding; softmax along the positions.
-        # 4. Weights of 0 for the padding. 5. The weighted sum, and the weights.
-        scores = hidden @ self.query / math.sqrt(hidden.shape[-1])  # (B, T)
-        padding = torch.zeros_like(scores, dtype=torch.bool)
-        if mask is not None:
-            padding = ~mask[:, 0]
-        weights = scores.masked_fill(padding, -math.inf).softmax(dim=-1)
-        weights = weights.masked_fill(padding, 0.0)  # (B, T)
-        return (weights[..., None] * hidden).sum(dim=1), weights

@@ -40,13 +40,166 @@ def decoder_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return causal_mask(max_length) & padding_mask(lengths, max_length)  # (B, T, T)
 
 
+def noam_rate(step: int, d_model: int, warmup: int = 4000) -> float:
+    """Return the learning rate of a step (Vaswani et al. 2017, section 5.3).
+
+    Args:
+        step: the number of the step, from 1.
+        d_model: the width d.
+        warmup: the step at which the rate is largest.
+
+    Returns:
+        The learning rate.
+
+    Raises:
+        ValueError: if step is below 1.
+
+    Defined in Exercise 7.2 · A learning rate that warms up.
+    """
+    # 1. Refuse step 0. 2. The smaller of two curves, scaled.
+    if step < 1:
+        raise ValueError(f"steps are counted from 1, got {step}")
+    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+
+
+def shift_right(
+    sequences: list[list[int]], sos_id: int, eos_id: int, pad_id: int = 0
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Make what the decoder reads and what it is to predict, padded on the right.
+
+    Args:
+        sequences: B lists of ids, without special tokens; they may be empty.
+        sos_id: stands before each input.
+        eos_id: stands after each label.
+        pad_id: fills up.
+
+    Returns:
+        Inputs and labels, integers (B, T), T = longest sequence + 1.
+
+    Defined in Exercise 7.3 · One step to the right.
+    """
+    # 1. The width. 2. The rows of both, padded. 3. Two tensors.
+    width = max(len(sequence) for sequence in sequences) + 1
+    inputs, labels = [], []
+    for sequence in sequences:
+        padding = [pad_id] * (width - len(sequence) - 1)
+        inputs.append([sos_id, *sequence, *padding])
+        labels.append([*sequence, eos_id, *padding])
+    return torch.tensor(inputs), torch.tensor(labels)
+
+
+def sequence_loss(
+    logits: torch.Tensor,
+    labels: torch.Tensor,
+    pad_id: int = 0,
+    smoothing: float = 0.0,
+) -> torch.Tensor:
+    """Average the cross-entropy over the real labels, with label smoothing.
+
+    Args:
+        logits: (B, T, V).
+        labels: (B, T), ids; where they equal pad_id nothing is scored.
+        pad_id: the id of padding.
+        smoothing: the share of the target that is spread over all V classes.
+
+    Returns:
+        The mean in nats, shape (); 0 if no label is real. Szegedy et al. 2016.
+
+    Defined in Exercise 7.4 · The loss of a batch of sentences.
+    """
+    # 1. What is real. 2. Log-softmax. 3. Both parts. 4. The mean over what is real.
+    real = labels != pad_id  # (B, T)
+    logarithms = torch.log_softmax(logits, dim=-1)  # (B, T, V)
+    own = -logarithms.gather(-1, labels.unsqueeze(-1)).squeeze(-1)  # (B, T)
+    even = -logarithms.mean(dim=-1)  # (B, T)
+    mixed = (1 - smoothing) * own + smoothing * even  # (B, T)
+    return mixed.masked_fill(~real, 0.0).sum() / real.sum().clamp(min=1)
+
+
+class DecoderOnly(nn.Module):
+    """A language model: causal self-attention, no encoder, no cross-attention.
+
+    Submodules: embedding, position, blocks. Radford et al. 2018 and 2019.
+
+    Defined in Exercise 7.5 · A decoder without an encoder.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        heads: int,
+        layers: int,
+        d_ff: int,
+        max_length: int,
+        dropout: float = 0.0,
+    ) -> None:
+        """Build the three parts; the blocks are pre-norm with GELU."""
+        super().__init__()
+        # 1. The three submodules.
+        self.embedding = Embedding(vocab_size, d_model)
+        self.position = LearnedPositionalEncoding(max_length, d_model, dropout)
+        self.blocks = Encoder(
+            layers, d_model, heads, d_ff, dropout, norm_first=True, activation="gelu"
+        )
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Score the next token at each position: ids (B, T) -> logits (B, T, V)."""
+        # 2. Embed, positions. 3. Blocks with a causal mask. 4. Logits.
+        mask = causal_mask(ids.shape[-1]).to(ids.device)  # (T, T)
+        hidden = self.blocks(self.position(self.embedding(ids)), mask)  # (B, T, d)
+        return tied_logits(hidden, self.embedding.weight)  # (B, T, V)
+
+
+GPT2_NAMES = {  # of a block: GPT-2's name -> ours
+    "ln_1.weight": "norm_1.gamma",
+    "ln_1.bias": "norm_1.beta",
+    "attn.c_proj.weight": "attention.w_o",
+    "attn.c_proj.bias": "attention.b_o",
+    "ln_2.weight": "norm_2.gamma",
+    "ln_2.bias": "norm_2.beta",
+    "mlp.c_fc.weight": "feed_forward.w_1",
+    "mlp.c_fc.bias": "feed_forward.b_1",
+    "mlp.c_proj.weight": "feed_forward.w_2",
+    "mlp.c_proj.bias": "feed_forward.b_2",
+}
+
+
+def weights_from_gpt2(state: dict) -> dict:
+    """Translate the weights of GPT-2.
+
+    Args:
+        state: state dict of a GPT-2, with names such as "h.0.attn.c_attn.weight".
+
+    Returns:
+        State dict of a DecoderOnly that computes the same logits.
+
+    Defined in Exercise 7.6 · GPT-2's weights in your model.
+    """
+    blocks = sum(name.endswith(".ln_1.weight") for name in state)
+    root = math.sqrt(state["wte.weight"].shape[1])  # of d_model
+    # 1. The tables, the last norm. 2. Names of each block. 3. Its queries, keys, values.
+    result = {"embedding.weight": state["wte.weight"] / root}
+    result["position.table"] = state["wpe.weight"]
+    result["blocks.norm.gamma"] = state["ln_f.weight"] * root
+    result["blocks.norm.beta"] = state["ln_f.bias"] * root
+    for i in range(blocks):
+        new = f"blocks.layers.{i}."
+        result |= {new + ours: state[f"h.{i}.{n}"] for n, ours in GPT2_NAMES.items()}
+        for letter, kind in (("w", "weight"), ("b", "bias")):
+            packed = state[f"h.{i}.attn.c_attn.{kind}"]
+            for part, value in zip("qkv", packed.chunk(3, dim=-1), strict=True):
+                result[f"{new}attention.{letter}_{part}"] = value
+    return result
+
+
 class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention and a feed-forward network.
 
     Submodules: self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3,
     dropout. Vaswani et al. 2017, section 3.1.
 
-    Defined in Exercise 7.2 · The decoder layer.
+    Defined in Exercise 7.7 · The decoder layer.
     """
 
     def __init__(
@@ -107,10 +260,7 @@ def decoder_layer_from_torch(state: dict) -> dict:
 
     Returns:
         State dict of a DecoderLayer that computes the same function.
-
-    Defined in Exercise 7.3 · PyTorch's weights in your decoder layer.
     """
-    # 1. Both attentions, with their new prefixes. 2. The network and the norms.
     result = {}
     prefixes = {"self_attn.": "self_attention.", "multihead_attn.": "cross_attention."}
     for old, new in prefixes.items():
@@ -130,7 +280,7 @@ class Decoder(nn.Module):
 
     Submodules: layers (nn.ModuleList of DecoderLayer), norm.
 
-    Defined in Exercise 7.4 · The stack.
+    Defined in Exercise 7.8 · The stack.
     """
 
     def __init__(
@@ -171,7 +321,7 @@ class Transformer(nn.Module):
 
     Submodules: embedding, position, encoder, decoder. Vaswani et al. 2017.
 
-    Defined in Exercise 7.5 · The Transformer.
+    Defined in Exercise 7.9 · The Transformer.
     """
 
     def __init__(
@@ -230,80 +380,21 @@ class Transformer(nn.Module):
         return tied_logits(hidden, self.embedding.weight)  # (B, T_tgt, V)
 
 
-def shift_right(
-    sequences: list[list[int]], sos_id: int, eos_id: int, pad_id: int = 0
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Make what the decoder reads and what it is to predict, padded on the right.
+def last_real(hidden: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Take what stands at the last real position of each sequence.
 
     Args:
-        sequences: B lists of ids, without special tokens; they may be empty.
-        sos_id: stands before each input.
-        eos_id: stands after each label.
-        pad_id: fills up.
+        hidden: (B, T, ...).
+        lengths: (B,), at least 1.
 
     Returns:
-        Inputs and labels, integers (B, T), T = longest sequence + 1.
+        (B, ...).
 
-    Defined in Exercise 7.6 · One step to the right.
+    Defined in Exercise 7.11 · The last token that is one.
     """
-    # 1. The width. 2. The rows of both, padded. 3. Two tensors.
-    width = max(len(sequence) for sequence in sequences) + 1
-    inputs, labels = [], []
-    for sequence in sequences:
-        padding = [pad_id] * (width - len(sequence) - 1)
-        inputs.append([sos_id, *sequence, *padding])
-        labels.append([*sequence, eos_id, *padding])
-    return torch.tensor(inputs), torch.tensor(labels)
-
-
-def sequence_loss(
-    logits: torch.Tensor,
-    labels: torch.Tensor,
-    pad_id: int = 0,
-    smoothing: float = 0.0,
-) -> torch.Tensor:
-    """Average the cross-entropy over the real labels, with label smoothing.
-
-    Args:
-        logits: (B, T, V).
-        labels: (B, T), ids; where they equal pad_id nothing is scored.
-        pad_id: the id of padding.
-        smoothing: the share of the target that is spread over all V classes.
-
-    Returns:
-        The mean in nats, shape (); 0 if no label is real. Szegedy et al. 2016.
-
-    Defined in Exercise 7.7 · The loss of a batch of sentences.
-    """
-    # 1. What is real. 2. Log-softmax. 3. Both parts. 4. The mean over what is real.
-    real = labels != pad_id  # (B, T)
-    logarithms = torch.log_softmax(logits, dim=-1)  # (B, T, V)
-    own = -logarithms.gather(-1, labels.unsqueeze(-1)).squeeze(-1)  # (B, T)
-    even = -logarithms.mean(dim=-1)  # (B, T)
-    mixed = (1 - smoothing) * own + smoothing * even  # (B, T)
-    return mixed.masked_fill(~real, 0.0).sum() / real.sum().clamp(min=1)
-
-
-def noam_rate(step: int, d_model: int, warmup: int = 4000) -> float:
-    """Return the learning rate of a step (Vaswani et al. 2017, section 5.3).
-
-    Args:
-        step: the number of the step, from 1.
-        d_model: the width d.
-        warmup: the step at which the rate is largest.
-
-    Returns:
-        The learning rate.
-
-    Raises:
-        ValueError: if step is below 1.
-
-    Defined in Exercise 7.8 · A learning rate that warms up.
-    """
-    # 1. Refuse step 0. 2. The smaller of two curves, scaled.
-    if step < 1:
-        raise ValueError(f"steps are counted from 1, got {step}")
-    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+    # 1. One position for each row.
+    rows = torch.arange(len(lengths), device=hidden.device)
+    return hidden[rows, lengths - 1]
 
 
 @torch.no_grad()
@@ -321,7 +412,7 @@ def greedy_decode(
     Returns:
         The ids, prefix included, up to and including eos_id if it was reached.
 
-    Defined in Exercise 7.11 · Write the most probable token.
+    Defined in Exercise 7.12 · Write the most probable token.
     """
     # 1. A copy. 2. The last row of logits. 3. Append the largest. 4. Stop.
     ids = list(prefix)
@@ -331,6 +422,24 @@ def greedy_decode(
         if ids[-1] == eos_id:
             break
     return ids
+
+
+def sample_next(probabilities: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
+    """Draw ids by inverse transform.
+
+    Args:
+        probabilities: (..., V); each row sums to 1, up to rounding.
+        uniform: (...), in [0, 1).
+
+    Returns:
+        (...), integers: the first id whose running sum exceeds the number.
+
+    Defined in Exercise 7.13 · Draw the next token.
+    """
+    # 1. Running sums. 2. The number, scaled. 3. Count the sums it has passed.
+    cumulative = probabilities.cumsum(dim=-1)  # (..., V)
+    threshold = uniform.unsqueeze(-1) * cumulative[..., -1:]  # (..., 1)
+    return (cumulative <= threshold).sum(dim=-1)
 
 
 def filter_logits(
@@ -354,7 +463,7 @@ def filter_logits(
     Raises:
         ValueError: temperature not above 0, top_k below 1, top_p not in (0, 1].
 
-    Defined in Exercise 7.12 · Temperature, top-k, top-p.
+    Defined in Exercise 7.14 · Temperature, top-k, top-p.
     """
     # 1. Refuse.
     if temperature <= 0 or (top_k is not None and top_k < 1):
@@ -372,64 +481,6 @@ def filter_logits(
         drop = (before >= top_p).gather(-1, order.argsort(dim=-1))
         logits = logits.masked_fill(drop, -math.inf)
     return logits
-
-
-def sample_next(probabilities: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
-    """Draw ids by inverse transform.
-
-    Args:
-        probabilities: (..., V); each row sums to 1, up to rounding.
-        uniform: (...), in [0, 1).
-
-    Returns:
-        (...), integers: the first id whose running sum exceeds the number.
-
-    Defined in Exercise 7.13 · Draw the next token.
-    """
-    # 1. Running sums. 2. The number, scaled. 3. Count the sums it has passed.
-    cumulative = probabilities.cumsum(dim=-1)  # (..., V)
-    threshold = uniform.unsqueeze(-1) * cumulative[..., -1:]  # (..., 1)
-    return (cumulative <= threshold).sum(dim=-1)
-
-
-@torch.no_grad()
-def beam_search(
-    model: nn.Module,
-    prefix: list[int],
-    eos_id: int,
-    beam_width: int,
-    max_length: int,
-    alpha: float = 0.0,
-) -> tuple[list[int], float]:
-    """Find a continuation of high probability by keeping several beginnings.
-
-    Args:
-        model: maps ids (1, t) to logits (1, t, V).
-        prefix: ids to begin with; shorter than max_length.
-        eos_id: the token that ends a hypothesis.
-        beam_width: how many extensions are kept in each round.
-        max_length: the largest number of ids, prefix included.
-        alpha: the sum of log-probabilities is divided by (new tokens)**alpha.
-
-    Returns:
-        The ids of the best hypothesis, prefix included, and its score.
-
-    Defined in Exercise 7.14 · Beam search.
-    """
-    # 1. Start. 2. Extend all, keep the best. 3. Set aside what has ended.
-    # 4. The best score.
-    alive, finished = [(0.0, list(prefix))], []
-    while alive and len(alive[0][1]) < max_length:
-        grown = []
-        for total, ids in alive:
-            row = model(torch.tensor([ids]))[0, -1].log_softmax(dim=-1).tolist()
-            grown += [(total + gain, [*ids, new]) for new, gain in enumerate(row)]
-        kept = sorted(grown, key=lambda each: each[0], reverse=True)[:beam_width]
-        finished += [each for each in kept if each[1][-1] == eos_id]
-        alive = [each for each in kept if each[1][-1] != eos_id]
-    rated = [(s / (len(x) - len(prefix)) ** alpha, x) for s, x in finished + alive]
-    score, ids = max(rated, key=lambda each: each[0])
-    return ids, score
 
 
 def attend_cached(
@@ -461,75 +512,44 @@ def attend_cached(
     return output, {"k": k, "v": v}
 
 
-class DecoderOnly(nn.Module):
-    """A language model: causal self-attention, no encoder, no cross-attention.
-
-    Submodules: embedding, position, blocks. Radford et al. 2018 and 2019.
-
-    Defined in Exercise 7.16 · A decoder without an encoder.
-    """
-
-    def __init__(
-        self,
-        vocab_size: int,
-        d_model: int,
-        heads: int,
-        layers: int,
-        d_ff: int,
-        max_length: int,
-        dropout: float = 0.0,
-    ) -> None:
-        """Build the three parts; the blocks are pre-norm with GELU."""
-        super().__init__()
-        # 1. The three submodules.
-        self.embedding = Embedding(vocab_size, d_model)
-        self.position = LearnedPositionalEncoding(max_length, d_model, dropout)
-        self.blocks = Encoder(
-            layers, d_model, heads, d_ff, dropout, norm_first=True, activation="gelu"
-        )
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Score the next token at each position: ids (B, T) -> logits (B, T, V)."""
-        # 2. Embed, positions. 3. Blocks with a causal mask. 4. Logits.
-        mask = causal_mask(ids.shape[-1]).to(ids.device)  # (T, T)
-        hidden = self.blocks(self.position(self.embedding(ids)), mask)  # (B, T, d)
-        return tied_logits(hidden, self.embedding.weight)  # (B, T, V)
-
-
-def last_real(hidden: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """Take what stands at the last real position of each sequence.
+@torch.no_grad()
+def beam_search(
+    model: nn.Module,
+    prefix: list[int],
+    eos_id: int,
+    beam_width: int,
+    max_length: int,
+    alpha: float = 0.0,
+) -> tuple[list[int], float]:
+    """Find a continuation of high probability by keeping several beginnings.
 
     Args:
-        hidden: (B, T, ...).
-        lengths: (B,), at least 1.
+        model: maps ids (1, t) to logits (1, t, V).
+        prefix: ids to begin with; shorter than max_length.
+        eos_id: the token that ends a hypothesis.
+        beam_width: how many extensions are kept in each round.
+        max_length: the largest number of ids, prefix included.
+        alpha: the sum of log-probabilities is divided by (new tokens)**alpha.
 
     Returns:
-        (B, ...).
+        The ids of the best hypothesis, prefix included, and its score.
 
-    Defined in Exercise 7.17 · The last token that is one.
+    Defined in Exercise 7.17 · Beam search.
     """
-    # 1. One position for each row.
-    rows = torch.arange(len(lengths), device=hidden.device)
-    return hidden[rows, lengths - 1]
-
-
-def perplexity(
-    logits: torch.Tensor, labels: torch.Tensor, pad_id: int = 0
-) -> torch.Tensor:
-    """Return e to the mean negative log-likelihood of the real labels.
-
-    Args:
-        logits: (B, T, V).
-        labels: (B, T), ids; where they equal pad_id nothing is scored.
-        pad_id: the id of padding.
-
-    Returns:
-        A number from 1 upwards, shape ().
-
-    Defined in Exercise 7.18 · Perplexity.
-    """
-    # 1. The mean. 2. The exponential.
-    return torch.exp(sequence_loss(logits, labels, pad_id))
+    # 1. Start. 2. Extend all, keep the best. 3. Set aside what has ended.
+    # 4. The best score.
+    alive, finished = [(0.0, list(prefix))], []
+    while alive and len(alive[0][1]) < max_length:
+        grown = []
+        for total, ids in alive:
+            row = model(torch.tensor([ids]))[0, -1].log_softmax(dim=-1).tolist()
+            grown += [(total + gain, [*ids, new]) for new, gain in enumerate(row)]
+        kept = sorted(grown, key=lambda each: each[0], reverse=True)[:beam_width]
+        finished += [each for each in kept if each[1][-1] == eos_id]
+        alive = [each for each in kept if each[1][-1] != eos_id]
+    rated = [(s / (len(x) - len(prefix)) ** alpha, x) for s, x in finished + alive]
+    score, ids = max(rated, key=lambda each: each[0])
+    return ids, score
 
 
 def bleu(
@@ -545,7 +565,7 @@ def bleu(
     Returns:
         From 0 to 100.
 
-    Defined in Exercise 7.19 · BLEU.
+    Defined in Exercise 7.18 · BLEU.
     """
     # 1. Precisions of the whole corpus. 2. Their geometric mean. 3. Brevity penalty.
     mean = 0.0

@@ -273,7 +273,7 @@ def mask_tokens(
         Inputs (B, T), and labels (B, T) with -100 where a token was not chosen.
         Devlin et al. 2018, section 3.1.
 
-    Defined in Exercise 6.11 · Hide some words.
+    Defined in Exercise 6.10 · Hide some words.
     """
     # 1. What is chosen. 2. The inputs. 3. The labels.
     special = torch.isin(ids, torch.tensor(special_ids, dtype=ids.dtype))  # (B, T)
@@ -298,7 +298,7 @@ def masked_language_model_loss(
     Returns:
         The mean in nats, shape (); 0 if no position is scored.
 
-    Defined in Exercise 6.12 · The loss of a masked language model.
+    Defined in Exercise 6.11 · The loss of a masked language model.
     """
     # 1. Keep what is scored. 2. Log-softmax. 3. Minus the mean at the labels.
     scored = labels != -100  # (B, T)
@@ -312,7 +312,7 @@ class EncoderClassifier(nn.Module):
 
     Submodules: embedding, class_token, position, encoder (pre-norm), head.
 
-    Defined in Exercise 6.13 · An encoder that classifies sentences.
+    Defined in Exercise 6.12 · An encoder that classifies sentences.
     """
 
     def __init__(

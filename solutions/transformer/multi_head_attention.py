@@ -247,10 +247,7 @@ def repeat_heads(x: torch.Tensor, times: int) -> torch.Tensor:
 
     Returns:
         (..., kv_heads·times, T, d_k); head i stands at i·times to (i + 1)·times - 1.
-
-    Defined in Exercise 5.10 · Repeat the heads.
     """
-    # 1. Each head `times` times, copies next to each other. 2. Third axis from the end.
     return x.repeat_interleave(times, dim=-3)
 
 
@@ -260,7 +257,7 @@ class GroupedQueryAttention(nn.Module):
     Ainslie et al. (2023). Parameters: w_q, w_o (d_model, d_model), w_k, w_v
     (d_model, kv_heads·d_model/heads); no biases. Masks as in MultiHeadAttention.
 
-    Defined in Exercise 5.11 · Grouped-query attention.
+    Defined in Exercise 5.10 · Grouped-query attention.
     """
 
     def __init__(self, d_model: int, heads: int, kv_heads: int) -> None:

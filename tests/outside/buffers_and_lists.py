@@ -67,12 +67,6 @@ class ClassHead(Linear):
         return self.read(hidden.select(1, 0))
 
 
-class TokenHead(Linear):
-    def forward(self, hidden):
-        batch, length, _ = hidden.shape
-        return self.read(hidden.view(batch * length, -1)).view(batch, length, -1)
-
-
 class TaskHeads(nn.Module):
     def __init__(self, d_model, classes):
         super().__init__()

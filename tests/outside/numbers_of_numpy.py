@@ -7,13 +7,6 @@ import numpy as np
 import torch
 
 
-def head_parameters(kind, length, d_model, classes):
-    shapes = {"class": (d_model,), "mean": (d_model,), "flatten": (length, d_model)}
-    if kind not in shapes:
-        raise ValueError(kind)
-    return np.prod((*shapes[kind], classes))  # np.int64
-
-
 def masked_mean(hidden, mask):
     rows, real = hidden.detach().numpy(), mask[:, 0].numpy()
     if hidden.requires_grad:  # NumPy knows no gradients
@@ -92,12 +85,6 @@ def attention_parameters(d_model, heads, kv_heads=None):
     narrow = d_model if kv_heads is None else d_model // heads * kv_heads
     widths = np.array([d_model, narrow, narrow, d_model])
     return (widths * (d_model + 1)).sum()
-
-
-def encoder_layer_parameters(d_model, d_ff):
-    shapes = 4 * [(d_model, d_model), (d_model,)] + 4 * [(d_model,)]
-    shapes += [(d_model, d_ff), (d_ff,), (d_ff, d_model), (d_model,)]
-    return np.sum([np.prod(shape) for shape in shapes])
 
 
 def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):

@@ -75,10 +75,6 @@ def noam_rate(step, d_model, warmup=4000):
     return np.sqrt(1 / d_model) * np.minimum(step**-0.5, rising)  # np.float64
 
 
-def adam_settings():
-    return dict(zip(("betas", "eps"), ([np.float64(0.9), 0.98], 10**-9), strict=True))
-
-
 def shift_right(sequences, sos_id, eos_id, pad_id=0):
     read = ([sos_id, *each] for each in sequences)
     said = ([*each, eos_id] for each in sequences)

@@ -12,13 +12,28 @@ from tools.figure_data.heads import translator
 from workbench import models
 from workbench.decoding import Remembering, Search
 
-SENTENCES = (
-    "The bear and the fox like honey.",
-    "Bobby likes blackberries.",
-    "Does Paul help mice?",
-    "The girl greets the uncle and the aunt.",
-    "The teacher who hears the uncle is tired.",
-)
+RIGHT = {  # sentences, each with a right translation
+    "The bear and the fox like honey.": "Der Bär und der Fuchs mögen Honig.",
+    "Bobby likes blackberries.": "Bobby mag Brombeeren.",
+    "Does Paul help mice?": "Hilft Paul Mäusen?",
+    "The girl greets the uncle and the aunt.": (
+        "Das Mädchen grüßt den Onkel und die Tante."
+    ),
+    "The teacher who hears the uncle is tired.": (
+        "Der Lehrer, der den Onkel hört, ist müde."
+    ),
+}
+SENTENCES = tuple(RIGHT)
+GLOSSES = {  # what is written, word for word, as wrong as it is
+    "Der Bär mögen den Fuchs im Wald.": "the bear like the fox in the forest.",
+    "Der Bär mögen den Fuchs.": "the bear like the fox.",
+    "Bobby mag Brombeeren.": "Bobby likes blackberries.",
+    "Hilft Paul Mäuse?": "helps Paul mice (not in the dative)?",
+    "Das Mädchen grüßt den Tanten die Tante.": "the girl greets the aunts the aunt.",
+    "Das Mädchen grüßt den und die Tante.": "the girl greets the and the aunt.",
+    "Der Tee ist dem Onkel müde ist.": "the tea is to the uncle tired is.",
+    "Der Tee ist alt.": "the tea is old.",
+}
 BEAMS = (1, 2, 3)
 SHOWN = 4  # extensions at each step: those kept, and the best of the others
 LONGEST = 16
@@ -38,6 +53,7 @@ def data() -> dict:
         sentences.append(
             {
                 "text": text,
+                "right": RIGHT[text],
                 "beams": beams,
                 "products": products(source.shape[1], longest),
             }
@@ -93,10 +109,12 @@ def finished(source: torch.Tensor, steps: list, ids: list[int]) -> dict:
     path.reverse()
     written = [steps[i][rank][0] for i, rank in enumerate(path)]
     assert written == [*ids, tokenizer.EOS], "the path is what the search has found"
+    text = tokenizer.decode(ids)
     return {
         "steps": [[(piece(step[0]), *step[1:]) for step in each] for each in steps],
         "path": path,
-        "text": tokenizer.decode(ids),
+        "text": text,
+        "gloss": GLOSSES[text],
         "cache": cache(source, [tokenizer.SOS, *ids]),
     }
 

@@ -17,7 +17,9 @@ from torch import nn
 if TYPE_CHECKING:
     from workbench.models import LanguageModelConfig, Parts
 
-Cache = dict[str, torch.Tensor]  # "k" and "v", (B, kv_heads, T, d_k)
+# "k" and "v", (B, kv_heads, T, d_k); perhaps "room", what they are the beginnings of
+Cache = dict[str, torch.Tensor]
+LEAST_ROOM = 32  # positions
 
 
 def build_block(config: LanguageModelConfig, parts: Parts) -> nn.Module:
@@ -78,7 +80,9 @@ class Trained:
             q, k = rotate(q, turns), rotate(k, turns)
         if cache is None:
             return self.finish(x, self.attend_fused(q, k, v))
-        return self.finish(x, self.attend_to_all(q, k, v, cache, fused))
+        if fused and cache and x.shape[1] == 1:
+            return self.finish(x, self.attend_from_newest(q, k, v, cache))
+        return self.finish(x, self.attend_to_all(q, k, v, cache))
 
     def attend_fused(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
@@ -90,12 +94,7 @@ class Trained:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
     def attend_to_all(
-        self,
-        q: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
-        cache: Cache,
-        fused: bool,
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cache: Cache
     ) -> torch.Tensor:
         """Attend to what is remembered and, causally, each other; (B, heads, T, d_k).
 
@@ -106,14 +105,45 @@ class Trained:
         kv_heads = k.shape[1]
         q = q.reshape(rows * kv_heads, heads // kv_heads, length, d_k)
         k, v = (each.flatten(0, 1).unsqueeze(1) for each in (k, v))
-        if fused and length == 1 and cache:  # the newest may attend to everything
-            k = torch.cat((cache["k"], k), dim=-2)
-            v = torch.cat((cache["v"], v), dim=-2)
-            z, grown = F.scaled_dot_product_attention(q, k, v), {"k": k, "v": v}
-        else:
-            z, grown = self.attend_cached(q, k, v, cache or None)
-        cache.update(grown)
+        known = {name: cache[name].flatten(0, 1).unsqueeze(1) for name in "kv" if cache}
+        z, grown = self.attend_cached(q, k, v, known or None)
+        cache.clear()
+        cache |= {n: x.view(rows, kv_heads, -1, d_k) for n, x in grown.items()}
         return z.reshape(rows, heads, length, d_k)
+
+    @staticmethod
+    def attend_from_newest(
+        q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cache: Cache
+    ) -> torch.Tensor:
+        """Attend from one position, which may see everything; (B, heads, 1, d_k).
+
+        The queries that share a head of keys stand where the kernel has the positions.
+        """
+        remember(cache, k, v)
+        shared = q.reshape(q.shape[0], k.shape[1], -1, q.shape[-1])
+        z = F.scaled_dot_product_attention(shared, cache["k"], cache["v"])
+        return z.reshape(q.shape)
+
+
+def remember(cache: Cache, k: torch.Tensor, v: torch.Tensor) -> None:
+    """Append the newest key and value to a cache that is not empty.
+
+    There is room beyond what is remembered, so that nothing is copied for each token.
+
+    Args:
+        cache: changed in place.
+        k: (B, kv_heads, 1, d_k).
+        v: likewise.
+    """
+    held = cache["k"].shape[-2]
+    room = cache.get("room")
+    if room is None or held == room.shape[-2]:
+        room = k.new_empty(2, *k.shape[:2], 2 * max(held, LEAST_ROOM), k.shape[-1])
+        room[0, :, :, :held], room[1, :, :, :held] = cache["k"], cache["v"]
+        cache["room"] = room
+    for name, own, newest in zip("kv", room, (k, v), strict=True):
+        own.narrow(2, held, 1).copy_(newest)
+        cache[name] = own.narrow(2, 0, held + 1)
 
 
 def make_norm(config: LanguageModelConfig, parts: Parts) -> nn.Module:

@@ -13,6 +13,7 @@ from autograder.chapters.attention.layer import attention_module
 from autograder.chapters.attention.masking import masked_softmax
 from autograder.chapters.attention.masks import causal_mask, padding_mask
 from autograder.chapters.attention.plane import geometric_example
+from autograder.chapters.attention.pooling import attention_pooling
 from autograder.chapters.attention.projections import project_qkv
 from autograder.chapters.attention.redirect import redirecting_angles
 from autograder.chapters.attention.weights import softmax
@@ -24,6 +25,7 @@ __all__ = [
     "additive_attention",
     "attention_cost",
     "attention_module",
+    "attention_pooling",
     "causal_mask",
     "geometric_example",
     "masked_softmax",

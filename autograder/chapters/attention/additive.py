@@ -1,7 +1,7 @@
 """Additive attention: a small network scores each pair of query and key."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -19,7 +19,7 @@ from autograder.chapters.attention.pairs import (
 )
 from autograder.exercise.inputs import draw_mask, draw_sizes, normal, seeded
 from autograder.exercise.parameters import expect_parameters, expect_spread
-from autograder.exercise.spec import CUT_OFF, Case, Module
+from autograder.exercise.spec import CUT_OFF, Case, Module, foreseen
 from autograder.interface import StudentFunction, StudentModule
 
 
@@ -199,18 +199,9 @@ def expect_additive(student: StudentModule, seed: int) -> None:
         x_q = normal(generator, batch, t_q, d_q)
         x_kv = normal(generator, batch, t_kv, d_k)
         mask = draw_mask(generator, batch, 1, t_kv)
-        first = x_q[0], x_kv[0]
-        for inputs in (
-            (*first, None),
-            (*first, mask[0]),
-            (x_q, x_kv, None),
-            (x_q, x_kv, mask),
-        ):
-            given = zip(("x_q", "x_kv", "mask"), inputs, strict=True)
-            shapes_of = [f"{n} {tuple(x.shape)}" for n, x in given if x is not None]
-            on = ", ".join([build, *shapes_of])
-            case = Case(on, inputs, given=tuple(state.values()))
-            with named(*NO_MASK, saying="None"), more_axes(inputs[0].dim()):
+        cases = sequences(build, tuple(state.values()), x_q, x_kv, mask)
+        for case in foreseen(module, cases):
+            with named(*NO_MASK, saying="None"), more_axes(case.inputs[0].dim()):
                 judge_pair(layer, module, case)
         layer.judge_gradient(
             module, case, normal(generator, batch, t_q, d_k), wrt=(0, 1), output=0
@@ -218,9 +209,23 @@ def expect_additive(student: StudentModule, seed: int) -> None:
     expect_start(student)
 
 
+def sequences(build: str, parameters: tuple, x_q, x_kv, mask) -> Iterator[Case]:
+    """Attend from one sequence to another, then in a batch, without and with a mask."""
+    first = x_q[0], x_kv[0]
+    for inputs in (
+        (*first, None),
+        (*first, mask[0]),
+        (x_q, x_kv, None),
+        (x_q, x_kv, mask),
+    ):
+        given = zip(("x_q", "x_kv", "mask"), inputs, strict=True)
+        shapes = [f"{name} {tuple(x.shape)}" for name, x in given if x is not None]
+        yield Case(", ".join([build, *shapes]), inputs, given=parameters)
+
+
 def expect_start(student: StudentModule) -> None:
     """Expect a spread of one over the root of the first size, in each parameter."""
-    d_q, d_k, d_hidden = 200, 30, 1200
+    d_q, d_k, d_hidden = 60, 15, 1200
     module = student.build(d_q, d_k, d_hidden)
     on = f"AdditiveAttention(d_q={d_q}, d_k={d_k}, d_hidden={d_hidden})"
     first = {"w_q": "d_q", "w_k": "d_k", "v": "d_hidden"}

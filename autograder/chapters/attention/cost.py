@@ -1,6 +1,7 @@
 """What attention costs, and how far apart two tokens are."""
 
 import math
+from collections.abc import Iterator
 
 from autograder import expect
 from autograder.chapters.attention.chapter import chapter
@@ -108,7 +109,9 @@ def attention_cost(student: StudentFunction, seed: int = 0) -> None:
     """Multiply-adds of the three parts, counted from the shapes, and the share."""
     source = WholeNumbers(seed)
     drawn = [[8 * x for x in draw_sizes(source, 2)] for _ in range(2)]
-    for t, d in ([4, 8], *drawn, [512, 256]):
+    sizes = [(4, 8), *map(tuple, drawn), (512, 256)]
+    student.ahead(sizes)
+    for t, d in sizes:
         got = student(t, d)
         hand = cost(1024, 128, 128) if (t, d) == (4, 8) else counted(t, d)
         expect_entries(got, hand)
@@ -203,11 +206,9 @@ paths.mistake(
 )(lambda *_: 1)
 
 
-@chapter.check(section="attention-cost")
-def path_length(student: StudentFunction, seed: int = 0) -> None:
-    """Check steps until one output depends on all tokens, against a simulation."""
-    drawn = draw_several(WholeNumbers(seed), 3, 40, 4)
-    for n in (12, 9, 10, 2, 3, *drawn):
+def lengths(seed: int) -> Iterator[Case]:
+    """Ask for every kind by several lengths, and for kernels of several widths."""
+    for n in (12, 9, 10, 2, 3, *draw_several(WholeNumbers(seed), 3, 40, 4)):
         for kind, kernels in (
             ("attention", (3,)),
             ("recurrent", (3,)),
@@ -216,8 +217,13 @@ def path_length(student: StudentFunction, seed: int = 0) -> None:
             for kernel in kernels:
                 on = f"path_length({kind!r}, length={n}, kernel={kernel})"
                 what = f"the number of steps of {kind!r}"
-                case = Case(on, (kind, n, kernel), tolerance=0, what=what)
-                paths.judge(student, case)
+                yield Case(on, (kind, n, kernel), tolerance=0, what=what)
+
+
+@chapter.check(section="attention-cost")
+def path_length(student: StudentFunction, seed: int = 0) -> None:
+    """Check steps until one output depends on all tokens, against a simulation."""
+    paths.judge_all(student, lengths(seed))
     expect.raises(
         "ValueError",
         lambda: student("attentoin", 10),

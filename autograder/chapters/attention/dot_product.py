@@ -24,7 +24,7 @@ from autograder.chapters.attention.pairs import (
 )
 from autograder.chapters.attention.weights import ONE_BY_ONE, UNSTABLE
 from autograder.exercise.inputs import draw_mask, draw_sizes, normal, seeded
-from autograder.exercise.spec import Case, Function, Known
+from autograder.exercise.spec import Case, Function, Known, foreseen
 from autograder.interface import StudentFunction
 
 PYTORCHS_OWN = (forbidden.SCALED_DOT_PRODUCT, forbidden.MULTI_HEAD)
@@ -240,7 +240,7 @@ def described(inputs: tuple[torch.Tensor, ...], mask: torch.Tensor | None) -> Ca
 
 def expect_attention(student: StudentFunction, seed: int) -> None:
     """Expect output, weights and gradients, and nothing from what is all masked."""
-    for case in queries_keys_values(seed):
+    for case in foreseen(student, queries_keys_values(seed)):
         with more_axes(case.inputs[0].dim()):
             judge_pair(attention, student, case)
     generator = seeded(seed + 1)

@@ -26,7 +26,7 @@ from autograder.exercise.parameters import (
     expect_parameters,
     expect_spread,
 )
-from autograder.exercise.spec import CUT_OFF, Case, Module
+from autograder.exercise.spec import CUT_OFF, Case, Module, foreseen
 from autograder.interface import StudentFunction, StudentModule
 
 
@@ -138,7 +138,8 @@ def expect_layer(student: StudentModule, seed: int) -> None:
         x_q = normal(generator, batch, t_q, d_model)
         x_kv = normal(generator, batch, t_kv, d_model)
         mask = draw_mask(generator, batch, 1, t_kv)
-        for case in sequences(build, tuple(state.values()), x_q, x_kv, mask):
+        cases = sequences(build, tuple(state.values()), x_q, x_kv, mask)
+        for case in foreseen(module, cases):
             missing = NO_OTHER if case.inputs[1] is None else NO_MASK
             with named(*missing, saying="None"), more_axes(case.inputs[0].dim()):
                 judge_pair(layer, module, case)

@@ -167,7 +167,9 @@ def expect_boolean(got: Data, on: str) -> None:
 @chapter.check(section="attention-masks")
 def causal_mask(student: StudentFunction, seed: int = 0) -> None:
     """Lower triangular, boolean, for several lengths."""
-    for length in (4, *draw_sizes(seeded(seed), 2), 1):
+    lengths = (4, *draw_sizes(seeded(seed), 2), 1)
+    student.ahead([(length,) for length in lengths])
+    for length in lengths:
         got = student(length)
         on = f"causal_mask({length})"
         expect_boolean(got, on)
@@ -189,7 +191,9 @@ def batches(seed: int) -> Iterator[tuple[torch.Tensor, int]]:
 @chapter.check(section="attention-padding")
 def padding_mask(student: StudentFunction, seed: int = 0) -> None:
     """Shape (B, 1, T), boolean, True for real tokens, whatever the lengths."""
-    for lengths, width in batches(seed):
+    asked = list(batches(seed))
+    student.ahead(asked)
+    for lengths, width in asked:
         on = f"padding_mask(lengths={lengths.tolist()}, max_length={width})"
         got = student(lengths, width)
         expect_boolean(got, on)

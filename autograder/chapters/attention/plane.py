@@ -1,4 +1,4 @@
-"""The example in the plane: queries, keys and values turned by source 0's angles."""
+"""The example in the plane: queries, keys and values turned by the book's angles."""
 
 import math
 from collections.abc import Callable
@@ -11,14 +11,14 @@ from autograder.chapters.attention import dot_product
 from autograder.chapters.attention.chapter import chapter
 from autograder.exercise.answers import BY_HAND, expect_entries, like
 from autograder.exercise.inputs import seeded
-from autograder.exercise.spec import Case, Function, judge_parts
+from autograder.exercise.spec import Case, Function, foreseen, judge_parts
 from autograder.interface import StudentFunction
 
-ANGLES = (-math.pi / 4, math.pi / 8, 5 * math.pi / 16)  # source 0's
+ANGLES = (-math.pi / 4, math.pi / 8, 5 * math.pi / 16)  # the book's
 
 
 def rotation(angle: float) -> torch.Tensor:
-    """Write the rotation matrix R(angle) of source 0."""
+    """Write the rotation matrix R(angle)."""
     c, s = math.cos(angle), math.sin(angle)
     return torch.tensor([[c, -s], [s, c]])
 
@@ -83,7 +83,7 @@ for name, answer, why in (
     (
         "the angles are ignored",
         lambda *angles: turned(*ANGLES),
-        "The matrices are those of source 0's angles, but the angles were others. Use "
+        "The matrices are those of the book's angles, but the angles were others. Use "
         "the arguments theta_q, theta_k and theta_v.",
     ),
     (
@@ -168,7 +168,7 @@ with_output(
 )(lambda weights, v: v @ weights)
 
 
-def _of_source_0(*angles: float) -> bool:
+def _of_the_book(*angles: float) -> bool:
     return angles == ANGLES
 
 
@@ -180,21 +180,21 @@ def _flipped(output: torch.Tensor, *columns: int) -> torch.Tensor:
 
 SECOND_COLUMN = (
     "−0.007 written for A₂ · V⁽²⁾",
-    "Source 0 calls -0.007 the product of the second row of the weights with the "
-    "second column of V. It is that of the first row, output[0, 1].",
+    "-0.007 is not the product of the second row of the weights with the second "
+    "column of V. It is that of the first row, output[0, 1].",
 )
-with_output(*SECOND_COLUMN, _of_source_0)(lambda p, v: _flipped(p @ v, 1))
-with_output(*SECOND_COLUMN, _of_source_0)(
+with_output(*SECOND_COLUMN, _of_the_book)(lambda p, v: _flipped(p @ v, 1))
+with_output(*SECOND_COLUMN, _of_the_book)(
     lambda p, v: torch.where(torch.tensor([[0, 0], [0, 1]]) > 0, (p @ v)[0, 1], p @ v)
 )
 FIRST_ENTRY = (
     "the second row's first entry is smaller",
-    "Source 0 reads a 'slightly smaller contribution' off the angle. But an entry is a "
-    "product, not an angle: the second row of the weights is longer, and output[1, 0] "
-    "is larger than output[0, 0].",
+    "A smaller cosine does not make a smaller entry. An entry is a product, not an "
+    "angle: the second row of the weights is longer, and output[1, 0] is larger than "
+    "output[0, 0].",
 )
 for columns in ((0,), (0, 1)):
-    with_output(*FIRST_ENTRY, _of_source_0)(
+    with_output(*FIRST_ENTRY, _of_the_book)(
         lambda p, v, columns=columns: _flipped(p @ v, *columns)
     )
 
@@ -230,7 +230,7 @@ for name, key, place, why in (
 def geometric_example(
     student: StudentFunction, attention_student: StudentFunction, seed: int = 0
 ) -> None:
-    """Source 0's angles, to 1e-3 of the values known, then others; who attends."""
+    """The book's angles, to 1e-3 of the values known, then others; who attends."""
     with expect.relying_on(dot_product.alone, attention_student):
         known = {  # to four decimals, worked out with a calculator
             "scores": torch.tensor([[0.3827, 0.9239], [-0.9239, 0.3827]]),
@@ -239,14 +239,14 @@ def geometric_example(
             "output": torch.tensor([[0.7196, -0.0068], [0.7531, 0.1614]]),
             "car_to_blue": 0.2842,
         }
-        on = "geometric_example(-π/4, π/8, 5π/16), the angles of source 0"
+        on = "geometric_example(-π/4, π/8, 5π/16), the book's angles"
         cases = [Case(on, ANGLES, known, tolerance=BY_HAND)]
         drawn = math.pi * (2 * torch.rand(3, 3, generator=seeded(seed)) - 1)
         for angles in drawn.tolist():
             angles = tuple(round(angle, 2) for angle in angles)
             on = f"geometric_example({', '.join(map(str, angles))})"
             cases.append(Case(on, angles, tolerance=BY_HAND))
-        for case in cases:
+        for case in foreseen(student, cases):
             right = example.right(case)
             got = student(*case.inputs)
             expect_entries(got, right)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from autograder.chapters.attention.batches import only_a_batch
 from autograder.chapters.attention.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, normal, seeded
-from autograder.exercise.spec import Case, Function, judge_parts
+from autograder.exercise.spec import Case, Function, foreseen, judge_parts
 from autograder.interface import StudentFunction
 
 
@@ -110,7 +110,7 @@ def sequences(seed: int) -> Iterator[Case]:
 @chapter.check(section="attention-projections")
 def project_qkv(student: StudentFunction, seed: int = 0) -> None:
     """Self- and cross-attention inputs, by hand and at random, any leading axes."""
-    for case in sequences(seed):
+    for case in foreseen(student, sequences(seed)):
         with only_a_batch(student, case.inputs, lambda c=case: projected.right(c), 2):
             got = student(*case.inputs)
         judge_parts(projected, got, case, ("q", "k", "v"))

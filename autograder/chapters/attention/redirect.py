@@ -28,7 +28,7 @@ def _in_degrees(x: torch.Tensor, angles: tuple) -> bool:
 
 MISREAD = (  # name, an answer that makes it, whether an answer does, why
     (
-        "the angles of source 0",
+        "the book's angles",
         ANGLES[:2],
         lambda x, angles: expect.close(angles, ANGLES[:2], BY_HAND),
         "With -π/4 and π/8 the key of 'blue' points away from the query of 'car': "

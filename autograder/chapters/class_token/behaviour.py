@@ -36,7 +36,7 @@ class Readout:
 
 SUMS = (
     "Attention without positions gives every token an output that depends on which "
-    "tokens there are, not on where they stand. "
+    "tokens there are, not on where they are. "
 )
 POSITIONS = (
     "With positions added, another order is another input: the same word at another "

@@ -1,6 +1,5 @@
 """Heads: from the encoder's outputs to logits."""
 
-import itertools
 from collections.abc import Callable, Iterator
 
 import torch
@@ -28,7 +27,6 @@ first = Module(
     "ClassHead",
     lambda hidden, weight, bias: linear(hidden.unbind(1)[0], weight, bias),
 )
-each = Module("token-head", "TokenHead", linear)
 
 # --- what goes wrong ------------------------------------------------------------------
 
@@ -129,59 +127,7 @@ for name, read, why in (
     misread(first, name, read, why)
 mistakes_in_answering(first)
 
-ONE_ANSWER = (
-    "That is one answer for the sequence. A label for each token keeps the axis of the "
-    "positions, (B, T, classes)."
-)
-EVERY = (
-    "The head answers for every position that it is given, 0 to T − 1. range(T) and "
-    "hidden[:, :] end there by themselves: nothing is subtracted."
-)
-for name, read, why in (
-    ("the head reads position 0 only", lambda hidden: hidden[:, 0], ONE_ANSWER),
-    ("the head reads the mean", lambda hidden: hidden.mean(1), ONE_ANSWER),
-    (
-        "every position gets the same logits",
-        lambda hidden: hidden[:, :1].expand_as(hidden),
-        "The answer of position 0 was copied. Each position is read for itself.",
-    ),
-    (
-        "every position gets the same logits",
-        lambda hidden: hidden.mean(1, keepdim=True).expand_as(hidden),
-        "The mean of all was copied. Each position is read for itself.",
-    ),
-    (
-        "sequences and positions are joined",
-        lambda hidden: hidden.flatten(0, 1),
-        "(B·T, classes) is useful for a loss, but it forgets which sequence a row "
-        "belongs to. `@` works on (B, T, d_model) as it is.",
-    ),
-    (
-        "position 0 is left out",
-        lambda hidden: hidden[:, 1:],
-        "Whether there is a class token to be left out, the caller knows. The head "
-        "answers for every position that it is given.",
-    ),
-    ("the last position is left out", lambda hidden: hidden[:, :-1], EVERY),
-):
-    misread(each, name, read, why)
-each.mistake(
-    "classes before positions",
-    "(B, classes, T) is what F.cross_entropy wants; transpose there. The head returns "
-    "(B, T, classes): a row for each token.",
-)(lambda hidden, weight, bias: linear(hidden, weight, bias).mT)
-each.mistake("the last position is left out", EVERY)(
-    lambda hidden, *given: F.pad(linear(hidden, *given)[:, :-1], (0, 0, 0, 1))
-)
-for axis, softmax in itertools.product((0, 1), (torch.softmax, torch.log_softmax)):
-    each.mistake(
-        f"a softmax over the {('sequences', 'positions')[axis]}",
-        f"A softmax was applied, and along axis {axis}: the labels of different "
-        f"{('sequences', 'words')[axis]} would compete. Return the logits.",
-    )(lambda *given, axis=axis, softmax=softmax: softmax(linear(*given), axis))
-mistakes_in_answering(each)
-
-# --- the checks -----------------------------------------------------------------------
+# --- the check ------------------------------------------------------------------------
 
 
 def loaded(
@@ -268,12 +214,3 @@ def class_head(student: StudentModule, seed: int = 0) -> None:
 def expect_shapes(student: StudentModule) -> None:
     """Expect parameters of these shapes where no two sizes are equal."""
     loaded(student, WEIGHT, BIAS)
-
-
-@chapter.check(section="class-token-per-token")
-def token_head(student: StudentModule, seed: int = 0) -> None:
-    """Logits for every position, with the same parameters."""
-    expect_shapes(student)
-    for case in outputs(seed):
-        expect_logits(each, student, case)
-    expect_start(student)

@@ -22,7 +22,7 @@ from autograder.exercise.spec import Case, Module
 from autograder.interface import StudentFunction, StudentModule
 
 head = Module(
-    "mean-head",
+    "masked-mean",
     "MeanHead",
     lambda hidden, mask, weight, bias: linear(mean_of_real(hidden, mask), weight, bias),
 )
@@ -95,8 +95,8 @@ def expect_mean_head(student: StudentModule, seed: int) -> None:
     """Expect logits with and without a mask, also of a sequence of padding."""
     expect_shapes(student)
     generator = seeded(seed)
-    hand = torch.tensor([[[1.0, 2.0], [3.0, 0.0], [9.0, 9.0]]])
-    mask = torch.tensor([[[True, True, False]]])
+    hand = torch.tensor([[[2.0, 4.0], [6.0, 0.0], [10.0, 8.0], [10.0, 8.0]]])
+    mask = torch.tensor([[[True, True, False, False]]])
     on = f"the example by hand, hidden {hand.tolist()}, mask {mask.tolist()}"
     expect_logits(
         head, student, Case(on, (hand, mask), given=(WEIGHT, BIAS), what=WHAT)

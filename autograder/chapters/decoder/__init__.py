@@ -6,15 +6,15 @@ worked out by hand, and properties.
 
 from autograder.chapters.decoder.alone import decoder_only
 from autograder.chapters.decoder.chapter import chapter
+from autograder.chapters.decoder.gpt2 import weights_from_gpt2
 from autograder.chapters.decoder.last import last_real
 from autograder.chapters.decoder.layer import decoder_layer
 from autograder.chapters.decoder.loss import sequence_loss
 from autograder.chapters.decoder.mask import decoder_mask
-from autograder.chapters.decoder.schedule import adam_settings, noam_rate
+from autograder.chapters.decoder.schedule import noam_rate
 from autograder.chapters.decoder.shift import shift_right
 from autograder.chapters.decoder.stack import decoder
 from autograder.chapters.decoder.transformer import transformer
-from autograder.chapters.decoder.weights import decoder_layer_from_torch
 from autograder.chapters.decoder.writing import (
     attend_cached,
     beam_search,
@@ -22,7 +22,6 @@ from autograder.chapters.decoder.writing import (
     filter_logits,
     find_bugs,
     greedy_decode,
-    perplexity,
     repaired_epoch,
     sample_next,
 )
@@ -31,13 +30,11 @@ progress = chapter.progress
 sheet = chapter.sheet
 
 __all__ = [
-    "adam_settings",
     "attend_cached",
     "beam_search",
     "bleu",
     "decoder",
     "decoder_layer",
-    "decoder_layer_from_torch",
     "decoder_mask",
     "decoder_only",
     "filter_logits",
@@ -45,7 +42,6 @@ __all__ = [
     "greedy_decode",
     "last_real",
     "noam_rate",
-    "perplexity",
     "progress",
     "repaired_epoch",
     "sample_next",
@@ -53,4 +49,5 @@ __all__ = [
     "sheet",
     "shift_right",
     "transformer",
+    "weights_from_gpt2",
 ]

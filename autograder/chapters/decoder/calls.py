@@ -103,7 +103,7 @@ def masks_named(mask, memory_mask) -> Iterator[None]:
         given = mask is not None or memory_mask is not None
         if given and error.kind in ("RuntimeError", "TypeError"):
             why = (
-                "Without masks the same call succeeds. Probably a mask stands in the "
+                "Without masks the same call succeeds. Probably a mask is in the "
                 "second place of attention, which belongs to x_kv: write mask=mask."
             )
             said = f"{error.kind}: {describe_error(error)}"

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 
 from autograder.chapters.decoder.chapter import chapter
 from autograder.chapters.decoder.inputs import draw_ids, draw_sizes
-from autograder.chapters.encoder.masked_loss import judge_nothing_scored
 from autograder.exercise.inputs import normal, seeded
+from autograder.exercise.losses import judge_nothing_scored
 from autograder.exercise.spec import Case, Function
 from autograder.expect import refuse_if, show
 from autograder.interface import Data, StudentFunction
@@ -265,7 +265,7 @@ def sequence_loss(student: StudentFunction, seed: int = 0) -> None:
     losses.judge(student, case)
     nothing = torch.zeros(b, t, dtype=torch.long)
     on = f"logits {(b, t, v)}, all labels padding"
-    judge_nothing_scored(student, logits, nothing, on)
+    judge_nothing_scored(student, (logits, nothing), on)
     case = Case(f"logits {(b, t, v)}", (logits, labels, 4, 0.3))
     losses.judge_gradient(student, case, torch.tensor(1.0))
 

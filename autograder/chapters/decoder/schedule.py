@@ -1,12 +1,11 @@
-"""The learning rate that warms up, and the settings of Adam."""
+"""The learning rate that warms up."""
 
 import math
 
 from autograder import expect
 from autograder.chapters.decoder.chapter import chapter
 from autograder.exercise.inputs import WholeNumbers, draw_several
-from autograder.exercise.spec import Case, Function, judge_parts
-from autograder.expect import refuse
+from autograder.exercise.spec import Case, Function
 from autograder.interface import StudentFunction
 
 # --- the learning rate: what goes wrong -----------------------------------------------
@@ -90,64 +89,7 @@ rates.mistake(*UNREFUSED, when=lambda s, *_: s < 1)(
     lambda s, d, w=4000: _right(max(s, 1), d, w)
 )
 
-# --- Adam: what goes wrong ------------------------------------------------------------
-
-settings = Function(
-    "adam-settings", "adam_settings", lambda: {"betas": (0.9, 0.98), "eps": 1e-9}
-)
-OTHER = "another second beta", "β₂ is 0.98."
-for name, why, betas, epsilon in (
-    (
-        "PyTorch's own settings",
-        "These are PyTorch's own values, which Adam has when nothing is said. The "
-        "Transformer's are betas (0.9, 0.98) and eps 1e-9.",
-        (0.9, 0.999),
-        1e-8,
-    ),
-    (
-        "PyTorch's own betas",
-        "Adam has these betas when nothing is said. The Transformer's are (0.9, 0.98).",
-        (0.9, 0.999),
-        1e-9,
-    ),
-    (
-        "PyTorch's own epsilon",
-        "The Transformer's epsilon is 1e-9. PyTorch's own is 1e-8, and so is 10e-9: "
-        "10 · 10⁻⁹.",
-        (0.9, 0.98),
-        1e-8,
-    ),
-    ("epsilon is huge", "The exponent is negative: 1e-9.", (0.9, 0.98), 1e9),
-    (
-        "epsilon is 1",
-        "1**-9 is 1 to the power −9, and that is 1. 10⁻⁹ is 1e-9, or 10**-9.",
-        (0.9, 0.98),
-        1.0,
-    ),
-    (
-        "the betas are exchanged",
-        "β₁ = 0.9 is for the gradient, β₂ = 0.98 for its square, in this order; the "
-        "square is averaged over more steps.",
-        (0.98, 0.9),
-        1e-9,
-    ),
-    (
-        "one minus beta",
-        "The factor is β₂ = 0.98, not 1 − β₂: it says how much is kept at each step.",
-        (0.1, 0.02),
-        1e-9,
-    ),
-    (*OTHER, (0.9, 0.998), 1e-9),
-    (*OTHER, (0.9, 0.99), 1e-9),
-    (*OTHER, (0.9, 0.9), 1e-9),
-    (*OTHER, (0.9, 0.95), 1e-9),
-    (*OTHER, (0.9, 0.098), 1e-9),
-):
-    settings.mistake(name, why)(
-        lambda betas=betas, epsilon=epsilon: {"betas": betas, "eps": epsilon}
-    )
-
-# --- the checks -----------------------------------------------------------------------
+# --- the check ------------------------------------------------------------------------
 
 
 @chapter.check(section="decoder-schedule")
@@ -178,19 +120,3 @@ def noam_rate(student: StudentFunction, seed: int = 0) -> None:
             why=why,
             mistake=name,
         )
-
-
-@chapter.check(section="decoder-adam")
-def adam_settings(student: StudentFunction, seed: int = 0) -> None:
-    """Three numbers, by name; a test shows what PyTorch's Adam makes of them."""
-    got = student()
-    on = "adam_settings()"
-    if isinstance(got, dict) and isinstance(got.get("betas"), list):
-        got = {**got, "betas": tuple(got["betas"])}
-    if isinstance(got, dict) and set(got) != {"betas", "eps"}:
-        say = {"on": on, "got": f"{list(got)}", "expected": "['betas', 'eps']"}
-        why = "The keys are the names of torch.optim.Adam's arguments: betas and eps."
-        refuse("the keys have other names", why, **say)
-    judge_parts(
-        settings, got, Case(on, (), tolerance=1e-12, what="the dict"), ("betas", "eps")
-    )

@@ -104,7 +104,7 @@ def made(name: str, why: str, *answers: Callable, when: Callable | None = None) 
 made(
     "the labels are the inputs",
     "The labels are the sentence itself and <eos>, one step to the left of the inputs. "
-    "With labels = inputs the answer stands where the model reads, and it learns to "
+    "With labels = inputs the answer is where the model reads, and it learns to "
     "copy.",
     lambda b: (b.inputs(), b.inputs()),
     lambda b: (b.labels(), b.labels()),

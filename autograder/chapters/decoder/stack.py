@@ -120,7 +120,7 @@ def _(*given):
 
 @stacks.mistake(
     "the final norm after every layer",
-    "The norm stands at the end of the stack, after the last layer only.",
+    "The norm is at the end of the stack, after the last layer only.",
     when=_is_pre,
 )
 def _(x, memory, mask, memory_mask, layers, norm, pre):

@@ -223,7 +223,7 @@ for name, why, change, *when in (
     ),
     (
         "embeddings not scaled",
-        "Between table and positions stands the factor √d_model; Embedding has it. A "
+        "Between table and positions comes the factor √d_model; Embedding has it. A "
         "row of the table has the length 1, one of the positions √(d/2).",
         lambda m: m.varied(scale=m.d**-0.5),
     ),
@@ -371,7 +371,7 @@ def _wrong_mask_named(width: int, length: int) -> Iterator[None]:
         clash = "must match the size" in error.text
         if width != length and clash and all(each in error.text for each in sizes):
             why = (
-                "The padding mask of one sentence stands where that of the other "
+                "The padding mask of one sentence is where that of the other "
                 "belongs. In decode, mask is T_tgt by T_tgt, from the target; "
                 "memory_mask has a column for each source token, from the source."
             )

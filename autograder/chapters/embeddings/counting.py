@@ -51,7 +51,7 @@ for name, why, found in (
     ),
     (
         "a pair counts once in a word",
-        "In (n, a, n, a) the pair (n, a) stands twice: count both.",
+        "In (n, a, n, a) the pair (n, a) occurs twice: count both.",
         lambda symbols: dict.fromkeys(pairwise(symbols)),
     ),
     (

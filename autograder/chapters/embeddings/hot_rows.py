@@ -37,7 +37,7 @@ NO_FLOATS = (
 for name, why, change in (
     (
         "columns counted from 1",
-        "The 1 stands one column too far to the left: the id 0 belongs to column 0.",
+        "The 1 is one column too far to the left: the id 0 belongs to column 0.",
         lambda right: right.roll(-1, -1),
     ),
     (*ONE_ROW, lambda right: right.amax(-2)),

@@ -133,7 +133,7 @@ for name, why, slip in (
     ),
     (
         "the words change places",
-        "A merged word that is taken out of the dict and put back stands at the end, "
+        "A merged word that is taken out of the dict and put back comes last, "
         "and ties are then settled in another order. Build a new dict instead.",
         {"moved": True},
     ),

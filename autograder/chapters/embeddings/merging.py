@@ -46,7 +46,7 @@ TEXT = (
 for name, why, how in (
     (
         "only the first occurrence is merged",
-        "The pair may stand several times in a word: go on to the end.",
+        "The pair may occur several times in a word: go on to the end.",
         {"most": 1},
     ),
     (

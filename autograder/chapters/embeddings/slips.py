@@ -168,7 +168,7 @@ REASONS = {
 }
 
 
-@chapter.check(section="embeddings-disagreements")
+@chapter.check(section="embeddings-mistakes")
 def find_the_slips(student: StudentFunction, seed: int = 0) -> None:
     """Eight entries about the printed table, each named when a known slip is made."""
     got = student()

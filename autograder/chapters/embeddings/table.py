@@ -57,7 +57,7 @@ for name, why, factor in (
 BEFORE = (
     "look-up at id − 1",
     "Ids are row numbers counted from 0. With id - 1 the id 0 silently gets the last "
-    "row, weight[-1], and no error tells.",
+    "row, weight[-1], without any error.",
 )
 AFTER = "look-up at id + 1"
 ONE_VECTOR = (

@@ -99,7 +99,7 @@ for name, why, change in (
     )
 pairs.mistake(
     "positions in place of ids",
-    "The pairs hold the ids that stand at these positions: ids[i], ids[j].",
+    "The pairs hold the ids at these positions: ids[i], ids[j].",
 )(lambda ids, window: near(list(range(len(ids))), window, within))
 
 

@@ -8,7 +8,6 @@ input.
 from autograder.chapters.encoder.activations import gelu
 from autograder.chapters.encoder.chapter import chapter
 from autograder.chapters.encoder.classifier import encoder_classifier
-from autograder.chapters.encoder.counting import encoder_layer_parameters
 from autograder.chapters.encoder.diagnosis import diagnose_norm
 from autograder.chapters.encoder.layer import encoder_layer
 from autograder.chapters.encoder.masked_loss import masked_language_model_loss
@@ -27,7 +26,6 @@ __all__ = [
     "encoder_classifier",
     "encoder_layer",
     "encoder_layer_from_torch",
-    "encoder_layer_parameters",
     "feed_forward",
     "gelu",
     "layer_norm",

@@ -5,13 +5,12 @@ import math
 import torch
 import torch.nn.functional as F
 
-from autograder import expect
 from autograder.chapters.encoder.chapter import chapter
 from autograder.chapters.encoder.masking import UNSCORED
 from autograder.exercise.inputs import draw_sizes, normal, seeded
-from autograder.exercise.spec import Case, Function, expect_finite
-from autograder.expect import refuse_if
-from autograder.interface import StudentError, StudentFunction
+from autograder.exercise.losses import judge_nothing_scored
+from autograder.exercise.spec import Case, Function
+from autograder.interface import StudentFunction
 
 
 def _each(logits, labels):
@@ -174,39 +173,6 @@ def masked_language_model_loss(student: StudentFunction, seed: int = 0) -> None:
     losses.judge(student, Case(on, (large, labels), unless_finite=overflow))
     nothing = torch.full((b, t), UNSCORED)
     on = f"logits {(b, t, v)}, all labels −100"
-    judge_nothing_scored(student, logits, nothing, on)
+    judge_nothing_scored(student, (logits, nothing), on)
     case = Case("logits, all labels scored", (logits, labels))
     losses.judge_gradient(student, case, torch.tensor(1.0))
-
-
-def judge_nothing_scored(
-    student: StudentFunction, logits: torch.Tensor, labels: torch.Tensor, on: str
-) -> None:
-    """Expect a loss of 0 with a gradient of 0, for labels none of which counts."""
-    nothing = (
-        "NaN when nothing is scored",
-        "The mean of nothing is 0/0. Add the losses, and divide by their number, but "
-        "at least by 1.",
-    )
-    got = student(logits, labels)
-    expect_finite(got, *nothing, on=on)
-    if isinstance(got, (int, float)):
-        got = torch.tensor(float(got))
-    expect.equal(got, torch.tensor(0.0), on=on, what="the loss")
-    try:
-        gradient = student.gradients(logits, labels).inputs[0]
-    except StudentError as error:
-        if error.kind == "NotImplementedError":
-            raise
-        gradient = None
-    on = f"the gradient; {on}"
-    why = (
-        "Here the loss does not depend on the logits, so backward() stops with an "
-        "error. Return a 0 that is computed from them: a sum over no positions is 0, "
-        "and its gradient is 0."
-    )
-    say = {"on": on, "got": "none", "expected": "zeros"}
-    refuse_if(gradient is None, "a constant when nothing is scored", why, **say)
-    expect_finite(gradient, *nothing, on=on)
-    zeros = torch.zeros_like(logits)
-    expect.equal(gradient, zeros, on=on, what="the gradient")

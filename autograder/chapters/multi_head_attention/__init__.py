@@ -9,12 +9,12 @@ from autograder.chapters.multi_head_attention.counting import attention_paramete
 from autograder.chapters.multi_head_attention.grouped import grouped_query_attention
 from autograder.chapters.multi_head_attention.heads import (
     merge_heads,
-    repeat_heads,
     split_heads,
 )
 from autograder.chapters.multi_head_attention.layer import multi_head_attention
 from autograder.chapters.multi_head_attention.lookups import two_lookups
 from autograder.chapters.multi_head_attention.loop import loop_of_heads, sum_over_heads
+from autograder.chapters.multi_head_attention.serving import texts_served
 from autograder.chapters.multi_head_attention.weights import (
     attention_from_torch,
     without_heads,
@@ -31,10 +31,10 @@ __all__ = [
     "merge_heads",
     "multi_head_attention",
     "progress",
-    "repeat_heads",
     "sheet",
     "split_heads",
     "sum_over_heads",
+    "texts_served",
     "two_lookups",
     "without_heads",
 ]

@@ -14,7 +14,6 @@ from autograder.chapters.multi_head_attention.heads import (
     in_turn,
     join,
     merge_heads,
-    repeat_heads,
     split_heads,
 )
 from autograder.chapters.multi_head_attention.layer import (
@@ -118,12 +117,10 @@ def grouped_query_attention(
     student: StudentModule,
     split_student: StudentFunction,
     merge_student: StudentFunction,
-    repeat_student: StudentFunction,
     seed: int = 0,
 ) -> None:
     """Against PyTorch's grouped attention, from one kv head to as many as heads."""
     with (
-        expect.relying_on(repeat_heads, repeat_student),
         expect.relying_on(merge_heads, merge_student),
         expect.relying_on(split_heads, split_student),
     ):

@@ -1,4 +1,4 @@
-"""Splitting into heads, merging them, and repeating those that are shared."""
+"""Splitting into heads, and merging them."""
 
 import torch
 
@@ -33,9 +33,13 @@ def neighbours(x: torch.Tensor, times: int) -> torch.Tensor:
     return torch.stack(copies, dim=-3)
 
 
+def in_turn(x: torch.Tensor, times: int) -> torch.Tensor:
+    """Lay the whole row of heads again and again, which deals them out in turn."""
+    return torch.cat([x] * times, dim=-3)
+
+
 splits = Function("split-heads", "split_heads", cut)
 merges = Function("merge-heads", "merge_heads", join)
-repeats = Function("repeat-heads", "repeat_heads", neighbours)
 merges.accident(
     "view size",
     "view of exchanged axes",
@@ -218,65 +222,6 @@ merges.mistake(*NO_BATCH, when=_has_batch_of_heads)(
 )
 
 
-# --- repeat: what goes wrong ----------------------------------------------------------
-
-AXIS = "The heads' axis is the third from the end."
-TOKENS = "the tokens are repeated", f"Axis −2 is the axis of the tokens. {AXIS}"
-APART = (
-    "the copies are not joined",
-    "The copies have an axis of their own. Join it with the axis of the heads.",
-)
-
-
-@repeats.mistake(
-    "heads dealt out in turn",
-    "The copies come in the order 0, 1, 0, 1, …: repeat and cat lay the whole row of "
-    "heads again and again. Neighbours share a head, 0, 0, …, 1, 1, …: "
-    "repeat_interleave.",
-)
-def in_turn(x, times):
-    """Lay the whole row of heads again and again."""
-    return torch.cat([x] * times, dim=-3)
-
-
-for name, why, answer in (
-    (*TOKENS, lambda x, times: x.repeat_interleave(times, dim=-2)),
-    (*TOKENS, lambda x, times: torch.cat([x] * times, dim=-2)),
-    (
-        "the features are repeated",
-        f"Axis −1 is that of the features. {AXIS}",
-        lambda x, times: x.repeat_interleave(times, dim=-1),
-    ),
-    (*APART, lambda x, times: torch.stack([x] * times, dim=-3)),
-    (*APART, lambda x, times: torch.stack([x] * times, dim=-4)),
-    (
-        "repeated up to `times` heads",
-        "`times` says how many copies of each head, not how many heads in the end.",
-        lambda x, times: neighbours(x, max(1, times // x.shape[-3])),
-    ),
-):
-    repeats.mistake(name, why)(answer)
-
-
-@repeats.mistake(
-    "tokens and heads mixed by the reshape",
-    "The numbers are right, in another order. The new axis has to stand behind the "
-    "heads, (…, h, 1, T, d): a reshape joins axes that are neighbours.",
-    when=lambda x, times: x.shape[-2] > 1,
-)
-def _(x, times):
-    copies = x.repeat_interleave(times, dim=-2)
-    return copies.reshape(*x.shape[:-3], -1, *x.shape[-2:])
-
-
-repeats.mistake(*ONLY_A_BATCH, when=_has_no_batch_of_heads)(
-    lambda x, times: x.repeat_interleave(times, dim=1)
-)
-repeats.mistake(*NO_BATCH, when=_has_batch_of_heads)(
-    lambda x, times: x.repeat_interleave(times, dim=0)
-)
-
-
 # --- the checks -----------------------------------------------------------------------
 
 
@@ -344,28 +289,3 @@ def merge_heads(student: StudentFunction, seed: int = 0) -> None:
     merges.judge_gradient(
         student, case, normal(generator, batch, length, heads * width)
     )
-
-
-@chapter.check(section="multi-head-grouped")
-def repeat_heads(student: StudentFunction, seed: int = 0) -> None:
-    """Copies side by side along the heads; any leading axes; the gradient."""
-    generator = seeded(seed)
-    batch, kv_heads, length, width, times, more = draw_sizes(generator, 6)
-    x = normal(generator, batch, kv_heads, length, width)
-    case = _repeat_case(x, times)
-    hand = torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]])
-    for each in (
-        case,
-        _repeat_case(x, 1),
-        _repeat_case(x[:, :1], times),
-        Case("two heads of one token, three times", (hand, 3)),
-        _repeat_case(x[0], times),
-        _repeat_case(normal(generator, more, *x.shape), times),
-    ):
-        judge_axes(repeats, student, each, 3)
-    cotangent = normal(generator, batch, kv_heads * times, length, width)
-    repeats.judge_gradient(student, case, cotangent)
-
-
-def _repeat_case(x: torch.Tensor, times: int) -> Case:
-    return Case(f"x {tuple(x.shape)}, times {times}", (x, times))

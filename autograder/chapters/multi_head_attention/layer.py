@@ -168,7 +168,7 @@ def own_mistakes(
 ) -> Iterator[tuple]:
     """Yield what ``expect_parameters`` is told of projections of heads."""
     projection = set(missing) in ({"w_o"}, {"w_o", "b_o"})
-    why = "w_o (d_model, d_model) mixes the heads. Sources 0 and 1 leave it out."
+    why = "w_o (d_model, d_model) mixes the heads. Many texts leave it out."
     yield projection and not extra, "no output projection", why
     if missing or extra:
         return

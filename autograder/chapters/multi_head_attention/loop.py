@@ -60,12 +60,12 @@ NO_W_O = (
     "no output projection",
     "The result is as wide as all heads side by side, and nothing mixes them: each "
     "feature still belongs to one head. Multiply by w_o, which also gives the output "
-    "the width d_model again. (Sources 0 and 1 stop here, too.)",
+    "the width d_model again.",
 )
 SCORES = (
     "concatenation of the scores",
     "The heads' scores or weights stand side by side. What is joined are their "
-    'outputs, the mixed values. (Source 0\'s text says "the score from each head".)',
+    "outputs, the mixed values.",
 )
 SOURCES = "Queries come from x_q; keys and values come from x_kv."
 

@@ -83,7 +83,7 @@ _misread(
 )
 AXIS = (
     "length read from the wrong axis",
-    "The tokens lie along the last but one axis, however many axes stand in front. "
+    "The tokens lie along the last but one axis, however many axes come before it. "
     "Take T from x.shape[-2], not from x.shape[0] or x.shape[1].",
 )
 _misread(

@@ -1,4 +1,4 @@
-"""Which formula made a table: the right one, or one of the sources' wrong ones."""
+"""Which formula made a table: the right one, or one of three wrong ones."""
 
 import contextlib
 import random
@@ -16,7 +16,7 @@ DIAGNOSES = {
     "right": {},
     "exponent outside the base": formula.changes_of("exponent outside the base"),
     "base 1000": formula.changes_of("base 1000"),
-    "cosine first": formula.changes_of(*formula.SOURCE_4),
+    "cosine first": formula.changes_of(*formula.UNPAIRED),
 }
 
 
@@ -178,9 +178,9 @@ def _reading_of(student: StudentFunction, sizes: list) -> tuple[str, str] | None
     return None
 
 
-@chapter.check(section="position-disagreements")
+@chapter.check(section="position-mistakes")
 def diagnose_encoding(student: StudentFunction, seed: int = 0) -> None:
-    """Present the right matrix and the sources' wrong ones in several sizes."""
+    """Present the right matrix and the wrong ones in several sizes."""
     draw = random.Random(seed)
     sizes = [
         (20, 16),

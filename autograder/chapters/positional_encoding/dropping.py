@@ -32,7 +32,7 @@ RESCALED = (
 )
 TOGETHER = (
     "entries are dropped together",
-    "Each entry of the sum is dropped or kept for itself: draw a number for each of "
+    "Each entry of the sum is dropped or kept on its own: draw a number for each of "
     "them, as nn.Dropout does, not one for a whole token, feature or batch.",
 )
 

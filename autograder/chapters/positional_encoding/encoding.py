@@ -82,14 +82,14 @@ for name, changes, why, section in formula.SLIPS:
 
 
 @encoding.mistake(
-    "the matrix of source 4",
+    "cosine first, and a new frequency in each column",
     "It starts with a cosine, has the base 1000, an exponent for every column, and "
     "counts positions and columns from 1.",
-    section=formula.DISAGREEMENT,
+    section=formula.MISTAKES,
     when=_usual,
 )
 def _(length, d_model, base):
-    changes = formula.changes_of(*formula.SOURCE_4)
+    changes = formula.changes_of(*formula.UNPAIRED)
     return formula.table(length, d_model, base, **changes).float()
 
 
@@ -113,8 +113,8 @@ CONSTANT = (
     "stand where length, d_model or base should?"
 )
 STEPS = (
-    "Near rows are right, far ones are not: keep positions and angles in float32 or "
-    "better, and do not sum up small steps."
+    "The first rows are right, later ones are not: keep positions and angles in "
+    "float32 or better, and do not sum up small steps."
 )
 
 

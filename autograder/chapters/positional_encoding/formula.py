@@ -1,7 +1,7 @@
 """The sinusoidal encoding, part by part, and how each part is misread.
 
-Every table of the chapter is made here, the right one and the wrong ones of the
-sources, so that each misreading is written once.
+Every table of the chapter is made here, the right one and the wrong
+ones, so that each misreading is written once.
 """
 
 import itertools
@@ -65,7 +65,7 @@ BASE_1000 = (
     "The base is 10000. With 1000, the longest wavelength shrinks about tenfold."
 )
 BASE_UNUSED = "The result is the one of base 10000: use the argument base."
-DISAGREEMENT, FORMULA = "position-disagreements", "position-sinusoidal"
+MISTAKES, FORMULA = "position-mistakes", "position-sinusoidal"
 
 SLIPS: tuple[tuple[str, Changes, str, str], ...] = (  # name, changes, why, section
     (
@@ -74,31 +74,31 @@ SLIPS: tuple[tuple[str, Changes, str, str], ...] = (  # name, changes, why, sect
         "sin((p/10000)^(2i/d)) raises the position, too. The exponent belongs to the "
         "base alone: sin(p / 10000^(2i/d)).\nSigns: the first pair never changes after "
         "row 0, and row 1 is right by accident, as 1^x = 1.",
-        DISAGREEMENT,
+        MISTAKES,
     ),
     (
         "base 1000",
         {"of_base": lambda base: 1_000.0 if base == BASE else base},
         BASE_1000,
-        DISAGREEMENT,
+        MISTAKES,
     ),
     (
         "cosine first",
         {"waves": lambda angle, odd: _sines_and_cosines(angle, ~odd)},
         "Even columns are sines, odd columns cosines: row 0 reads 0, 1, 0, 1, ...",
-        DISAGREEMENT,
+        MISTAKES,
     ),
     (
         "positions from 1",
         {"first": 1},
         "Row 0 belongs to position 0 and reads 0, 1, 0, 1, ...: positions count from "
         "0 like Python's indices.",
-        DISAGREEMENT,
+        MISTAKES,
     ),
     (
         "sine block, then cosine block",
         {"columns": lambda column, d: (column % (d // 2), column >= d // 2)},
-        "All sines stand left and all cosines right. The formula interleaves them: "
+        "All sines are on the left, all cosines on the right. The formula interleaves: "
         "column 2i is a sine, column 2i+1 the cosine of the same angle.",
         FORMULA,
     ),
@@ -133,21 +133,21 @@ SLIPS: tuple[tuple[str, Changes, str, str], ...] = (  # name, changes, why, sect
         {"exponent": lambda pair, column, d: column / d},
         "Columns 2i and 2i+1 share one frequency: both have the exponent 2i/d. With "
         "an exponent c/d for column c, no rotation shifts the positions.",
-        DISAGREEMENT,
+        MISTAKES,
     ),
     (
         "exponents from 1/d",
         {"exponent": lambda pair, column, d: (column + 1) / d},
         "Columns are counted from 0 and come in pairs of one frequency: exponents "
         "0/d, 0/d, 2/d, 2/d, ..., not 1/d, 2/d, 3/d, ...",
-        DISAGREEMENT,
+        MISTAKES,
     ),
     (
         "columns counted from 1",
         {"columns": lambda column, d: _interleaved(column + 1, d)},
         "The first column is column 0, a sine. Counted from 1, the first sine never "
         "appears and the last column gets the exponent d/d.",
-        DISAGREEMENT,
+        MISTAKES,
     ),
     (
         "sines only",
@@ -207,7 +207,7 @@ def changes_of(*names: str) -> Changes:
     return changes
 
 
-SOURCE_4 = ("cosine first", "base 1000", "exponents from 1/d", "positions from 1")
+UNPAIRED = ("cosine first", "base 1000", "exponents from 1/d", "positions from 1")
 
 
 def pairs_of_slips() -> Iterator[tuple[str, Changes, str, str]]:

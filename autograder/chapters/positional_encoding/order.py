@@ -64,7 +64,7 @@ _misread(
 for equal in (torch.equal, torch.allclose):  # allclose's own atol is 1e-8
     _misread(
         "no tolerance for rounding",
-        "The two outputs differ by 3e-7 only, also where they are 0. Compare with "
+        "The two outputs differ by only 3e-7, even where they are 0. Compare with "
         "torch.allclose(..., atol=1e-5).",
         equivariant=functools.partial(_equivariant, same=equal),
         invariant=functools.partial(_invariant, same=equal),
@@ -81,7 +81,7 @@ _misread(
 
 FLAT = (
     "pooled output called equivariant",
-    "Only an output with one row a token can be equivariant: test its shape.",
+    "Only an output with one row per token can be equivariant: test its shape.",
 )
 for called in (
     lambda outputs, permuted, permutation: (
@@ -199,12 +199,11 @@ def _models(length: int, width: int, positions: torch.Tensor) -> Iterator[tuple]
 
 
 BOTH = (
-    "Make two comparisons, of all rows, each for itself: neither, one or both of them "
-    "can hold."
+    "Make two separate comparisons, of all rows: neither, one or both of them can hold."
 )
 ROWS = (
     "The axes are (T, d): T tokens, then d features. outputs[permutation] takes the "
-    "rows in the new order; a permutation matrix (T, T) stands on the left."
+    "rows in the new order; a permutation matrix (T, T) goes on the left."
 )
 KEYS = (
     "Return a dict with these two keys, spelled like this: 'equivariant' and "

@@ -122,7 +122,7 @@ _misread(
     "base 1000",
     formula.BASE_1000,
     lambda e, base: TURN * 1_000.0**e,
-    section=formula.DISAGREEMENT,
+    section=formula.MISTAKES,
     when=lambda d_model, base: base == formula.BASE,
 )
 _misread(

@@ -220,7 +220,7 @@ _misread(
     "base 1000",
     formula.BASE_1000,
     angle=lambda x, base: _angles(x, 1_000.0),
-    section=formula.DISAGREEMENT,
+    section=formula.MISTAKES,
     when=lambda x, base: base == formula.BASE,
 )
 AXIS = (
@@ -254,7 +254,7 @@ for rotation in (
 
 @rotary.mistake(
     "angles laid out in halves",
-    "Columns 2i and 2i+1 turn by one angle, so the angles must stand as 0, 0, 1, 1, "
+    "Columns 2i and 2i+1 turn by one angle, so lay the angles out as 0, 0, 1, 1, "
     "...: repeat_interleave does that. repeat and torch.cat give 0, 1, 0, 1.",
     when=_wide,
 )

@@ -111,7 +111,7 @@ def _misplaced(name: str, why: str) -> Callable:
 
 _misplaced(
     "transposed: made for column vectors",
-    "PE[p] is a row and stands left of M. This matrix takes PE[p] to PE[p - k]; it is "
+    "PE[p] is a row, to the left of M. This matrix takes PE[p] to PE[p - k]; it is "
     "the right one for columns, M @ PE[p]. For rows the block is [[cos, -sin], [sin, "
     "cos]].",
 )(lambda angle: _turning(angle).T)
@@ -200,10 +200,10 @@ FREE = (
 )
 WHY = (
     "A row of the encoding times this matrix is such a row again: row p, times it, "
-    "must be row p + k. The 2 × 2 blocks stand along the diagonal of one matrix: "
+    "must be row p + k. The 2 × 2 blocks lie along the diagonal of one matrix: "
     "torch.block_diag(*blocks). Look at the block of the first pair, rows and columns "
     "0 and 1: all four entries belong to its one angle, k. If cosines of other pairs "
-    "stand there, look at the axis you stacked along (dim=-1)."
+    "are there, look at the axis you stacked along (dim=-1)."
 )
 
 

@@ -116,7 +116,7 @@ convolution.mistake(
     "The heads are added up, one for each of the k · k places of the kernel.",
 )(lambda tokens, kernel, h, w: _heads(tokens, kernel, h, w)[-1])
 convolution.mistake(
-    "tokens in columns", "One token, one row: the channels stand in the last axis."
+    "tokens in columns", "One token, one row: the channels are on the last axis."
 )(lambda tokens, kernel, h, w: convolve(tokens, kernel, h, w).mT)
 
 

@@ -63,7 +63,7 @@ for known in cutting.mistakes:
         embedding.mistake(known.name, known.why)(wrong)
 embedding.mistake(
     UPRIGHT[0],
-    "One patch, one row: the features stand in the last axis, (B, N, d_model).",
+    "One patch, one row: the features are on the last axis, (B, N, d_model).",
 )(lambda images, weight, bias, p: convolved(images, weight, bias, p).mT)
 
 
@@ -131,9 +131,8 @@ def _own(
         shape == (length + 1, d),
         "a row too many in the matrix",
         f"A patch has P · P · C = {length} numbers, so the matrix has {length} rows. "
-        "Source 3 writes 769 instead of 768: that fits only if a constant 1 is "
-        "appended to every patch, and then the last row is the bias. Here bias is a "
-        "parameter of its own.",
+        "One more fits only if a constant 1 is appended to every patch, and then the "
+        "last row is the bias. Here bias is a parameter of its own.",
     )
     why = f"A patch has P · P · C numbers: count all {channels} channels."
     yield channels > 1 and shape == (p * p, d), "channels not counted", why

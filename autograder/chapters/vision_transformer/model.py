@@ -82,7 +82,7 @@ def _(images, vision):
 for at in (0, -1):
     model.mistake(
         "the class token behind the patches",
-        "The class token stands before the patches, and the head reads position 0.",
+        "The class token comes before the patches, and the head reads position 0.",
         when=_by_token,
     )(lambda images, vision, at=at: vision.logits(_behind(images, vision), at))
 
@@ -157,7 +157,7 @@ for mistake, options in (
     )
 model.mistake(
     "the head reads the encoder's input",
-    "Between the positions and the head stands the encoder.",
+    "Between the positions and the head comes the encoder.",
 )(lambda images, vision: vision.read(vision.placed(images)))
 model.mistake(
     "the positions are added twice",
@@ -258,7 +258,7 @@ def _own(
 ) -> Iterator[tuple[bool, str, str]]:
     table, n = state.get("position.table", torch.empty(0, 0)), grid[0] * grid[1]
     if pooling == "class":
-        why = 'With pooling="class" a class token stands first: ClassToken(d_model).'
+        why = 'With pooling="class" a class token comes first: ClassToken(d_model).'
         token = all(name.startswith("class_token") for name in missing)
         yield missing and token and not extra, "no class token", why
         why = (

@@ -46,11 +46,11 @@ NOT_PERMUTED = (
 BY_COLUMNS = (
     "patches in column order",
     "Patches come in reading order: along the first row of patches from left to right, "
-    "then the next row. The row of patches stands before the column of patches.",
+    "then the next row. The row of patches comes before the column of patches.",
 )
 PIXELS_TURNED = (
     "rows and columns of pixels exchanged",
-    "Inside a patch, the row of pixels stands before the column of pixels.",
+    "Inside a patch, the row of pixels comes before the column of pixels.",
 )
 SIDES = (
     "height and width exchanged",
@@ -200,7 +200,7 @@ joining.mistake(*SIDES)(
 )
 joining.mistake(
     "channels last in the image",
-    "Images are (B, C, H, W): the channels stand before the pixels.",
+    "Images are (B, C, H, W): the channels come before the pixels.",
 )(
     lambda patches, p, height, width: put_together(patches, p, height, width).permute(
         0, 2, 3, 1

@@ -168,7 +168,7 @@ def _has_class_token(table, old, new, special):
 
 interpolation.mistake(
     "the class token's row is interpolated, too",
-    "The class token stands for no place in the image: its row stays as it is, and "
+    "The class token belongs to no place in the image: its row stays as it is, and "
     "only the others are interpolated, on their grid.",
     when=_has_class_token,
 )(lambda table, old, new, special: _along(table, special + new[0] * new[1]))
@@ -201,7 +201,7 @@ interpolation.mistake(
 )(lambda table, old, new, special: resized(table, old, new, special).roll(-special, 0))
 interpolation.mistake(
     "the last rows taken for class tokens",
-    "The rows of class tokens stand at the front of the table.",
+    "The rows of class tokens are at the front of the table.",
     when=_has_class_token,
 )(lambda table, old, new, special: resized(table.roll(special, 0), old, new, special))
 interpolation.mistake(*IGNORED)(

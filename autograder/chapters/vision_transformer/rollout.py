@@ -56,8 +56,7 @@ def _normalised(matrices: list[torch.Tensor], axis: int = -1) -> list[torch.Tens
 NO_RESIDUAL = (
     "no residual connection",
     "In every layer half of what a token carries comes past attention, by the residual "
-    "connection: ½ A + ½ I. Without it, a dozen layers leave all rows alike. Source 3 "
-    "leaves it out, Abnar and Zuidema do not.",
+    "connection: ½ A + ½ I. Without it, a dozen layers leave all rows alike.",
 )
 ONE_BARE = (
     "one layer without the residual connection",
@@ -81,7 +80,7 @@ def _(weights):
 
 rollout.mistake(
     "multiplied in the wrong order",
-    "Going backwards from the output, the last layer comes first: it stands leftmost. "
+    "Going backwards from the output, the last layer comes first: it is leftmost. "
     "rollout = mixed @ rollout, from the first layer on.",
 )(lambda weights: _product(_mixed(_means(weights)), backwards=True))
 NOT_NORMALISED = (

@@ -13,7 +13,7 @@ PROMPT = re.compile(r"^\s*(>>>|\.{3}|(\[(nav|ins)\] ?)?In \[)", re.MULTILINE)
 MAGIC = re.compile(r"^\s*[%!?/,;]|\?\s*$|=\s*[%!]", re.MULTILINE)
 
 
-@remembered(64)  # of a class, all have the same given cells
+@remembered(128)  # of a class, all have the same given cells
 def tree(text: str) -> ast.Module | None:
     """Read a cell; return None if it is no code and never runs.
 

@@ -9,8 +9,8 @@ import ast
 from collections.abc import Iterable
 
 from autograder.grading.usage import stops, ways
-from autograder.grading.usage.expressions import SAYING
 from autograder.grading.usage.library import GROWING, Library
+from autograder.grading.usage.lookups import SAYING
 from autograder.grading.usage.scopes import Binding, Scope, own_names
 from autograder.grading.usage.state import Elsewhere, inside
 from autograder.grading.usage.values import (

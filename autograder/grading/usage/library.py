@@ -5,11 +5,11 @@ import re
 
 from autograder.grading.usage import cells, folding, ways
 from autograder.grading.usage.expressions import (
-    CELLS,
     HARMLESS,
     Expressions,
     may_lead_on,
 )
+from autograder.grading.usage.lookups import CELLS
 from autograder.grading.usage.scopes import Binding, Scope
 from autograder.grading.usage.state import DEEPEST, callables
 from autograder.grading.usage.values import (

@@ -7,7 +7,7 @@ Figures.define("attention", (stage) => {
   const SIZE = 300, UNIT = 88, MIDDLE = SIZE / 2, REACH = 1.6;
   const NAMES = ["blue", "car", "drives"];
   const PLANES = { q: ["query", "--figure-1"], k: ["key", "--figure-2"],
-    v: ["value", "--figure-3"], z: ["output", "--figure-4"] };
+    v: ["value", "--figure-3"], z: ["output", "--figure-5"] };
   const ANGLES = { q: -Math.PI / 4, k: Math.PI / 8, v: (5 * Math.PI) / 16 };
   const INPUTS = [[1, 0], [0, 1], [-Math.SQRT1_2, -Math.SQRT1_2]];
 

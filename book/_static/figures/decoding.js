@@ -1,5 +1,6 @@
-/* The trained translator writes a sentence: at each step the best extensions, those that
-   the beam keeps, and the cache of keys and values with what it saves. */
+/* The trained translator writes a sentence, in three views: at each step the best extensions
+   and those that the beam keeps; the cache of keys and values with what it saves; what each
+   search writes. It begins with the first step of the simplest search. */
 Figures.define("decoding", (stage) => {
   "use strict";
   const { element, shape, menu, choice, player, show, format, heat, summary } = Figures;
@@ -7,9 +8,10 @@ Figures.define("decoding", (stage) => {
   const STATES = ["dropped", "kept", "ended"];
   // Written in full, since rules for classes that no script names are left out of the site.
   const CLASSES = ["decoding-dropped", "decoding-kept", "decoding-ended"];
-  let sentence = sentences[0];
-  let beam = 3;
-  let step = 0;
+  const FIRST = 1; // a sentence that is translated rightly
+  let sentence = sentences[FIRST];
+  let beam = 1;
+  let step = 1;
   let cached = true;
   let rows = []; // of the tree, one a step
   let cacheRows = [];
@@ -113,13 +115,13 @@ Figures.define("decoding", (stage) => {
       const chosen = Number(width) === beam;
       return element("tr", { class: chosen ? "figure-chosen" : "" },
         element("th", { scope: "row" }, (chosen ? "▸ " : "") + widths[width]),
-        element("td", { lang: "de" }, each.text), place);
+        element("td", { lang: "de" }, each.text), place, element("td", {}, each.gloss));
     }));
   };
   const widths = { 1: "greedy", 2: "beam of 2", 3: "beam of 3" };
   const writtenTable = element("table", { class: "figure-matrix decoding-results" },
     element("thead", {}, element("tr", {}, element("td"),
-      ["writes", "probability"].map((text) => element("th", { scope: "col" }, text)))),
+      ["writes", "probability", "word for word"].map((text) => element("th", { scope: "col" }, text)))),
     writtenBody);
 
   // All together ------------------------------------------------------------------------
@@ -140,8 +142,11 @@ Figures.define("decoding", (stage) => {
     const itsOwn = greedy.steps.at(-1)[0][2];
     const compared = beam === 1 ? "" : best > itsOwn + 1e-4
       ? `, where greedy search ends at ${format(itsOwn, 3)}` : ", as greedy search does";
-    return `It ends at a probability of ${format(best, 3)}${compared}. `
-      + `The cache has saved ${format(100 * saved, 0)}% of the products.`;
+    const { text, gloss } = found();
+    const verdict = text === sentence.right ? "That is right."
+      : `That is wrong: “${sentence.right}” would be right.`;
+    return `It ends at a probability of ${format(best, 3)}${compared}: “${text}”, word for word `
+      + `“${gloss}”. ${verdict} The cache has saved ${format(100 * saved, 0)}% of the products.`;
   };
   const readSoFar = () => Math.min(step, found().path.length);
   const sum = (kind) => sentence.products[kind].slice(0, readSoFar())
@@ -172,16 +177,17 @@ Figures.define("decoding", (stage) => {
     buildCache();
     buildWritten();
     const { length } = found().steps;
+    const reached = step;
     steps.restart(length);
-    steps.go(length);
+    steps.go(Math.min(reached, length));
   };
 
   const steps = player({ label: "Step", steps: 1,
     change: (value) => { step = value; update(); } });
   const sentenceMenu = menu({ label: "Sentence",
-    options: sentences.map(({ text }, i) => [i, text]), value: 0,
+    options: sentences.map(({ text }, i) => [i, text]), value: FIRST,
     change: (i) => { sentence = sentences[i]; rebuild(); } });
-  const beamChoice = choice({ label: "Search", value: 3,
+  const beamChoice = choice({ label: "Search", value: beam,
     options: Object.entries(widths).map(([width, text]) => [Number(width), text]),
     change: (width) => { beam = width; rebuild(); } });
   const cacheChoice = choice({ label: "Keys and values are", value: "kept",
@@ -190,27 +196,33 @@ Figures.define("decoding", (stage) => {
   const scroll = (label, ...children) => element("div", { class: "figure-scroll",
     tabindex: 0, role: "region", "aria-label": label }, children);
 
+  const legend = (...text) => element("p", { class: "decoding-legend" }, text);
+  const views = {
+    search: ["the search", element("div", {},
+      element("p", { class: "figure-heading" }, "The best four extensions at each step"),
+      element("p", { class: "decoding-root" }, "<sos>"), tree,
+      legend("× the token’s own probability, then the whole beginning’s. ",
+        "Dashed: dropped. ✓: ended. Thick: what is written."))],
+    cache: ["the cache", element("div", { class: "decoding-side" },
+      element("p", { class: "figure-heading" }, "What the thick path has read"),
+      cacheChoice.element, scroll("The cache", cacheTable),
+      legend(`${found().cache[0][0][0].length} numbers of each key and value. Framed: `,
+        "computed at this step."),
+      scroll("Products, in millions", costTable),
+      legend("Products in millions, the source’s keys and values among them."))],
+    results: ["what each search writes", scroll("What each search writes", writtenTable)],
+  };
+  const look = (view) => Object.entries(views).forEach(([name, [, part]]) => {
+    part.hidden = name !== view;
+  });
+  const viewChoice = choice({ label: "Show", value: "search", change: look,
+    options: Object.entries(views).map(([name, [text]]) => [name, text]) });
+  look("search");
+
   stage.append(
-    element("div", { class: "figure-controls" }, sentenceMenu.element, beamChoice.element),
-    steps.element,
-    element("div", { class: "decoding-parts" },
-      element("div", {},
-        element("p", { class: "figure-heading" }, "The best four extensions at each step"),
-        element("p", { class: "decoding-root" }, "<sos>"), tree,
-        element("p", { class: "decoding-legend" },
-          "× the token’s own probability, then the whole beginning’s. ",
-          "Dashed: dropped. ✓: ended. Thick: what is written.")),
-      element("div", { class: "decoding-side" },
-        element("p", { class: "figure-heading" }, "What the thick path has read"),
-        cacheChoice.element, scroll("The cache", cacheTable),
-        element("p", { class: "decoding-legend" },
-          `${found().cache[0][0][0].length} numbers of each key and value. Framed: `,
-          "computed at this step."),
-        scroll("Products, in millions", costTable),
-        element("p", { class: "decoding-legend" },
-          "Products in millions, the source’s keys and values among them."))),
-    scroll("What each search writes", writtenTable),
-    said);
+    element("div", { class: "figure-controls" }, sentenceMenu.element, beamChoice.element,
+      viewChoice.element),
+    steps.element, ...Object.values(views).map(([, part]) => part), said);
   rebuild();
 
   return { numbers: () => ({ step, beam,

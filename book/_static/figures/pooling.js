@@ -8,7 +8,7 @@ Figures.define("pooling", (stage) => {
   const tokens = [[1, 2], [3, 0], [2, 4]];
   let pad = [6, 10];
   let query = [1, 0];
-  let [count, masked, zeros, readout] = [1, false, false, "mean"];
+  let [count, masked, zeros, readout] = [1, true, false, "mean"];
   const titles = { token: "class token", mean: "mean", max: "max" };
 
   const X = (value) => (left + value) * unit;
@@ -194,7 +194,7 @@ Figures.define("pooling", (stage) => {
     choice({ label: "It holds", value: false,
       options: [[false, "numbers"], [true, "zeros"]],
       change: (value) => { zeros = value; update(); } }).element,
-    toggle({ label: "Mask: read the real tokens only",
+    toggle({ label: "Mask: read the real tokens only", value: masked,
       change: (value) => { masked = value; update(); } }).element,
     byToken, results);
   stage.append(element("div", { class: "figure-columns" },

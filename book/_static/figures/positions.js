@@ -1,26 +1,28 @@
-/* The sinusoidal encoding as a heat map, beside it a formula with a slip, and what both
-   make of a pair of columns and of the inner product of two rows. */
+/* The sinusoidal encoding as clock hands and as a heat map, what it makes of a pair of
+   columns and of the inner product of two rows, and last a formula with a slip. */
 Figures.define("positions", (stage) => {
   "use strict";
-  const { element, shape, drawing, slider, choice, format, show, summary } = Figures;
+  const { element, shape, drawing, slider, choice, format, heat, show, summary } = Figures;
   const length = 64;
   const bases = [10, 100, 1000, 10000, 100000];
-  let [base, d, p, k, hand, slip] = [10000, 32, 12, 5, 0, "exponent"];
+  let [base, d, p, k, hand, slip] = [10000, 16, 12, 5, 0, "none"];
 
   // Formulas: a row for each position ---------------------------------------------------
   const table = (value) => Array.from({ length }, (_, row) =>
     Array.from({ length: d }, (__, column) => value(row, column)));
   const pairs = (angle) => table((row, column) =>
     (column % 2 ? Math.cos : Math.sin)(angle(row, column - (column % 2))));
+  const right = () => pairs((row, even) => row / base ** (even / d));
   const formulas = {
-    exponent: { text: "exponent over p, too", source: "Source 0",
+    none: { text: "none", source: "", make: right },
+    exponent: { text: "exponent over p, too", source: "Exponent over p, too",
       make: () => pairs((row, even) => (row / base) ** (even / d)) },
-    base: { text: "base 1000", source: "Source 4",
+    base: { text: "base 1000", source: "Base 1000",
       make: () => pairs((row, even) => row / 1000 ** (even / d)) },
-    single: { text: "cosine first, no pairs", source: "Source 4’s matrix",
+    single: { text: "cosine first, no pairs", source: "No pairs",
       make: () => table((row, column) => (column % 2 ? Math.sin : Math.cos)(
         (row + 1) / base ** ((column + 1) / d))) },
-    shifted: { text: "columns from 1", source: "Source 2’s matrix",
+    shifted: { text: "columns from 1", source: "Columns from 1",
       make: () => table((row, column) => (column % 2 ? Math.sin : Math.cos)(
         row / base ** ((column + (column % 2)) / d))) },
   };
@@ -57,6 +59,35 @@ Figures.define("positions", (stage) => {
     });
     context.putImageData(image, 0, 0);
   };
+
+  // The clocks: one hand for each pair of columns, at p (solid) and p + k (dashed) --------
+  const clocks = element("div", { class: "positions-clocks" });
+  const makeClocks = () => {
+    clocks.replaceChildren(...Array.from({ length: d / 2 }, (_, i) => {
+      const svg = drawing({ width: 64, height: 64, label: "" });
+      svg.append(shape("circle", { cx: 32, cy: 32, r: 28, fill: "none",
+        stroke: "var(--figure-line)" }));
+      for (const dashes of ["none", "4 3"])
+        svg.append(shape("line", { x1: 32, y1: 32, stroke: "var(--figure-1)",
+          "stroke-width": dashes === "none" ? 3.5 : 2, "stroke-dasharray": dashes }));
+      return element("div", { class: "positions-clock" }, svg,
+        [2 * i, 2 * i + 1].map(() => element("span")));
+    }));
+  };
+  const turnClocks = ([values]) => [...clocks.children].forEach((clock, i) => {
+    const [svg, ...cells] = clock.children;
+    const pair = (row) => [values[row][2 * i], values[row][2 * i + 1]];
+    svg.setAttribute("aria-label", `Hand ${i} at position ${p}`);
+    svg.querySelectorAll("line").forEach((line, j) => {
+      const [sine, cosine] = pair(j ? p + k : p);
+      line.setAttribute("x2", 32 + 26 * cosine);
+      line.setAttribute("y2", 32 - 26 * sine);
+    });
+    cells.forEach((cell, j) => {
+      show(cell, pair(p)[j]);
+      cell.style.setProperty("--heat", heat(pair(p)[j]));
+    });
+  });
 
   // One pair of columns in the plane: the cosine to the right, the sine upwards ----------
   const plane = (colour) => {
@@ -104,6 +135,8 @@ Figures.define("positions", (stage) => {
   const labels = ["inner product", "squared length", "smallest step"];
   const cells = labels.map(() => [element("td"), element("td")]);
   const heads = ["right", ""].map((text) => element("th", { scope: "col" }, text));
+  const slipped = () => [maps[1].element, planes[1].svg, lines[1], heads[1],
+    ...cells.map(([, cell]) => cell)];
   const facts = element("table", { class: "figure-matrix figure-facts" },
     element("thead", {}, element("tr", {}, element("td"), heads)),
     element("tbody", {}, labels.map((text, i) =>
@@ -133,6 +166,7 @@ Figures.define("positions", (stage) => {
   /* What depends on positions only: the maps keep their pixels. */
   const point = () => {
     const found = tables.map(measure);
+    turnClocks(tables);
     found.forEach((each, i) => {
       range(cells[0][i], [each.smallest, each.largest]);
       range(cells[1][i], each.lengths);
@@ -154,9 +188,10 @@ Figures.define("positions", (stage) => {
 
   const tell = ([good, bad]) => {
     const turn = format(k / base ** (2 * hand / d));
-    const first = `Right: ${k} positions on, hand ${hand} has turned by ${turn} radians, and `
+    const first = `${k} positions on, hand ${hand} has turned by ${turn} radians, and `
       + `the inner product is ${format(good.smallest)}, wherever one starts. `;
     const ends = {
+      none: "",
       exponent: "With the exponent over p, too, hand 0 stands still after position 0, and "
         + `neighbours are as little as ${format(bad.step, 4)} apart.`,
       base: base === 1000 ? "This is the same base: nothing differs."
@@ -171,12 +206,14 @@ Figures.define("positions", (stage) => {
 
   const update = () => {
     const { source, make } = formulas[slip];
-    tables = [pairs((row, even) => row / base ** (even / d)), make()];
+    tables = [right(), make()];
+    makeClocks();
+    for (const each of slipped()) each.style.display = slip === "none" ? "none" : "";
     const palette = colours();
     hand = Math.min(hand, d / 2 - 1);
     controls.hand.input.max = d / 2 - 1;
     controls.hand.set(hand);
-    ["Right", source].forEach((title, i) => {
+    [slip === "none" ? "All rows, one per position" : "Right", source].forEach((title, i) => {
       maps[i].title.textContent = title;
       maps[i].canvas.setAttribute("aria-label",
         `${title}: heat map of ${length} positions and ${d} columns`);
@@ -199,19 +236,23 @@ Figures.define("positions", (stage) => {
     offset: number("Offset k", 0, 20, 1, k, (value) => { k = value; point(); }),
     hand: number("Hand i", 0, d / 2 - 1, 1, hand, (value) => { hand = value; point(); }),
   };
-  stage.append(
-    choice({ label: "A slip", value: slip, change: (value) => {
-      slip = value;
-      update();
-    }, options: Object.entries(formulas).map(([name, { text }]) => [name, text]) }).element,
-    element("div", { class: "figure-columns positions-two" }, maps.map((each) => each.element)),
+    stage.append(
     element("div", { class: "figure-columns" },
-      element("div", { class: "figure-stack" },
-        Object.values(controls).map((control) => control.element), facts),
+      controls.place.element, controls.offset.element),
+    clocks, said,
+    element("div", { class: "figure-columns" },
+      element("div", { class: "figure-stack" }, maps.map((each) => each.element)),
       element("div", { class: "figure-stack" },
         planeTitle, element("div", { class: "positions-two" }, planes.map(({ svg }) => svg)),
         chartTitle, chart)),
-    said);
+    element("div", { class: "figure-columns" },
+      element("div", { class: "figure-stack" },
+        [controls.base, controls.width, controls.hand].map((each) => each.element)),
+      facts),
+    choice({ label: "Beside it a slip", value: slip, change: (value) => {
+      slip = value;
+      update();
+    }, options: Object.entries(formulas).map(([name, { text }]) => [name, text]) }).element);
   new MutationObserver(update).observe(document.documentElement,
     { attributes: true, attributeFilter: ["data-theme"] });
   update();

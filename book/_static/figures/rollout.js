@@ -1,5 +1,6 @@
-/* Where a token of a trained Vision Transformer looks, head by head, and what that comes to
-   through both layers: attention rollout over an image. */
+/* Where a token of a trained Vision Transformer looks: one head, the mean of a layer's heads,
+   and what that comes to through both layers, attention rollout. One map at a time, unless all
+   are asked for. */
 Figures.define("rollout", (stage) => {
   "use strict";
   const { element, shape, choice, toggle, show, format, summary } = Figures;
@@ -9,6 +10,9 @@ Figures.define("rollout", (stage) => {
     heads.map((rows) => rows.map((row) => row.map((weight) => weight / parts)))));
   let number = 0;
   let token = 0;
+  let layer = 0;
+  let head = 0;
+  let view = "head";
   let residual = true;
 
   /* The digit in a grey that is seen on white and on black paper. */
@@ -87,6 +91,7 @@ Figures.define("rollout", (stage) => {
   // The maps ----------------------------------------------------------------------------
 
   const whole = map("", "Rollout: what the token's output is made of");
+  const single = map("", "Where the token looks");
   const heads = weightsOf[0].map((layer, l) => layer.map((_, h) =>
     map(`head ${h + 1}`, `Layer ${l + 1}, head ${h + 1}`)));
   const means = heads.map((_, l) => map("mean", `Layer ${l + 1}, mean of the heads`));
@@ -96,7 +101,7 @@ Figures.define("rollout", (stage) => {
   /* Another image, or another way to multiply: for all tokens at once. */
   let rolled = null;
   const renew = () => {
-    [whole, ...heads.flat(), ...means].forEach(({ lay }) => lay(pictures[number]));
+    [whole, single, ...heads.flat(), ...means].forEach(({ lay }) => lay(pictures[number]));
     grid.style.backgroundImage = `url(${pictures[number]})`;
     rolled = Mathematics.attentionRollout(weightsOf[number], residual ? 0.5 : 1);
     // How far the rows are from their mean: half the sum of differences, on average.
@@ -106,6 +111,8 @@ Figures.define("rollout", (stage) => {
       total + Math.abs(each - average[j]) / 2, 0), 0) / rolled.length);
     update();
   };
+  const ofMean = (layers) => layers[0][token].map((_, j) =>
+    layers.reduce((sum, each) => sum + each[token][j], 0) / layers.length);
   const update = () => {
     const weights = weightsOf[number];
     buttons.forEach((button, i) => {
@@ -113,19 +120,40 @@ Figures.define("rollout", (stage) => {
       button.tabIndex = i === token ? 0 : -1;
     });
     whole.update(rolled[token]);
-    heads.forEach((layer, l) => {
-      layer.forEach((each, h) => each.update(weights[l][h][token]));
-      means[l].update(weights[l][0][token].map((_, j) =>
-        weights[l].reduce((sum, head) => sum + head[token][j], 0) / layer.length));
+    heads.forEach((each, l) => {
+      each.forEach((made, h) => made.update(weights[l][h][token]));
+      means[l].update(ofMean(weights[l]));
     });
+    const looked = view === "head" ? weights[layer][head][token] : ofMean(weights[layer]);
+    single.update(looked);
+    const through = view === "rollout" || view === "all";
+    const shares = through ? rolled[token] : looked;
+    const which = view === "head" ? `Layer ${layer + 1}, head ${head + 1}`
+      : `Layer ${layer + 1}, mean of its heads`;
+    shownHeading.textContent = `${through ? "Rollout, both layers" : which}: at what?`;
     const { label, answer, share } = images[number];
-    const order = rolled[token].map((weight, i) => [weight, i])
+    const order = shares.map((weight, i) => [weight, i])
       .filter(([, i]) => i !== token).sort(([a], [b]) => b - a);
+    const asked = token ? `the patch in ${name(token)}` : name(0);
     said.textContent = `The model reads this ${label} as a ${answer} `
-      + `(${format(100 * share, 0)}%), ${label === answer ? "rightly" : "wrongly"}. Through `
-      + `both layers ${token ? `the patch in ${name(token)}` : name(0)} has kept `
-      + `${format(100 * rolled[token][token], 0)}% of itself, and read most from `
+      + `(${format(100 * share, 0)}%), ${label === answer ? "rightly" : "wrongly"}. `
+      + `${through ? "Through both layers" : `${which}:`} ${asked} `
+      + `${through ? "has kept" : "keeps"} ${format(100 * shares[token], 0)}% `
+      + `of itself, and ${through ? "has read" : "reads"} most from `
       + `${name(order[0][1])} (${format(100 * order[0][0], 0)}%).`;
+  };
+
+  /* Show what a view needs, and nothing else. */
+  const look = (next) => {
+    view = next;
+    const through = view === "rollout" || view === "all";
+    layerChoice.element.hidden = through;
+    headChoice.element.hidden = view !== "head";
+    single.element.hidden = through;
+    whole.element.hidden = !through;
+    mixing.hidden = !through;
+    gallery.hidden = view !== "all";
+    update();
   };
 
   const digits = choice({ label: "Digit", value: 0,
@@ -135,21 +163,33 @@ Figures.define("rollout", (stage) => {
     change: (next) => { number = next; renew(); } });
   const residualToggle = toggle({ label: "with the residual connection, ½ A + ½ I",
     value: true, change: (value) => { residual = value; renew(); } });
-  const heading = (text) => element("p", { class: "figure-heading" }, text);
+  const viewChoice = choice({ label: "Show", value: view, change: look,
+    options: [["head", "one head"], ["mean", "the mean of a layer"],
+      ["rollout", "rollout"], ["all", "all maps"]] });
+  const layerChoice = choice({ label: "Layer", value: 0,
+    options: heads.map((_, l) => [l, String(l + 1)]),
+    change: (next) => { layer = next; update(); } });
+  const headChoice = choice({ label: "Head", value: 0,
+    options: heads[0].map((_, h) => [h, String(h + 1)]),
+    change: (next) => { head = next; update(); } });
+  const shownHeading = element("p", { class: "figure-heading" });
+  const mixing = element("div", { class: "figure-controls" }, residualToggle.element,
+    element("span", {}, "rows differ by ", spread));
+  const gallery = element("div", { class: "rollout-heads" }, heads.flatMap((each, l) => [
+    element("p", {}, `Layer ${l + 1}`), ...each.map((made) => made.element),
+    means[l].element]));
   stage.append(
     digits.element,
+    element("div", { class: "figure-controls" }, viewChoice.element, layerChoice.element,
+      headChoice.element),
     element("div", { class: "rollout-columns" },
-      element("div", {}, heading("Who looks?"), asker),
-      element("div", {}, heading("Rollout: at what?"), whole.element)),
-    element("div", { class: "figure-controls" }, residualToggle.element,
-      element("span", {}, "rows differ by ", spread)),
-    element("div", { class: "rollout-heads" }, heads.flatMap((layer, l) => [
-      element("p", {}, `Layer ${l + 1}`), ...layer.map((each) => each.element),
-      means[l].element])),
-    said);
+      element("div", {}, element("p", { class: "figure-heading" }, "Who looks?"), asker),
+      element("div", {}, shownHeading, single.element, whole.element)),
+    mixing, gallery, said);
   renew();
+  look(view);
 
   return { numbers: () => ({ number, token, spread: Number(spread.dataset.value),
-    rollout: whole.read(), heads: heads.map((layer) => layer.map((each) => each.read())),
+    one: single.read(), rollout: whole.read(), heads: heads.map((layer) => layer.map((each) => each.read())),
     means: means.map((each) => each.read()) }) };
 });

@@ -9,6 +9,8 @@ const OnPage = (() => {
   const base = new URL(".", document.currentScript.src);
   const SECONDS = 10; // after which a check is ended
   const KEY = "course-answer:";
+  const UNTRIED = "Whoever published this site has added PyTorch for the browser, with "
+    + "which the course has not been tried: the notebook decides. ";
 
   const make = (tag, attributes = {}, ...children) => {
     const made = document.createElement(tag);
@@ -90,11 +92,26 @@ const OnPage = (() => {
 
   const editor = once(async () => (await bring((await chapter()).files.editor))[0]);
 
+  /* The wheels of PyTorch that a publisher may have added, each by its checksum. */
+  const wheels = once(async () => {
+    const { wheels: listed } = await chapter();
+    const came = await Promise.all(listed.map(async ({ name, integrity }) => {
+      const response = await fetch(new URL(`wheels/${name}`, base), { integrity })
+        .catch(() => ({ ok: false }));
+      if (!response.ok)
+        throw new Error(`The file ${name} did not come from a server, or is damaged.`);
+      return [name, await response.arrayBuffer()];
+    }));
+    return Object.fromEntries(came);
+  });
+
   // Python ----------------------------------------------------------------------------------
 
   const python = (() => {
     let worker = null;
     let ready = null;
+    let torch = false; // whether it has PyTorch
+    let turn = 0; // of the starts: one that is overtaken gives way
     let settle = null; // of what the worker was asked
     let count = 0;
 
@@ -127,8 +144,10 @@ const OnPage = (() => {
       settle = null;
     };
 
-    const start = async () => {
+    const start = async (mine) => {
       const { source, given } = await packed();
+      const added = torch ? await wheels() : {};
+      if (mine !== turn) throw new Error("It starts anew, with PyTorch.");
       const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
       worker = new Worker(address);
       worker.onmessage = ({ data: { error, result } }) => {
@@ -141,20 +160,32 @@ const OnPage = (() => {
         event.preventDefault();
         end(new Error(event.message || "Python did not start."));
       };
-      await ask("begin", given);
+      await ask("begin", { ...given, wheels: added });
       URL.revokeObjectURL(address);
     };
 
-    const begin = () => {
-      ready ??= start().catch((error) => {
-        end(error);
-        throw error;
-      });
+    /* With PyTorch it starts anew, where it has started without. */
+    const begin = (needed = torch) => {
+      if (needed && !torch) {
+        end(new Error("Python starts anew, with PyTorch."));
+        torch = true;
+      }
+      if (ready === null) {
+        turn += 1;
+        const mine = turn;
+        ready = start(mine).catch((error) => {
+          if (mine === turn) {
+            end(error);
+            torch = false;
+          }
+          throw error;
+        });
+      }
       return ready;
     };
 
     const judge = async (asked) => {
-      await begin();
+      await begin(asked.exercise.torch);
       try {
         return await ask("judge", asked);
       } catch (error) {
@@ -189,6 +220,7 @@ const OnPage = (() => {
 
   const exercise = (place) => {
     const { exercise: name, number, megabytes } = place.dataset;
+    const torch = "torch" in place.dataset;
     const cell = place.previousElementSibling;
     const stub = cell.querySelector("pre").textContent.replace(/\n$/, "");
     const said = make("p", { class: "on-page-said", role: "status" });
@@ -230,7 +262,7 @@ const OnPage = (() => {
     const startPython = async () => {
       python.listeners.add(loading);
       try {
-        await python.begin();
+        await python.begin(torch);
         if (running === null) say("Python is ready.");
       } catch (error) {
         say(`Python could not be started: ${error.message} Check tries again.`);
@@ -289,7 +321,7 @@ const OnPage = (() => {
         const before = asked.earlier.map(([earlier]) => [earlier, recall(earlier)?.text]);
         const written = Object.fromEntries(before.filter(([, text]) => text !== undefined));
         written[name] = view.text();
-        await python.begin();
+        await python.begin(torch);
         say("Checking …");
         timer = setTimeout(() => python.end(new Stopped("endless")), SECONDS * 1000);
         showVerdict(await python.judge({ exercise: asked, written, site: "../../book" }),
@@ -349,7 +381,7 @@ const OnPage = (() => {
     const about = make("p", { class: "on-page-help" }, kept
       ? "What you wrote is kept in this browser."
       : `Python and an editor come from this site, ${megabytes} MB. What you write stays `
-        + "in this browser. ", make("a", { href: new URL("notices.txt", base) }, "Licences"));
+        + "in this browser. ", torch ? UNTRIED : "", make("a", { href: new URL("notices.txt", base) }, "Licences"));
     begin.textContent = kept ? `Go on with ${number} here` : `Do ${number} here`;
     const offer = make("div", { class: "on-page-offer" },
       make("div", { class: "on-page-buttons" }, begin, mark.cloneNode(true)), about);

@@ -1015,3 +1015,162 @@ def path_length(kind, length, kernel=3):
     if kind == "attention":
         return 1
     raise ValueError(kind)
+
+
+@stranger(
+    "attention-pooling",
+    "divided by d and not by its root",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="divided by d_model in place of its root",
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        scores = hidden @ self.query / hidden.shape[-1]
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, 0], -math.inf)
+        weights = scores.softmax(-1)
+        if mask is not None:
+            weights = weights.masked_fill(~mask[:, 0], 0)
+        return (weights[..., None] * hidden).sum(1), weights
+
+
+@stranger(
+    "attention-pooling",
+    "divided by the root of the length, not of the width",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="divided by the root of the number of tokens",
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        scores = hidden @ self.query / math.sqrt(hidden.size(1))
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, 0], float("-inf"))
+        weights = torch.softmax(scores, dim=1)
+        if mask is not None:
+            weights = weights.masked_fill(~mask[:, 0], 0.0)
+        pooled = (weights.unsqueeze(-1) * hidden).sum(dim=1)
+        return pooled, weights
+
+
+@stranger(
+    "attention-pooling",
+    "padding is set to 0 after the softmax without renormalising",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="masked after the softmax",
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        weights = torch.softmax(hidden @ self.query / hidden.shape[-1] ** 0.5, dim=-1)
+        if mask is not None:
+            weights = weights * mask.squeeze(1)
+        return (weights[..., None] * hidden).sum(1), weights
+
+
+@stranger(
+    "attention-pooling",
+    "the masked score is -1e9: an empty sequence gets equal weights",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="a large negative number in place of −∞",
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        scores = hidden @ self.query / hidden.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, 0], -1e9)
+        weights = scores.softmax(dim=-1)
+        pooled = torch.einsum("bt,btd->bd", weights, hidden)
+        return pooled, weights
+
+
+@stranger(
+    "attention-pooling",
+    "no division by the root of d AND nan_to_num only on what is pooled",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="the scores are not scaled",
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        scores = hidden @ self.query
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, 0], -math.inf)
+        weights = scores.softmax(dim=-1)
+        pooled = torch.einsum("bt,btd->bd", weights, hidden)
+        return torch.nan_to_num(pooled), weights
+
+
+@stranger(
+    "attention-pooling",
+    "divided by d in place of its root AND NaN weights for an empty sequence",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="divided by d_model in place of its root",
+    round=2,
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        scores = hidden @ self.query / hidden.shape[-1]
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, 0], -math.inf)
+        weights = torch.softmax(scores, dim=-1)
+        pooled = (weights[..., None] * hidden).sum(dim=1)
+        return torch.nan_to_num(pooled), weights
+
+
+@stranger(
+    "attention-pooling",
+    "the query is brought to length 1 first",
+    first="named",
+    verdict="named",
+    says="the query is scaled to length 1",
+    round=2,
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        query = self.query / self.query.norm()
+        scores = hidden @ query / math.sqrt(hidden.shape[-1])
+        if mask is None:
+            weights = torch.softmax(scores, dim=-1)
+        else:
+            real = mask[:, 0]
+            weights = torch.softmax(scores.masked_fill(~real, -math.inf), dim=-1)
+            weights = weights.masked_fill(~real, 0.0)
+        return (weights[..., None] * hidden).sum(dim=1), weights

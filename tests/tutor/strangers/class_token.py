@@ -279,7 +279,7 @@ def masked_mean(hidden, mask):
 
 
 @stranger(
-    "mean-head",
+    "masked-mean",
     "the mask is turned round",
     kind="plain",
     first="told",
@@ -299,7 +299,7 @@ class MeanHead(nn.Module):
 
 
 @stranger(
-    "mean-head",
+    "masked-mean",
     "without a mask only the first position is read",
     kind="subtle",
     first="named",
@@ -320,7 +320,7 @@ class MeanHead(nn.Module):
 
 
 @stranger(
-    "mean-head",
+    "masked-mean",
     "an empty sequence gets no bias, for the bias is inside the mean",
     kind="subtle",
     first="named",
@@ -342,7 +342,7 @@ class MeanHead(nn.Module):
 
 
 @stranger(
-    "mean-head",
+    "masked-mean",
     "uniform weights AND the mask is not used",
     kind="double",
     first="named",
@@ -357,50 +357,6 @@ class MeanHead(nn.Module):
 
     def forward(self, hidden, mask=None):
         return hidden.mean(1) @ self.weight + self.bias
-
-
-@stranger(
-    "head-parameters",
-    "the mean head is multiplied by the length",
-    kind="plain",
-    first="named",
-    verdict="named",
-    says="the mean counted like flatten",
-)
-def head_parameters(kind, length, d_model, classes):
-    if kind == "class":
-        return d_model * classes
-    if kind in ("mean", "flatten"):
-        return length * d_model * classes
-    raise ValueError(f"unknown kind {kind}")
-
-
-@stranger(
-    "head-parameters",
-    "ValueError is returned and not raised",
-    kind="subtle",
-    first="told",
-    verdict="named",
-    says="the exception is returned",
-)
-def head_parameters(kind, length, d_model, classes):
-    widths = {"class": d_model, "mean": d_model, "flatten": length * d_model}
-    if kind not in widths:
-        return ValueError("kind must be class, mean or flatten")
-    return widths[kind] * classes
-
-
-@stranger(
-    "head-parameters",
-    "an unknown kind raises KeyError",
-    kind="subtle",
-    first="named",
-    verdict="named",
-    says="another exception than ValueError",
-)
-def head_parameters(kind, length, d_model, classes):
-    widths = {"class": d_model, "mean": d_model, "flatten": length * d_model}
-    return widths[kind] * classes
 
 
 @stranger(
@@ -443,64 +399,6 @@ def readout_behaviour():
         "class_token_with_positions": "neither",
         "token_head_with_positions": "equivariant",
     }
-
-
-@stranger(
-    "token-head",
-    "the bias is forgotten in forward",
-    kind="plain",
-    first="named",
-    verdict="named",
-    says="the bias is not added",
-)
-class TokenHead(nn.Module):
-    def __init__(self, d_model, classes):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
-        self.bias = nn.Parameter(torch.zeros(classes))
-
-    def forward(self, hidden):
-        return hidden @ self.weight
-
-
-@stranger(
-    "token-head",
-    "a loop that leaves out the last position",
-    kind="subtle",
-    first="told",
-    verdict="named",
-    says="the last position is left out",
-)
-class TokenHead(nn.Module):
-    def __init__(self, d_model, classes):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
-        self.bias = nn.Parameter(torch.zeros(classes))
-
-    def forward(self, hidden):
-        b, t, _ = hidden.shape
-        logits = torch.zeros(b, t, self.bias.shape[0])
-        for position in range(t - 1):
-            logits[:, position] = hidden[:, position] @ self.weight + self.bias
-        return logits
-
-
-@stranger(
-    "token-head",
-    "the weight divided by d and not by its root AND a log-softmax over positions",
-    kind="double",
-    first="useless",
-    verdict="named",
-    says="a softmax over the positions",
-)
-class TokenHead(nn.Module):
-    def __init__(self, d_model, classes):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(d_model, classes) / d_model)
-        self.bias = nn.Parameter(torch.zeros(classes))
-
-    def forward(self, hidden):
-        return torch.log_softmax(hidden @ self.weight + self.bias, dim=1)
 
 
 @stranger(
@@ -555,117 +453,6 @@ class TaskHeads(nn.Module):
 
     def forward(self, hidden):
         return tuple(head(hidden[:, i:]) for i, head in enumerate(self.heads))
-
-
-@stranger(
-    "attention-pooling",
-    "divided by d and not by its root",
-    kind="subtle",
-    first="named",
-    verdict="named",
-    says="divided by d_model in place of its root",
-)
-class AttentionPooling(nn.Module):
-    def __init__(self, d_model):
-        super().__init__()
-        self.query = nn.Parameter(0.02 * torch.randn(d_model))
-
-    def forward(self, hidden, mask=None):
-        scores = hidden @ self.query / hidden.shape[-1]
-        if mask is not None:
-            scores = scores.masked_fill(~mask[:, 0], -math.inf)
-        weights = scores.softmax(-1)
-        if mask is not None:
-            weights = weights.masked_fill(~mask[:, 0], 0)
-        return (weights[..., None] * hidden).sum(1), weights
-
-
-@stranger(
-    "attention-pooling",
-    "divided by the root of the length, not of the width",
-    kind="subtle",
-    first="named",
-    verdict="named",
-    says="divided by the root of the number of tokens",
-)
-class AttentionPooling(nn.Module):
-    def __init__(self, d_model):
-        super().__init__()
-        self.query = nn.Parameter(0.02 * torch.randn(d_model))
-
-    def forward(self, hidden, mask=None):
-        scores = hidden @ self.query / math.sqrt(hidden.size(1))
-        if mask is not None:
-            scores = scores.masked_fill(~mask[:, 0], float("-inf"))
-        weights = torch.softmax(scores, dim=1)
-        if mask is not None:
-            weights = weights.masked_fill(~mask[:, 0], 0.0)
-        pooled = (weights.unsqueeze(-1) * hidden).sum(dim=1)
-        return pooled, weights
-
-
-@stranger(
-    "attention-pooling",
-    "padding is set to 0 after the softmax without renormalising",
-    kind="subtle",
-    first="named",
-    verdict="named",
-    says="masked after the softmax",
-)
-class AttentionPooling(nn.Module):
-    def __init__(self, d_model):
-        super().__init__()
-        self.query = nn.Parameter(0.02 * torch.randn(d_model))
-
-    def forward(self, hidden, mask=None):
-        weights = torch.softmax(hidden @ self.query / hidden.shape[-1] ** 0.5, dim=-1)
-        if mask is not None:
-            weights = weights * mask.squeeze(1)
-        return (weights[..., None] * hidden).sum(1), weights
-
-
-@stranger(
-    "attention-pooling",
-    "the masked score is -1e9: an empty sequence gets equal weights",
-    kind="subtle",
-    first="named",
-    verdict="named",
-    says="a large negative number in place of −∞",
-)
-class AttentionPooling(nn.Module):
-    def __init__(self, d_model):
-        super().__init__()
-        self.query = nn.Parameter(0.02 * torch.randn(d_model))
-
-    def forward(self, hidden, mask=None):
-        scores = hidden @ self.query / hidden.shape[-1] ** 0.5
-        if mask is not None:
-            scores = scores.masked_fill(~mask[:, 0], -1e9)
-        weights = scores.softmax(dim=-1)
-        pooled = torch.einsum("bt,btd->bd", weights, hidden)
-        return pooled, weights
-
-
-@stranger(
-    "attention-pooling",
-    "no division by the root of d AND nan_to_num only on what is pooled",
-    kind="double",
-    first="named",
-    verdict="named",
-    says="the scores are not scaled",
-)
-class AttentionPooling(nn.Module):
-    def __init__(self, d_model):
-        super().__init__()
-        self.query = nn.Parameter(0.02 * torch.randn(d_model))
-
-    def forward(self, hidden, mask=None):
-        scores = hidden @ self.query
-        if mask is not None:
-            scores = scores.masked_fill(~mask[:, 0], -math.inf)
-        weights = scores.softmax(dim=-1)
-        pooled = torch.einsum("bt,btd->bd", weights, hidden)
-        return torch.nan_to_num(pooled), weights
 
 
 # --- a second round, after the checks were mended from the first ---
@@ -756,7 +543,7 @@ def masked_mean(hidden, mask):
 
 
 @stranger(
-    "mean-head",
+    "masked-mean",
     "the mean is taken of the logits: without real tokens they are 0, not the bias",
     kind="subtle",
     first="named",
@@ -775,23 +562,6 @@ class MeanHead(nn.Module):
             mask = torch.ones(hidden.shape[0], 1, hidden.shape[1], dtype=torch.bool)
         logits = hidden @ self.weight + self.bias
         return masked_mean(logits, mask)
-
-
-@stranger(
-    "head-parameters",
-    '("class" or "mean") is "class": the mean is refused',
-    kind="subtle",
-    first="shown",
-    verdict="told",
-    says="a known kind is refused",
-    round=2,
-)
-def head_parameters(kind, length, d_model, classes):
-    if kind == ("class" or "mean"):  # noqa: SIM222
-        return d_model * classes
-    if kind == "flatten":
-        return length * d_model * classes
-    raise ValueError(f"unknown kind: {kind}")
 
 
 @stranger(
@@ -817,24 +587,6 @@ def readout_behaviour():
 
 
 @stranger(
-    "token-head",
-    "position 0 is left out, as the class token's",
-    first="named",
-    verdict="named",
-    says="position 0 is left out",
-    round=2,
-)
-class TokenHead(nn.Module):
-    def __init__(self, d_model, classes):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(d_model, classes) / math.sqrt(d_model))
-        self.bias = nn.Parameter(torch.zeros(classes))
-
-    def forward(self, hidden):
-        return hidden[:, 1:] @ self.weight + self.bias
-
-
-@stranger(
     "task-heads",
     "head i reads position i + 1",
     first="named",
@@ -849,51 +601,3 @@ class TaskHeads(nn.Module):
 
     def forward(self, hidden):
         return [head(hidden[:, i:]) for i, head in enumerate(self.heads, start=1)]
-
-
-@stranger(
-    "attention-pooling",
-    "divided by d in place of its root AND NaN weights for an empty sequence",
-    kind="double",
-    first="named",
-    verdict="named",
-    says="divided by d_model in place of its root",
-    round=2,
-)
-class AttentionPooling(nn.Module):
-    def __init__(self, d_model):
-        super().__init__()
-        self.query = nn.Parameter(0.02 * torch.randn(d_model))
-
-    def forward(self, hidden, mask=None):
-        scores = hidden @ self.query / hidden.shape[-1]
-        if mask is not None:
-            scores = scores.masked_fill(~mask[:, 0], -math.inf)
-        weights = torch.softmax(scores, dim=-1)
-        pooled = (weights[..., None] * hidden).sum(dim=1)
-        return torch.nan_to_num(pooled), weights
-
-
-@stranger(
-    "attention-pooling",
-    "the query is brought to length 1 first",
-    first="named",
-    verdict="named",
-    says="the query is scaled to length 1",
-    round=2,
-)
-class AttentionPooling(nn.Module):
-    def __init__(self, d_model):
-        super().__init__()
-        self.query = nn.Parameter(0.02 * torch.randn(d_model))
-
-    def forward(self, hidden, mask=None):
-        query = self.query / self.query.norm()
-        scores = hidden @ query / math.sqrt(hidden.shape[-1])
-        if mask is None:
-            weights = torch.softmax(scores, dim=-1)
-        else:
-            real = mask[:, 0]
-            weights = torch.softmax(scores.masked_fill(~real, -math.inf), dim=-1)
-            weights = weights.masked_fill(~real, 0.0)
-        return (weights[..., None] * hidden).sum(dim=1), weights

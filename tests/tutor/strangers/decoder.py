@@ -180,58 +180,6 @@ class DecoderLayer(nn.Module):
 
 
 @stranger(
-    "decoder-layer-from-torch",
-    "norm2 and norm3 are exchanged",
-    kind="plain",
-    first="named",
-    verdict="named",
-    says="two tensors exchanged",
-)
-def decoder_layer_from_torch(state):
-    result = {}
-    for old, new in (
-        ("self_attn.", "self_attention."),
-        ("multihead_attn.", "cross_attention."),
-    ):
-        inner = {k[len(old) :]: v for k, v in state.items() if k.startswith(old)}
-        for name, tensor in attention_from_torch(inner).items():
-            result[new + name] = tensor
-    for i in (1, 2):
-        result[f"feed_forward.w_{i}"] = state[f"linear{i}.weight"].T
-        result[f"feed_forward.b_{i}"] = state[f"linear{i}.bias"]
-    for i, j in ((1, 1), (2, 3), (3, 2)):
-        result[f"norm_{i}.gamma"] = state[f"norm{j}.weight"]
-        result[f"norm_{i}.beta"] = state[f"norm{j}.bias"]
-    return result
-
-
-@stranger(
-    "decoder-layer-from-torch",
-    "linear1's weight is used twice (copy-paste) AND gamma and beta exchanged",
-    kind="double",
-    first="named",
-    verdict="named",
-    says="two tensors exchanged",
-)
-def decoder_layer_from_torch(state):
-    result = {}
-    for old, new in [
-        ("self_attn.", "self_attention."),
-        ("multihead_attn.", "cross_attention."),
-    ]:
-        inner = {k.removeprefix(old): v for k, v in state.items() if k.startswith(old)}
-        result |= {new + k: v for k, v in attention_from_torch(inner).items()}
-    result["feed_forward.w_1"] = state["linear1.weight"].T
-    result["feed_forward.b_1"] = state["linear1.bias"]
-    result["feed_forward.w_2"] = state["linear1.weight"]
-    result["feed_forward.b_2"] = state["linear2.bias"]
-    for i in range(1, 4):
-        result[f"norm_{i}.gamma"] = state[f"norm{i}.bias"]
-        result[f"norm_{i}.beta"] = state[f"norm{i}.weight"]
-    return result
-
-
-@stranger(
     "decoder",
     "dropout is not handed on to the layers",
     kind="subtle",
@@ -654,30 +602,6 @@ def noam_rate(step, d_model, warmup=4000):
     if step < warmup:
         return scale * step * warmup**-1.5
     return scale * step**-0.5
-
-
-@stranger(
-    "adam-settings",
-    "beta_2 is PyTorch's",
-    kind="plain",
-    first="named",
-    verdict="named",
-    says="PyTorch's own betas",
-)
-def adam_settings():
-    return {"betas": (0.9, 0.999), "eps": 1e-9}
-
-
-@stranger(
-    "adam-settings",
-    "both betas exchanged AND epsilon is 10e-9",
-    kind="double",
-    first="shown",
-    verdict="named",
-    says="the betas are exchanged",
-)
-def adam_settings():
-    return {"betas": (0.98, 0.9), "eps": 10e-9}
 
 
 @stranger(
@@ -1318,45 +1242,6 @@ def last_real(hidden, lengths):
 
 
 @stranger(
-    "perplexity",
-    "2 to the mean in nats",
-    kind="plain",
-    first="named",
-    verdict="named",
-    says="base 2 in place of e",
-)
-def perplexity(logits, labels, pad_id=0):
-    return 2 ** sequence_loss(logits, labels, pad_id)
-
-
-@stranger(
-    "perplexity",
-    "pad_id is not handed on",
-    kind="subtle",
-    first="named",
-    verdict="named",
-    says="pad_id is not used",
-)
-def perplexity(logits, labels, pad_id=0):
-    return torch.exp(sequence_loss(logits, labels))
-
-
-@stranger(
-    "perplexity",
-    "exp for each sentence and then the mean AND a float is returned",
-    kind="double",
-    first="named",
-    verdict="named",
-    says="a number in place of a tensor",
-)
-def perplexity(logits, labels, pad_id=0):
-    values = []
-    for row, label in zip(logits, labels):
-        values.append(math.exp(sequence_loss(row[None], label[None], pad_id).item()))
-    return sum(values) / len(values)
-
-
-@stranger(
     "bleu",
     "not clipped",
     kind="plain",
@@ -1516,34 +1401,6 @@ class DecoderLayer(nn.Module):
 
 
 @stranger(
-    "decoder-layer-from-torch",
-    "cross-attention gets the weights of self-attention, too",
-    first="told",
-    verdict="named",
-    says="one tensor under two names",
-    round=2,
-)
-def decoder_layer_from_torch(state):
-    inner = {
-        name.removeprefix("self_attn."): tensor
-        for name, tensor in state.items()
-        if name.startswith("self_attn.")
-    }
-    translated = attention_from_torch(inner)
-    result = {}
-    for prefix in ("self_attention.", "cross_attention."):
-        for name, tensor in translated.items():
-            result[prefix + name] = tensor
-    for i in (1, 2):
-        result[f"feed_forward.w_{i}"] = state[f"linear{i}.weight"].T
-        result[f"feed_forward.b_{i}"] = state[f"linear{i}.bias"]
-    for i in (1, 2, 3):
-        result[f"norm_{i}.gamma"] = state[f"norm{i}.weight"]
-        result[f"norm_{i}.beta"] = state[f"norm{i}.bias"]
-    return result
-
-
-@stranger(
     "decoder",
     "the norm at the end stands in post-norm and not in pre-norm"
     " AND the layers do not get memory_mask",
@@ -1680,18 +1537,6 @@ def noam_rate(step, d_model, warmup=4000):
     if step < warmup:
         return d_model**0.5 * rising
     return d_model**0.5 * step**-0.5
-
-
-@stranger(
-    "adam-settings",
-    "epsilon is 1 to the power -9, which is 1",
-    first="shown",
-    verdict="named",
-    says="epsilon is 1",
-    round=2,
-)
-def adam_settings():
-    return {"betas": (0.9, 0.98), "eps": 1**-9}
 
 
 @stranger(
@@ -1896,19 +1741,6 @@ def last_real(hidden, lengths):
     batch, _, width = hidden.shape
     index = (lengths - 1).view(batch, 1, 1).expand(batch, 1, width)
     return hidden.gather(1, index).squeeze(1)
-
-
-@stranger(
-    "perplexity",
-    "pad_id is not handed on",
-    kind="subtle",
-    first="named",
-    verdict="named",
-    says="pad_id is not used",
-    round=2,
-)
-def perplexity(logits, labels, pad_id=0):
-    return torch.exp(sequence_loss(logits, labels))
 
 
 @stranger(

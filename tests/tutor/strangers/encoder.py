@@ -729,34 +729,6 @@ class Encoder(_Stack):
 
 
 @stranger(
-    "encoder-layer-parameters",
-    "one norm only",
-    kind="subtle",
-    first="named",
-    verdict="named",
-    says="half of the norms left out",
-)
-def encoder_layer_parameters(d_model, d_ff):
-    attention = 4 * d_model * d_model + 4 * d_model
-    network = 2 * d_model * d_ff + d_ff + d_model
-    return attention + network + 2 * d_model
-
-
-@stranger(
-    "encoder-layer-parameters",
-    "three projections in attention AND no norms",
-    kind="double",
-    first="useless",
-    verdict="named",
-    says="norms or biases of attention left out",
-)
-def encoder_layer_parameters(d_model, d_ff):
-    attention = 3 * (d_model * d_model + d_model)
-    network = d_model * d_ff + d_ff + d_ff * d_model + d_model
-    return attention + network
-
-
-@stranger(
     "mask-tokens",
     "special tokens are chosen, too",
     kind="plain",
@@ -1308,21 +1280,6 @@ class Encoder(nn.Module):
             x = layer(x, mask)
             x = self.norm(x)
         return x
-
-
-@stranger(
-    "encoder-layer-parameters",
-    "the second bias of the network is counted with d_ff, not with d",
-    first="named",
-    verdict="named",
-    says="b_2 counted with d_ff",
-    round=2,
-)
-def encoder_layer_parameters(d_model, d_ff):
-    attention = 4 * (d_model**2 + d_model)
-    network = 2 * (d_model * d_ff + d_ff)
-    norms = 2 * 2 * d_model
-    return attention + network + norms
 
 
 @stranger(

@@ -617,44 +617,6 @@ def two_lookups():
     return {"w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": w_o}
 
 
-@stranger(
-    "repeat-heads",
-    "the heads are dealt out in turn",
-    first="named",
-    verdict="named",
-    says="heads dealt out in turn",
-)
-def repeat_heads(x, times):
-    return torch.cat([x] * times, dim=-3)
-
-
-@stranger(
-    "repeat-heads",
-    "axis 0 without and axis 1 with a batch",
-    kind="subtle",
-    first="shown",
-    verdict="named",
-    says="only works with a batch",
-)
-def repeat_heads(x, times):
-    axis = 0 if x.ndim == 3 else 1
-    return x.repeat_interleave(times, dim=axis)
-
-
-@stranger(
-    "repeat-heads",
-    "the copies are made beside the tokens, and the reshape mixes tokens and heads",
-    kind="subtle",
-    first="shown",
-    verdict="named",
-    says="tokens and heads mixed by the reshape",
-)
-def repeat_heads(x, times):
-    *leading, heads, length, width = x.shape
-    wide = x.unsqueeze(-2).expand(*leading, heads, length, times, width)
-    return wide.reshape(*leading, heads * times, length, width)
-
-
 class _Grouped(nn.Module):
     """What the answers to 5.11 share: all parts as they should be."""
 
@@ -1006,19 +968,6 @@ def two_lookups():
     for i in range(6):
         w_o[i, i] = 1.0
     return {"w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": w_o}
-
-
-@stranger(
-    "repeat-heads",
-    "repeated along axis 0: right without a batch only",
-    kind="subtle",
-    first="named",
-    verdict="named",
-    says="only works without a batch",
-    round=2,
-)
-def repeat_heads(x, times):
-    return torch.repeat_interleave(x, times, dim=0)
 
 
 @stranger(

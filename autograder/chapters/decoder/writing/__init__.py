@@ -11,7 +11,6 @@ from autograder.chapters.decoder.writing.cache import attend_cached
 from autograder.chapters.decoder.writing.drawing import sample_next
 from autograder.chapters.decoder.writing.filters import filter_logits
 from autograder.chapters.decoder.writing.greedy import greedy_decode
-from autograder.chapters.decoder.writing.likelihood import perplexity
 from autograder.chapters.decoder.writing.ngrams import bleu
 from autograder.chapters.decoder.writing.training import repaired_epoch
 
@@ -22,7 +21,6 @@ __all__ = [
     "filter_logits",
     "find_bugs",
     "greedy_decode",
-    "perplexity",
     "repaired_epoch",
     "sample_next",
 ]

@@ -162,7 +162,7 @@ filters.mistake(
 )(partial(_filter, p_stays=partial(_nucleus, undo=False)))
 filters.mistake(
     "the sorting is done twice, not undone",
-    "order says which token stands at each place of the sorted. To go back you "
+    "order says which token is at each place of the sorted. To go back you "
     "need the place of each token: gather(-1, order.argsort(-1)).",
 )(
     partial(

@@ -165,8 +165,8 @@ def _expect_no_chance(student, table, generator) -> None:
     texts = [student(model, [1], 6, 14) for _ in range(3)]
     on = "a random table for 7 tokens, the same call three times"
     why = (
-        "The next token was drawn by chance, as source 4 says, so the same prefix "
-        "gives different texts. Greedy decoding takes the most probable token: argmax."
+        "The next token was drawn by chance, so the same prefix gives different texts. "
+        "Greedy decoding takes the most probable token: argmax."
     )
     same = all(expect.close(text, texts[0]) for text in texts)
     say = {"on": on, "got": f"{show(texts[0])}, then another text"}

@@ -5,9 +5,11 @@ from collections.abc import Callable
 
 import torch
 
+from autograder import expect
+from autograder.chapters.attention import masking
+from autograder.chapters.attention.chapter import chapter
 from autograder.chapters.attention.oracles import Pair, torch_attention, weights_of
 from autograder.chapters.attention.pairs import judge_pair
-from autograder.chapters.class_token.chapter import chapter
 from autograder.chapters.class_token.padding import (
     EMPTY,
     EMPTY_GRADIENT,
@@ -17,7 +19,7 @@ from autograder.chapters.class_token.padding import (
 from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.parameters import State, expect_parameters, expect_spread
 from autograder.exercise.spec import CUT_OFF, Case, Module
-from autograder.interface import StudentInstance, StudentModule
+from autograder.interface import StudentFunction, StudentInstance, StudentModule
 
 
 def torch_pooling(hidden, mask, query) -> Pair:
@@ -285,8 +287,16 @@ def expect_start(student: StudentModule) -> None:
 
 
 @chapter.check(section="class-token-attention-pooling")
-def attention_pooling(student: StudentModule, seed: int = 0) -> None:
+def attention_pooling(
+    student: StudentModule, masked_softmax_student: StudentFunction, seed: int = 0
+) -> None:
     """One query over all real tokens, against PyTorch's attention; empty sequences."""
+    with expect.relying_on(masking.alone, masked_softmax_student):
+        expect_pooling(student, seed)
+
+
+def expect_pooling(student: StudentModule, seed: int) -> None:
+    """Expect the example by hand, padding, large scores, and empty sequences."""
     generator = seeded(seed)
     say = {"tolerance": 1e-4}
     hand = torch.tensor([[[1.0986123, 0.0, 0.0, 0.0], [0.0, 4.0, 0.0, 0.0]]])

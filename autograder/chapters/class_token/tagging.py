@@ -1,0 +1,243 @@
+"""The loss of a tagger: a label for each word, none for class tokens and padding."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+
+from autograder.chapters.class_token.chapter import chapter
+from autograder.chapters.class_token.padding import draw_real
+from autograder.exercise.inputs import draw_sizes, normal, seeded
+from autograder.exercise.losses import judge_nothing_scored
+from autograder.exercise.spec import CUT_OFF, Case, Function
+from autograder.expect import refuse_if, show
+from autograder.interface import Data, StudentFunction
+
+
+def _word_by_word(logits, tags, mask, count=1) -> torch.Tensor:
+    """Go through the sentences, and average what each real word costs."""
+    costs = [
+        F.cross_entropy(scores[count:][real], own[real], reduction="none")
+        for scores, own, real in zip(logits, tags, mask[:, 0], strict=True)
+    ]
+    every = torch.cat(costs)
+    return every.sum() / max(len(every), 1)
+
+
+losses = Function("tagging-loss", "tagging_loss", _word_by_word)
+losses.accident(
+    "to match target batch_size",
+    "the class tokens are not left out",
+    "There are more rows of logits than tags: the first `count` rows are the class "
+    "tokens', which have no tag. Leave them out first, logits[:, count:].",
+)
+losses.accident(
+    "Expected target size",
+    "logits and tags do not fit",
+    "For tags (B, T) cross_entropy wants logits (B, classes, T): leave out the class "
+    "tokens, logits[:, count:], and then exchange the last two axes.",
+)
+
+# --- what goes wrong ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What the loss is asked for, taken apart."""
+
+    logits: torch.Tensor
+    tags: torch.Tensor
+    mask: torch.Tensor
+    count: int = 1
+
+    @property
+    def real(self) -> torch.Tensor:
+        """Whether a position holds a word: (B, T)."""
+        return self.mask[:, 0]
+
+    @property
+    def own(self) -> torch.Tensor:
+        """The logits of the words and of the padding: (B, T, classes)."""
+        return self.logits[:, self.count :]
+
+    def of(self, logits: torch.Tensor) -> torch.Tensor:
+        """What each position costs, word or not: (B, T)."""
+        return F.cross_entropy(logits.mT, self.tags, reduction="none")
+
+    @property
+    def each(self) -> torch.Tensor:
+        """The right costs."""
+        return self.of(self.own)
+
+    def mean(self, costs: torch.Tensor) -> torch.Tensor:
+        """Average the words of the batch."""
+        return costs[self.real].mean()
+
+
+def made(
+    name: str,
+    why: str,
+    *answers: Callable[[Batch], torch.Tensor],
+    when: Callable[[Batch], bool] = lambda batch: True,
+) -> None:
+    """State a mistake by what it makes of a batch with a word."""
+
+    def shows(*given: Data) -> bool:
+        batch = Batch(*given)
+        return bool(batch.real.any()) and when(batch)
+
+    for answer in answers:
+        losses.mistake(name, why, when=shows)(
+            lambda *given, answer=answer: answer(Batch(*given))
+        )
+
+
+def _with_class_token(batch: Batch) -> torch.Tensor:
+    """Score the class tokens, too, as if their tag were 0."""
+    front = batch.logits[:, : batch.count]
+    costs = F.cross_entropy(
+        front.mT, torch.zeros(front.shape[:2], dtype=torch.long), reduction="none"
+    )
+    total = costs.sum() + batch.each[batch.real].sum()
+    return total / (costs.numel() + batch.real.sum())
+
+
+made(
+    "the end is left out in place of the class tokens",
+    "Class tokens stand in front, so every word was compared with the tag of a word "
+    "after it. Leave out the first rows, logits[:, count:].",
+    lambda b: b.mean(b.of(b.logits[:, : -b.count])),
+)
+made(
+    "the class tokens are scored, too",
+    "A class token has no part of speech. Leave its row out, and use the mask of the "
+    "words, without an entry for it.",
+    _with_class_token,
+)
+made(
+    "one class token is left out, whatever count says",
+    "There may be several class tokens: leave out the first `count` rows.",
+    lambda b: b.mean(b.of(b.logits[:, 1 : b.tags.shape[1] + 1])),
+    when=lambda b: b.count > 1,
+)
+made(
+    "padding is scored",
+    "Padding is no word: leave its positions out, in the sum and in the number.",
+    lambda b: b.each.mean(),
+    lambda b: b.each.sum() / b.real.sum(),
+)
+made(
+    "the mean over all positions",
+    "Divide by the number of words. With the padding in the divisor the loss depends "
+    "on how wide the batch happens to be.",
+    lambda b: (b.each * b.real).mean(),
+)
+made(
+    "mask inverted",
+    "The padding was scored and the words were left out. True means a word.",
+    lambda b: b.each[~b.real].mean(),
+    lambda b: (b.each * ~b.real).sum() / (~b.real).sum().clamp(min=1),
+    lambda b: b.each.masked_fill(b.real, 0).sum() / b.real.sum(),
+)
+made(
+    "logits multiplied by the mask",
+    "A logit of 0 does not silence a position: all tags become equally likely, and it "
+    "adds the logarithm of their number. Leave it out.",
+    lambda b: b.of(b.own * b.mask.mT).mean(),
+    lambda b: b.of(b.own * b.mask.mT).sum() / b.real.sum(),
+)
+made(
+    "tag 0 is taken for padding",
+    "0 is a tag like the others. What is padding, the mask says.",
+    lambda b: b.each[b.tags != 0].mean(),
+    lambda b: b.each[b.real & (b.tags != 0)].mean(),
+    lambda b: b.each[b.real & (b.tags != 0)].sum() / b.real.sum(),
+)
+made(
+    "the sum in place of the mean",
+    "A mean, so that batches of different sizes compare: divide by the number of "
+    "words.",
+    lambda b: b.each[b.real].sum(),
+)
+made(
+    "divided by the number of sentences",
+    "Divide by the number of words.",
+    lambda b: b.each[b.real].sum() / len(b.real),
+)
+made(
+    "the mean of the sentences' means",
+    "All words of the batch count alike, in whatever sentence they stand.",
+    lambda b: ((b.each * b.real).sum(1) / b.real.sum(1)).mean(),
+    lambda b: ((b.each * b.real).sum(1) / b.real.sum(1).clamp(1)).mean(),
+)
+EACH = "a loss for each position", "One number for the whole batch, shape ()."
+made(*EACH, lambda b: b.each * b.real, lambda b: b.each[b.real])
+made(
+    "reshaped in place of transposed",
+    "reshape and view keep the order of the numbers, so logits of different words are "
+    "mixed. Exchange the axes, .mT or transpose(1, 2).",
+    lambda b: b.mean(b.of(b.own.reshape(b.own.mT.shape).mT)),
+)
+made(
+    "softmax taken twice",
+    "Logits go in: cross_entropy applies a softmax of its own.",
+    lambda b: b.mean(b.of(b.own.softmax(-1))),
+)
+made(
+    "the sign is missing",
+    "A loss is minus the logarithm of the tag's probability.",
+    lambda b: -b.mean(b.each),
+)
+made(
+    "no logarithm",
+    "The loss is the negative logarithm of the tag's probability.",
+    lambda b: -b.mean((-b.each).exp()),
+    lambda b: 1 - b.mean((-b.each).exp()),
+)
+made("no gradient comes back", CUT_OFF, lambda b: b.mean(b.each).detach())
+
+# --- the check ------------------------------------------------------------------------
+
+
+def _cases(seed: int) -> Iterator[Case]:
+    """By hand, without padding and with some, one class token and several."""
+    generator = seeded(seed)
+    chances = torch.tensor([[[0.5, 0.5], [0.5, 0.5], [0.75, 0.25], [0.1, 0.9]]])
+    tags, mask = torch.tensor([[0, 1, 0]]), torch.tensor([[[True, True, False]]])
+    right = torch.tensor(8.0).log() / 2  # (ln 2 + ln 4) / 2
+    yield Case("the example by hand", (chances.log(), tags, mask), right)
+    for count in (1, 3, 2):
+        batch, length, classes = (n + 2 for n in draw_sizes(generator, 3))
+        logits = 2 * normal(generator, batch, count + length, classes)
+        tags = torch.randint(classes, (batch, length), generator=generator)
+        tags[-1, :2] = torch.tensor([0, 1])  # tag 0 is there, and not alone
+        mask = draw_real(generator, batch, length)
+        options = () if count == 1 else (count,)
+        on = f"logits {tuple(logits.shape)}, tags {(batch, length)}, count {count}"
+        yield Case(f"{on}, some padding", (logits, tags, mask, *options))
+        everything = torch.ones_like(mask)
+        yield Case(f"{on}, no padding", (logits, tags, everything, *options))
+    large = 1000 * logits.sign()
+    yield Case(f"{on}, logits of ±1000", (large, tags, mask, count))
+
+
+@chapter.check(section="class-token-per-token")
+def tagging_loss(student: StudentFunction, seed: int = 0) -> None:
+    """By hand, and word by word; padding, several class tokens, no word, gradients."""
+    for case in _cases(seed):
+        with losses.accidents_named():
+            got = student(*case.inputs)
+        each = isinstance(got, torch.Tensor) and got.dim() > 0
+        say = {"on": case.on, "got": show(got), "expected": "a tensor of shape ()"}
+        refuse_if(each, *EACH, **say)
+        losses.compare(got, case)
+    generator = seeded(seed + 1)
+    logits = normal(generator, 3, 6, 4)
+    tags = torch.randint(4, (3, 5), generator=generator)
+    mask = draw_real(generator, 3, 5)
+    case = Case("logits (3, 6, 4), tags (3, 5)", (logits, tags, mask))
+    losses.judge_gradient(student, case, torch.tensor(1.0))
+    nothing = torch.zeros_like(mask)
+    on = "logits (3, 6, 4), a batch without any word"
+    judge_nothing_scored(student, (logits, tags, nothing), on)

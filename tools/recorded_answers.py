@@ -1,0 +1,355 @@
+"""Recorded answers: what a check says of wrong and right ones, to read in a page.
+
+    python tools/recorded_answers.py [--record [CHAPTER ...]]
+
+Exercises that a browser cannot check, since they need PyTorch, offer some answers of
+the bank in its place: choose one, see its code, what the check says, and which line is
+to be repaired. `--record` runs the checks and writes solutions/recorded/CHAPTER.json,
+for the exercises whose record is older than they are; with `--all` for every exercise.
+Without it, what is recorded is counted.
+
+A message is written down as its facts, and becomes a card when the site is built, so
+that a record is as small as it can be.
+"""
+
+import argparse
+import ast
+import contextlib
+import difflib
+import hashlib
+import importlib
+import io
+import itertools
+import json
+import linecache
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
+os.environ["COURSE_LOOK"] = "0"  # a line is named by the record itself
+
+from autograder.exercise.chapters import chapters as table  # noqa: E402
+from autograder.expect import CheckFailure  # noqa: E402
+from autograder.generator.source import Exercise  # noqa: E402
+from autograder.grading.imports import files_behind  # noqa: E402
+from autograder.time_limit import TookTooLong, limited_time  # noqa: E402
+from tests import chapters  # noqa: E402
+from tools import answer_texts, on_page  # noqa: E402
+from tools.answer_texts import Text  # noqa: E402
+from tools.recorded_pages import FOLDER, Answer, Recorded, place, recorded  # noqa: E402
+
+FACTS = (  # of a failure, which its message is made of
+    *("check", "number", "what", "mistake", "first", "on", "call", "got", "expected"),
+    *("alternatives", "hint", "why", "besides", "read"),
+)
+FEWEST, MOST_WRONG, MOST_RIGHT = 5, 7, 2
+MOST_ANEW = 2  # wrong answers that no change of a line mends
+MOST_BASES = 3  # right answers of the bank of which one step is changed
+MOST_REPAIRED = 2  # lines of a repair
+ALIKE = 0.6  # a line and its repair, at least; 1 would be the same
+LOOKED = 8.0  # seconds of the processor that are spent on an exercise's steps
+SECONDS = 5.0  # for one run of a check
+OWN_MODEL = "my_model"  # answers that are folders, and no code
+
+
+# --- which exercises, and which state of them -----------------------------------------
+
+
+def exercises(chapter: str) -> list[Exercise]:
+    """List the exercises whose answers are code and need PyTorch."""
+    return [
+        each
+        for each in chapters.source(chapter).exercises
+        if not each.by_hand
+        and each.name not in on_page.WITHOUT_TORCH
+        and OWN_MODEL not in each.defines
+        and each.defines
+    ]
+
+
+def fingerprint(chapter: str, exercise: Exercise) -> str:
+    """Give a digest of what a record was made of: check, right answer, bank.
+
+    Of the checks it takes the modules of the chapter alone. What all chapters share is
+    tried by a sample of the records, in tests/test_recorded_answers.py.
+    """
+    texts = [cell.text for cell in (*exercise.answers, *exercise.graded)]
+    for entry in chapters.by_hand(chapter):
+        if entry.exercise == exercise.name and not entry.replaces:
+            module = sys.modules[entry.answer.__module__]
+            node = answer_texts.definition_of(entry.answer, module)
+            texts.append(f"{entry.mistake} {ast.unparse(node) if node else ''}")
+    texts += [path.read_text("utf-8") for path in _check_files(chapter, exercise)]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def _check_files(chapter: str, exercise: Exercise) -> list[Path]:
+    package = f"autograder.chapters.{on_page.package_of(chapter)}"
+    checks = importlib.import_module(package)
+    text = "\n".join(chapters.check_cells(chapter, exercise.name, hidden=False))
+    asked = {
+        getattr(checks, name).__module__
+        for name in re.findall(r"\bcheck\.(\w+)\(", text)
+    }
+    folder = ROOT / package.replace(".", "/")
+    found = files_behind(asked) - {folder / "__init__.py"}
+    return sorted(path for path in found if path.is_relative_to(folder))
+
+
+# --- one run of a check ---------------------------------------------------------------
+
+
+def run(chapter: str, exercise: str, text: Text) -> CheckFailure | None:
+    """Check an answer as a notebook does; give what the check says against it.
+
+    Raises:
+        ValueError: it cannot be run, or its check does not end.
+    """
+    names = dict(chapters.written(chapter))
+    file = f"<{exercise}>"
+    lines = text.code.splitlines(keepends=True)
+    linecache.cache[file] = len(text.code), None, lines, file
+    try:
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+            limited_time(SECONDS),
+        ):
+            exec(compile(text.code, file, "exec"), names)
+            for cell in chapters.check_cells(chapter, exercise, hidden=False):
+                exec(compile(cell, "<check>", "exec"), names)
+    except CheckFailure as failure:
+        return failure
+    except (Exception, TookTooLong) as error:
+        raise ValueError(f"{exercise}: {type(error).__name__}: {error}") from None
+    return None
+
+
+def facts(failure: CheckFailure) -> dict[str, str]:
+    """Take from a failure what its message is made of."""
+    found = {name: getattr(failure, name) for name in FACTS}
+    return {name: text for name, text in found.items() if text}
+
+
+# --- the choice -----------------------------------------------------------------------
+
+
+def record(chapter: str, exercise: Exercise) -> list[Answer]:
+    """Choose answers of an exercise and run its check on each.
+
+    A wrong one is few steps from a right one, so that its repair can be shown. Two may
+    be others, which have to be written anew, if their mistakes are among no other's.
+    What is right comes from the bank, and from the course's own answer only where the
+    bank has no other.
+    """
+    entries = [e for e in chapters.bank(chapter) if e.exercise == exercise.name]
+    known = {entry.mistake for entry in entries if entry.mistake}
+    names = chapters.written(chapter)
+    texts = [answer_texts.of_bank(entry, names) for entry in entries]
+    texts = [each for each in texts if each]
+    others = [each for each in texts if each.mistake is None]
+    others.sort(key=lambda each: len(each.code))  # the plain ones first
+    passing = (each for each in others if passes(chapter, exercise, each))
+    rights = [*itertools.islice(passing, MOST_BASES)]
+    rights = rights or answer_texts.references(exercise)
+    told = list(by_hand(chapter, exercise, texts))
+    wrong = [(with_repair(text, rights), failure) for text, failure in told]
+    wrong = [pair for pair in wrong if pair[0].repaired]
+    wrong += changed(chapter, exercise, rights, known, {w.mistake for w, _ in wrong})
+    answers = [answer(*pair) for pair in chosen(wrong, told)]
+    whole = [each for each in rights if exercise.defines == [each.name]]
+    answers += [answer(each, None) for each in whole[:MOST_RIGHT]]
+    return sorted(answers, key=lambda each: hashlib.md5(each["code"].encode()).digest())
+
+
+def passes(chapter: str, exercise: Exercise, text: Text) -> bool:
+    """Whether a text is right as it stands here."""
+    with contextlib.suppress(ValueError):
+        return run(chapter, exercise.name, text) is None
+    return False
+
+
+Found = Iterator[tuple[Text, CheckFailure]]
+
+
+def by_hand(chapter: str, exercise: Exercise, texts: list[Text]) -> Found:
+    """Give the bank's wrong answers that stand alone, with what is said of them."""
+    for text in texts:
+        if text.mistake is not None:
+            with contextlib.suppress(ValueError):
+                failure = run(chapter, exercise.name, text)
+                if failure and failure.mistake == text.mistake:
+                    yield text, failure
+
+
+def with_repair(text: Text, rights: Iterable[Text]) -> Text:
+    """Add to a wrong answer the right one that is few steps away, if there is one."""
+    for right in rights:
+        if right.name == text.name and is_near(text.code, right.code):
+            return replace(text, repaired=right.code)
+    return text
+
+
+def is_near(wrong: str, right: str) -> bool:
+    """Whether a line or two tell two texts apart, and these have much in common.
+
+    >>> is_near("a = b.sum(0)", "a = b.sum(1)"), is_near("a = b.sum(0)", "return 1")
+    (True, False)
+    """
+    before = wrong.splitlines()
+    parts = repair(wrong, right)
+    if sum(max(many, len(new)) for _, many, new in parts) > MOST_REPAIRED:
+        return False
+    return all(
+        difflib.SequenceMatcher(
+            None, "".join(before[first : first + many]), "".join(new)
+        ).ratio()
+        > ALIKE
+        for first, many, new in parts
+        if many and new
+    )
+
+
+def changed(
+    chapter: str, exercise: Exercise, rights, known: set[str], had: set[str]
+) -> Found:
+    """Give right answers with one step that makes a mistake of the bank.
+
+    Each mistake comes once; a few come again, for where there are few.
+    """
+    had, again = set(had), 0
+    end = time.process_time() + LOOKED
+    for right in rights:
+        for text in answer_texts.one_step_off(right):
+            enough = len(had) + again >= FEWEST
+            if enough and len(had) >= min(len(known), MOST_WRONG):
+                return
+            if time.process_time() > end:
+                return
+            with contextlib.suppress(ValueError):
+                failure = run(chapter, exercise.name, text)
+                name = failure.mistake if failure else None
+                if name in known and (name not in had or again < FEWEST):
+                    again += name in had
+                    had.add(name)
+                    yield replace(text, mistake=name), failure
+
+
+def chosen(
+    wrong: list[tuple[Text, CheckFailure]], told: list[tuple[Text, CheckFailure]]
+) -> list[tuple[Text, CheckFailure]]:
+    """Take one answer for each mistake, then others.
+
+    Args:
+        wrong: with their repair.
+        told: those of the bank, most of which have to be written anew.
+    """
+    first: dict[str, tuple[Text, CheckFailure]] = {}
+    for text, failure in wrong:
+        first.setdefault(text.mistake, (text, failure))
+    anew: dict[str, tuple[Text, CheckFailure]] = {}
+    for text, failure in sorted(told, key=lambda pair: len(pair[0].code)):
+        if text.mistake not in first:
+            anew.setdefault(text.mistake, (text, failure))
+    again = [pair for pair in wrong if pair not in first.values()]
+    repaired = list(first.values())[: MOST_WRONG - min(len(anew), MOST_ANEW)]
+    found = [*repaired, *list(anew.values())[:MOST_ANEW]]
+    spare = [*again, *list(anew.values())[MOST_ANEW:]]
+    return found + spare[: max(0, FEWEST - len(found))]
+
+
+def repair(wrong: str, right: str) -> list[tuple[int, int, list[str]]]:
+    r"""Say which lines of a wrong answer are replaced by which.
+
+    >>> repair("a\nb\nc", "a\nB\nc")
+    [(1, 1, ['B'])]
+    """
+    before, after = wrong.splitlines(), right.splitlines()
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    return [
+        (first, end - first, after[start:stop])
+        for kind, first, end, start, stop in matcher.get_opcodes()
+        if kind != "equal"
+    ]
+
+
+def answer(text: Text, failure: CheckFailure | None) -> Answer:
+    """Write an answer down, in the layout in which it is shown."""
+    code = answer_texts.laid_out(text.code)
+    right = answer_texts.laid_out(text.repaired) if text.repaired else code
+    return Answer(
+        code=code,
+        failure=facts(failure) if failure else {},
+        repair=repair(code, right),
+    )
+
+
+# --- files ----------------------------------------------------------------------------
+
+
+def stale(chapter: str) -> list[str]:
+    """Name the exercises whose record is missing or older than its check."""
+    found = recorded(chapter)
+    return [
+        each.name
+        for each in exercises(chapter)
+        if found.get(each.name, {}).get("fingerprint") != fingerprint(chapter, each)
+    ]
+
+
+def record_chapter(chapter: str, *, anew: bool) -> None:
+    """Bring the record of a chapter up to date."""
+    asked = exercises(chapter)
+    wanted = [each.name for each in asked] if anew else stale(chapter)
+    before, after = recorded(chapter), {}
+    numbers = {each.name: each.number for each in table()[chapter].exercises}
+    for each in asked:
+        if each.name not in wanted:
+            after[each.name] = before[each.name] | {"number": numbers[each.name]}
+            continue
+        begin = time.process_time()
+        answers = record(chapter, each)
+        seconds = time.process_time() - begin
+        wrong = sum(bool(one["failure"]) for one in answers)
+        right = len(answers) - wrong
+        print(f"{chapter} {each.name}: {wrong} wrong, {right} right, {seconds:.1f} s")
+        after[each.name] = Recorded(
+            number=numbers[each.name],
+            fingerprint=fingerprint(chapter, each),
+            answers=answers,
+        )
+    if after:
+        FOLDER.mkdir(exist_ok=True)
+        text = json.dumps(after, ensure_ascii=False, indent=1)
+        place(chapter).write_text(text + "\n", "utf-8")
+
+
+def main() -> None:
+    """Record, or count what is recorded."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--record", nargs="*", metavar="CHAPTER")
+    parser.add_argument("--all", action="store_true", help="record every exercise anew")
+    options = parser.parse_args()
+    if options.record is None:
+        for chapter in chapters.CHAPTERS:
+            counts = [len(each["answers"]) for each in recorded(chapter).values()]
+            print(f"{chapter}: {len(counts)} exercises, {sum(counts)} answers")
+        return
+    wanted = options.record or chapters.CHAPTERS
+    if len(wanted) == 1:
+        record_chapter(wanted[0], anew=options.all)
+        return
+    for chapter in wanted:  # each in a process of its own, which keeps no other's names
+        command = [sys.executable, __file__, "--record", chapter]
+        subprocess.run(command + ["--all"] * options.all, check=True)
+
+
+if __name__ == "__main__":
+    main()
