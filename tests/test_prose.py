@@ -92,6 +92,14 @@ def test_the_texts_of_a_quiz_are_read_and_its_proofs_are_not(tmp_path):
     assert [each.line for each in prose.alerts_of(path, RULES)] == [2]
 
 
+def test_the_messages_of_a_check_are_read_and_its_docstrings_are_not(tmp_path):
+    path = tmp_path / "check.py"
+    path.write_text(
+        '"""Drawn by lot."""\nLOT = "by lot"\nWHY = (\n "Drawn "\n "by lot.")\n'
+    )
+    assert [each.line for each in prose.alerts_of(path, RULES)] == [4]
+
+
 def test_known_numbers_only_fall():
     found = [prose.Alert("a", 1, "per", ""), prose.Alert("b", 1, "per", "")]
     assert prose.too_many(found, {"a": 1}) == found[1:]

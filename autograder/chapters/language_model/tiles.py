@@ -139,8 +139,8 @@ for name, why, rule in (
     ),
     (
         "the tile on the diagonal is skipped",
-        "Only a tile of which no query sees any key may be skipped. In one that the "
-        "diagonal goes through some keys are seen.",
+        "Skip a tile only if none of its queries sees any key. Where the diagonal goes "
+        "through a tile, some keys are seen.",
         lambda i, j, shift, block: j // block < (i + shift) // block,
     ),
 ):
