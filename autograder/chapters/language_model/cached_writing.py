@@ -212,7 +212,7 @@ stated(
 )
 stated(
     "positions one too far",
-    f"{COUNT} The first new token stands at len(prompt), not behind it.",
+    f"{COUNT} The first new token has position len(prompt), not the next one.",
     place=lambda ids, prompt: len(ids),
 )
 stated(

@@ -282,7 +282,7 @@ def _(law, budget):
 
 @optimal.mistake(
     "the quotient is turned round",
-    "The larger A is, the more the model is worth growing: aA stands above, bB below.",
+    "The larger A is, the more growing the model is worth: aA is divided by bB.",
 )
 def _(law, budget):
     turned = law["b"] * law["B"] / (law["a"] * law["A"])

@@ -81,7 +81,7 @@ for name, why, rule in (
     (
         "causal from the first key on",
         "The queries are the last T_q of T_k positions, as with the cache of chapter "
-        "7: query i stands at position T_k − T_q + i and sees the keys up to there.",
+        "7: query i is at position T_k − T_q + i and sees the keys up to there.",
         lambda i, j, shift, block: j <= i,
     ),
     (
@@ -101,7 +101,7 @@ for name, why, rule in (
     ),
     (
         "keys counted from 0 in each tile",
-        "The first key of a tile stands at the position where the tile begins. Add "
+        "The first key of a tile is at the position where the tile begins. Add "
         "that to the numbers 0, 1, 2, … before you compare.",
         lambda i, j, shift, block: j % block <= i + shift,
     ),
@@ -133,7 +133,7 @@ for name, why, rule in (
     ),
     (
         "tiles skipped as if both texts began together",
-        "The first query stands at position T_k − T_q: add that where you decide which "
+        "The first query is at position T_k − T_q: add that where you decide which "
         "tiles are skipped, too.",
         lambda i, j, shift, block: (j <= i + shift) & (j // block <= i // block),
     ),
