@@ -93,7 +93,7 @@ def test_with_only_softmax_wrong_everything_else_has_its_points(sandbox) -> None
     assert sum(v.points for v in outcome.verdicts) - outcome.score == 2
     assert {v.exercise for v in outcome.verdicts if v.given == ["softmax"]} == {
         *("masked-softmax", "scaled-dot-product-attention", "attention-module"),
-        *("geometric-example", "additive-attention"),
+        *("geometric-example", "additive-attention", "attention-pooling"),
     }
     assert outcome.limited == []
 
