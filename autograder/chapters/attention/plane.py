@@ -89,8 +89,8 @@ for name, answer, why in (
     (
         "rotations applied to column vectors",
         lambda *angles: turned(*(-angle for angle in angles)),
-        "Vectors are rows here, on the left of the matrix: Q = X W_Q. W x (or X times the "
-        "transpose) turns the other way, and the scores come out transposed.",
+        "Vectors are rows here, on the left of the matrix: Q = X W_Q. W x (or X times "
+        "the transpose) turns the other way, and the scores come out transposed.",
     ),
     (
         "keys not transposed",
