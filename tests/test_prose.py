@@ -59,6 +59,7 @@ def test_prose_is_found_with_its_line_and_code_is_left_out(tmp_path):
         ("by lot", "It is drawn by lot.", "It is drawn at random."),
         ("per", "It has a row a token.", "It has one row per token."),
         ("near", "Look how near it is.", "Look how close it is."),
+        ("stands", "It stands before the norm.", "It comes before the norm."),
         (
             "passive chain",
             "It is read, is cut and is kept.",

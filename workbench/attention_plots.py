@@ -40,7 +40,7 @@ def join(ax: Axes, start: Text, end: Text, color: str = "#777777") -> None:
 
 def three_paths(length: int = 8) -> None:
     """Draw how the first token reaches the last: recurrence, convolution, attention."""
-    _, axes = plt.subplots(3, 1, figsize=(5.6, 6.6), height_ratios=[1, 2.2, 1.2])
+    _, axes = plt.subplots(3, 1, figsize=(5.6, 4.7), height_ratios=[1, 2.2, 1.2])
     titles = ["Recurrent network: 8 steps", "Convolution, kernel 3: 4 layers"]
     titles.append("Attention: 1 step")
     for ax, title, top in zip(axes, titles, [1, 4, 1.3], strict=True):
