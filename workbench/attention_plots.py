@@ -85,7 +85,7 @@ def soft_dictionary(
 ) -> None:
     """Draw keys and query as arrows, and each key's weight against the temperature."""
     shades = ["#C8321E", "#2E8B40", "#2F5FC4"]
-    _, axes = plt.subplots(1, 2, figsize=(6.8, 3), width_ratios=[1, 1.25])
+    _, axes = plt.subplots(1, 2, figsize=(6.8, 2.6), width_ratios=[1, 1.25])
     vectors(axes[0], keys, names, color=shades)
     vectors(axes[0], as_array(query)[None], ["teal?"], color="#007C7C", limit=1.75)
     for name, shade, curve in zip(names, shades, as_array(weights).T, strict=True):
@@ -111,7 +111,7 @@ def shapes(matrices: dict[str, Any]) -> None:
         "P": (6.6, 0.9, "weight"),
         "Z": (8.1, -0.6, "output"),
     }
-    _, ax = plt.subplots(figsize=(6.8, 4.2))
+    _, ax = plt.subplots(figsize=(6.8, 3.7))
     for name, (x, y, role) in places.items():
         rows, columns = matrices[name].shape
         left, low = x - columns * unit / 2, y - rows * unit / 2
@@ -244,7 +244,7 @@ def words_on_a_picture(
         outputs: (words, 3), colours.
     """
     picture, outputs = as_array(picture), as_array(outputs)
-    figure, axes = plt.subplots(2, 3, figsize=(6.8, 4.3))
+    figure, axes = plt.subplots(2, 3, figsize=(6.8, 3.8))
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
     axes[0, 0].imshow(picture * 0.85 + 0.08)
     axes[0, 0].set_title("the picture", pad=10)

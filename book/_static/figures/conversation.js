@@ -5,7 +5,7 @@ Figures.define("conversation", (stage) => {
   const { element, shape, drawing, menu, choice, player, show, format, still,
     summary } = Figures;
   const { sentences, one } = Figures.data.conversation;
-  const [WIDTH, LEFT, BOTTOM, STEP, WIDEST] = [400, 52, 314, 68, 40];
+  const [WIDTH, LEFT, BOTTOM, STEP, WIDEST] = [400, 52, 280, 68, 40];
   const LEAST = 0.02; // what is less is not drawn
   let number = 0, token = 2, at = 1;
   let lanes = [], dot = null;
