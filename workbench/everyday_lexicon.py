@@ -188,10 +188,11 @@ def german_forms(verb: everyday.Verb) -> set[str]:
 
 def groups() -> dict[str, list[str]]:
     """Give the words that a reader may choose from, under headings."""
-    found = {
-        name: sorted(n.english for n in NOUN.values() if set(kinds) & set(n.kinds))
-        for name, kinds in GROUPS.items()
-    }
+    found, taken = {}, set()
+    for name, kinds in GROUPS.items():
+        fitting = {n.english for n in NOUN.values() if set(kinds) & set(n.kinds)}
+        found[name] = sorted(fitting - taken)
+        taken |= fitting
     found["to do"] = sorted(VERB)
     found["to be"] = sorted(ADJECTIVE)
     found["names"] = [*everyday.NAMES, *everyday.COUNTRY, *tables.LANGUAGES]

@@ -273,7 +273,7 @@ Figures.define("translate", (stage) => {
     picker.element, offer, form, english, german, whole, notice, steps.element,
     element("div", { class: "figure-controls" }, layerChoice.element, headChoice.element),
     bars, said);
-  present(sentences[0], 7);
+  present(sentences[0], 8);
 
   return { // the first three are for tests, which need the model loaded
     translate: async (text) => {
