@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from workbench import everyday, phrasebook
+from workbench import everyday, everyday_lexicon, phrasebook
 from workbench.everyday import ADJECTIVE, NOUN, VERB, Clause
 
 SIZE = 6000
@@ -205,3 +205,45 @@ def test_it_knows_at_least_1200_english_words():
     """Surface forms that training has five times or more, drawn anew."""
     train = everyday.draw(random.Random(0), "train", 20_000)
     assert len(everyday.english_words(train)) >= 1200
+
+
+# --- What a page knows of it ----------------------------------------------------------
+
+
+def test_sentences_are_taken_apart_into_entries():
+    words = everyday_lexicon.words_of("The police officer picks up Anna's dog.")
+    assert words == ["the", "police officer", "picks up", "Anna's", "dog", "."]
+    names = [everyday_lexicon.classes().get(word, word) for word in words]
+    assert names == ["the", "dog", "goes", "the", "dog", "."]
+
+
+def test_forms_that_are_new_are_told_from_those_of_training(pairs):
+    seen = everyday_lexicon.threes(pairs)
+    for known in ("Does the owl like the fox?", "My red hat is here.", "Two dogs."):
+        assert everyday_lexicon.threes([(known, "")]) <= seen, known
+    for salad in ("Dog the likes.", "The dog dog sleeps.", "Likes the dog."):
+        assert not everyday_lexicon.threes([(salad, "")]) <= seen, salad
+
+
+def test_every_german_word_of_an_entry_has_an_english_one_in_the_sentence(pairs):
+    """Nothing in a right translation looks made up, and nothing lost."""
+    entries = list(everyday_lexicon.entries())
+    said = dict(everyday.SAYINGS)
+    for english, german in pairs[:1500]:
+        if english in said:
+            continue
+        there = set(everyday_lexicon.words_of(english))
+        forms = {form for entry in entries for form in entry[0]}
+        for phrase in there - forms:  # every day: of its words one is an entry
+            there = there | set(phrase.split())
+        made = set(re.findall(r"\w+", german))
+        made |= {word[0].lower() + word[1:] for word in re.findall(r"^\w+", german)}
+        found = [entry for entry in entries if entry[0] & there]
+        for word in there:  # of one that is a noun and a verb, either will do
+            words = [words for forms, words in found if word in forms]
+            assert not words or set.union(*words) & made, (english, german, word)
+        free = set.union(everyday_lexicon.HELPING, *(words for _, words in found))
+        known = set.union(*(words for _, words in entries))
+        first = re.match(r"\w+", german)[0]
+        invented = (made & known) - free - {first, first.lower()}
+        assert not invented, (english, german, invented)

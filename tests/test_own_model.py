@@ -13,6 +13,7 @@ from safetensors.torch import load as load_tensors
 
 from autograder.chapters import own_model, results
 from autograder.chapters.own_model import DISGUISE, OWN, TRAINED_ON, Likeness
+from autograder.chapters.translator import own
 from autograder.expect import CheckFailure
 from tests import disguises, strangers
 from workbench import models
@@ -212,6 +213,25 @@ def test_a_refusal_names_the_mistake(tmp_path, monkeypatch) -> None:
         submitted(tmp_path, files, monkeypatch)
     assert failure.value.mistake == "the course's own model"
     assert results.flags == []
+
+
+def test_the_other_translator_of_the_course_is_nobodys_own(
+    tmp_path, monkeypatch
+) -> None:
+    """It has learned the phrasebook's words, too; an honest model is far from it."""
+    monkeypatch.setattr(results, "PLACE", tmp_path)
+    for files, refused in (
+        (strangers.right_model(), False),
+        (strangers.shipped_model("everyday"), True),
+    ):
+        load(tmp_path / "mine", files)
+        results.forget()
+        if refused:
+            with pytest.raises(CheckFailure, match="results/models/everyday"):
+                results.submitted(Mine(), own.DEMAND)
+        else:
+            results.submitted(Mine(), own.DEMAND)
+        assert results.flags == []
 
 
 def test_without_the_shipped_model_a_person_is_asked(tmp_path, monkeypatch) -> None:

@@ -2,7 +2,7 @@
 
     python tools/live_models.py
 
-makes runtime.js (ONNX Runtime Web), phrasebook.js and digits.js (graphs and weights),
+makes runtime.js (ONNX Runtime Web), everyday.js and digits.js (graphs and weights),
 and says how large they are. tools/figure_data/ puts them on the site; a page loads them
 when its reader asks for it.
 
@@ -15,12 +15,14 @@ tests/test_live_models.py compares them with it.
 """
 
 import base64
+import copy
 import functools
 import gzip
 import hashlib
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -32,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
 from tools import fetch_runtime  # noqa: E402
-from workbench import models, results  # noqa: E402
+from workbench import everyday, everyday_lexicon, models, results  # noqa: E402
 from workbench.tokenizer import TOKENIZER_FILE, Tokenizer  # noqa: E402
 
 CACHE = ROOT / "_build" / "live"
@@ -40,26 +42,34 @@ WORKER = ROOT / "tools" / "live_worker.js"
 UNPACK = ROOT / "tools" / "live_unpack.js"  # stands before it
 WEIGHTS = "weights"  # the file that the graphs of a model share
 OPSET, IR_VERSION = 17, 8  # 17 is the first with LayerNormalization
-FLOAT, INTEGER = TensorProto.FLOAT, TensorProto.INT32
+FLOAT, INTEGER, BYTE = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT8
+TYPES = {torch.float32: FLOAT, torch.int8: BYTE}
+SCALES = ".scales"  # behind the name of a tensor of bytes
 
 
 class Weights:
     """The numbers of a model, one after the other, for all of its graphs."""
 
-    def __init__(self, tensors: dict[str, torch.Tensor]):
-        self.tensors = tensors
+    def __init__(self, tensors: dict[str, torch.Tensor], small: Iterable[str] = ()):
+        """Keep tensors; `small`: those that are kept as bytes, with a scale per row."""
+        self.tensors = {}
+        for name, tensor in tensors.items():
+            tensor = tensor.detach().float()
+            if name in small:
+                tensor, self.tensors[name + SCALES] = as_bytes(tensor)
+            self.tensors[name] = tensor.contiguous()
         self.places: dict[str, tuple[int, int]] = {}
         self.content = b""
-        for name, tensor in tensors.items():
-            data = tensor.detach().float().contiguous().numpy().tobytes()
+        for name, tensor in sorted(self.tensors.items(), key=alignment):
+            data = tensor.numpy().tobytes()
             self.places[name] = len(self.content), len(data)
             self.content += data
 
     def outside(self, name: str) -> TensorProto:
         """Name a tensor, and say where in the file WEIGHTS it is."""
         offset, length = self.places[name]
-        shape = self.tensors[name].shape
-        made = TensorProto(name=name, data_type=FLOAT, dims=shape)
+        tensor = self.tensors[name]
+        made = TensorProto(name=name, data_type=TYPES[tensor.dtype], dims=tensor.shape)
         made.data_location = TensorProto.EXTERNAL
         where = {"location": WEIGHTS, "offset": offset, "length": length}
         for key, value in where.items():
@@ -67,12 +77,33 @@ class Weights:
         return made
 
 
+def alignment(named: tuple[str, torch.Tensor]) -> bool:
+    """Order tensors: bytes come last, so that numbers begin where they may."""
+    return named[1].dtype == torch.int8
+
+
+def as_bytes(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Round a matrix to whole numbers from -127 to 127, and give each row's unit."""
+    units = matrix.abs().amax(1, keepdim=True).clamp_min(1e-12) / 127  # (rows, 1)
+    return (matrix / units).round().to(torch.int8), units
+
+
+def rounded(model: torch.nn.Module) -> torch.nn.Module:
+    """Give a copy of a model with the weights that a page has of it."""
+    made = copy.deepcopy(model)
+    for weight in made.state_dict().values():
+        if weight.ndim == 2:
+            whole, units = as_bytes(weight)
+            weight.copy_(whole * units)
+    return made
+
+
 class Graph:
     """A graph in the making: every method adds a node and gives its output's name."""
 
     def __init__(self, weights: Weights, heads: int):
         self.weights, self.heads = weights, heads
-        self.nodes, self.constants = [], {}
+        self.nodes, self.constants, self.opened = [], {}, {}
 
     def node(self, kind: str, *inputs: str, name: str | None = None, **attributes):
         """Add one operation with one output."""
@@ -81,9 +112,17 @@ class Graph:
         return output
 
     def weight(self, name: str) -> str:
-        """Use one of the model's tensors."""
+        """Use one of the model's tensors; bytes are multiplied by their scales."""
+        if name in self.opened:
+            return self.opened[name]
         self.constants[name] = self.weights.outside(name)
-        return name
+        scales = name + SCALES
+        self.opened[name] = name
+        if scales in self.weights.tensors:
+            self.constants[scales] = self.weights.outside(scales)
+            numbers = self.node("Cast", name, to=FLOAT)
+            self.opened[name] = self.node("Mul", numbers, scales)
+        return self.opened[name]
 
     def number(self, value: float) -> str:
         """Use a number."""
@@ -187,15 +226,21 @@ class Graph:
 # --- the translator -------------------------------------------------------------------
 
 
-def translator(model: torch.nn.Module, config: models.TranslatorConfig) -> dict:
-    """Make the two graphs of a translator, and their weights: name -> content."""
+def translator(
+    model: torch.nn.Module, config: models.TranslatorConfig, small: bool = False
+) -> dict:
+    """Make the two graphs of a translator, and their weights: name -> content.
+
+    `small`: with the weights of `rounded`, a quarter as long.
+    """
     if not (config.norm_first and config.tied and config.scaled):
         raise ValueError("only pre-norm, tied, scaled translators are written so far")
     tensors = dict(model.state_dict())
     tensors["positions"] = model.position(
         torch.zeros(config.max_length, config.d_model)
     )
-    weights = Weights(tensors)
+    matrices = [name for name, each in model.state_dict().items() if each.ndim == 2]
+    weights = Weights(tensors, matrices if small else ())
     return {
         "encoder": reader(weights, config),
         "decoder": writer(weights, config),
@@ -326,9 +371,32 @@ def runtime() -> dict[str, bytes]:
     return files
 
 
-def phrasebook() -> dict[str, bytes]:
+def everyday_rules() -> dict:
+    """Give what the page knows of sentences: see ``workbench.everyday_lexicon``."""
+    train = everyday.generate().train
+    known = everyday.english_words(train)
+    always = everyday_lexicon.always_capital()
+    written = {word for each in always for word in re.findall(r"\w+", each)}
+    words = known - {word.lower() for word in written} | written
+    entries = [[sorted(side) for side in each] for each in everyday_lexicon.entries()]
+    said = set(everyday.SAYINGS)  # these are known as wholes
+    threes = everyday_lexicon.threes(pair for pair in train if pair not in said)
+    return {
+        "words": sorted(words | {word for word in always if "'" in word}),
+        "numbers": everyday_lexicon.digits(),
+        "classes": everyday_lexicon.classes(),
+        "threes": sorted("\t".join(three) for three in threes),
+        "entries": entries,
+        "helping": sorted(everyday_lexicon.HELPING),
+        "giving": everyday_lexicon.giving(),
+        "sayings": [english for english, _ in everyday.SAYINGS],
+        "groups": everyday_lexicon.groups(),
+    }
+
+
+def everyday_translator() -> dict[str, bytes]:
     """Give the files of the translator, with its tokenizer and the sizes to run it."""
-    folder = results.model_folder("phrasebook")
+    folder = results.model_folder("everyday")
     model, config = models.load(folder)
     learned = json.loads((folder / TOKENIZER_FILE).read_text("utf-8"))["model"]
     vocabulary = sorted(learned["vocab"], key=learned["vocab"].get)
@@ -343,7 +411,8 @@ def phrasebook() -> dict[str, bytes]:
         "vocabulary": vocabulary,
         "merges": learned["merges"],
     }
-    return translator(model, config) | {"about": json.dumps(about).encode()}
+    text = json.dumps(about | everyday_rules())
+    return translator(model, config, small=True) | {"about": text.encode()}
 
 
 def digits() -> dict[str, bytes]:
@@ -351,7 +420,7 @@ def digits() -> dict[str, bytes]:
     return vision(*models.load(results.model_folder("digits")))
 
 
-MADE = {"runtime": runtime, "phrasebook": phrasebook, "digits": digits}
+MADE = {"runtime": runtime, "everyday": everyday_translator, "digits": digits}
 
 
 def together(files: dict[str, bytes]) -> bytes:
@@ -382,6 +451,8 @@ def script(name: str) -> bytes:
     ]
     sources += sorted((ROOT / "results" / "models").glob("*/*"))
     sources += sorted((ROOT / "solutions" / "transformer").glob("*.py"))
+    sources += sorted((ROOT / "workbench").glob("everyday*.py"))
+    sources.append(ROOT / "workbench" / "phrasebook.py")
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources))
     kept = CACHE / f"{name}.js"
     mark = f"// made from {digest.hexdigest()}\n".encode()

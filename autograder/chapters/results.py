@@ -60,6 +60,7 @@ class Demand:
     budget: int  # parameters, at most
     layers: int = 12  # at most
     shipped: str = ""  # a model of results/models/, which is nobody's own
+    likewise: tuple[str, ...] = ()  # others, which honest ones are less alike to
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -397,11 +398,16 @@ def _tokenizer(
 
 def _refuse_shipped(submission: Submission, demand: Demand) -> None:
     """Refuse the course's own model in disguise; flag what began with its weights."""
-    if not demand.shipped:
-        return
-    place = f"results/models/{demand.shipped}"
+    if demand.shipped:
+        for name in (demand.shipped, *demand.likewise):
+            _refuse_one(submission, demand, name)
+
+
+def _refuse_one(submission: Submission, demand: Demand, name: str) -> None:
+    """Compare with one of the course's models, by the limits of the demand's first."""
+    place = f"results/models/{name}"
     try:
-        shipped = own_model.shipped(demand.shipped)
+        shipped = own_model.shipped(name)
         limits = own_model.limits(demand.shipped)
     except (WorkbenchError, OSError):  # a copy of the course without it
         _flag(f"could not be compared with {place}, which is not there", submission)

@@ -30,7 +30,7 @@ SHARED = ("mathematics.js", "figure.js")
 # What some figures need besides, below _static/
 NEEDED = {
     "draw": ("live/live.js",),
-    "translate": ("live/live.js", "live/tokenizer.js"),
+    "translate": ("live/live.js", "live/tokenizer.js", "live/sentences.js"),
 }
 
 

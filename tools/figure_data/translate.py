@@ -1,34 +1,39 @@
 """Sentences that the trained translator has translated, for readers without it."""
 
 import functools
-import random
-import re
 
 import torch
 
 from tools import live_models
-from tools.figure_data.heads import translator, watched
+from tools.figure_data.heads import watched
 from transformer.decoder import greedy_decode
-from workbench import phrasebook
-from workbench.tokenizer import Tokenizer
+from workbench import models, results
+from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
 
 SENTENCES = (
     "I know that Bobby likes sweet blackberries.",
-    "In summer Anna invites the old king.",
+    "Does the dog like the bear?",
     "Today Anna does not give the child a red apple.",
-    "We know that Lena and Paul do not carry the brown cups.",
+    "My sister and her friend are reading a book in the garden.",
 )
 BEST = 5  # how many candidates are shown for a token
-FILES = ("runtime", "phrasebook")
+FILES = ("runtime", "everyday")
+
+
+@functools.cache
+def translator():
+    """Load the model that the page offers, as it has it, and its tokenizer."""
+    folder = results.model_folder("everyday")
+    model, _ = models.load(folder)
+    return live_models.rounded(model), Tokenizer.load(folder / TOKENIZER_FILE)
 
 
 @functools.cache
 def data() -> dict:
-    """Give recorded translations, the English words learned, and what can be loaded."""
-    model, _, tokenizer = translator()
+    """Give recorded translations, and what can be loaded."""
+    model, tokenizer = translator()
     return {
         "files": [live_models.facts(name) for name in FILES],
-        "words": " ".join(english_words()),
         "sentences": [recorded(model, tokenizer, text) for text in SENTENCES],
     }
 
@@ -36,13 +41,6 @@ def data() -> dict:
 def files() -> dict[str, bytes]:
     """Give the files that the figure loads when its reader asks."""
     return live_models.files(FILES)
-
-
-def english_words() -> list[str]:
-    """Give the English words that the translator has learned from, in small letters."""
-    pairs = phrasebook.draw(random.Random(0), "train", 8000, set())
-    text = " ".join(english for english, _ in pairs).lower()
-    return sorted(set(re.findall(r"\w+", text)))
 
 
 @torch.no_grad()

@@ -24,7 +24,13 @@ from workbench.decoding import translate_batch
 from workbench.tokenizer import Tokenizer
 from workbench.variants import output_matrix
 
-DEMAND = Demand("translator", budget=1_500_000, layers=8, shipped="phrasebook")
+DEMAND = Demand(
+    "translator",
+    budget=1_500_000,
+    layers=8,
+    shipped="phrasebook",
+    likewise=("everyday",),
+)
 LOOKED_AT = 100  # sentences, to find out what is wrong
 TESTED = 300  # sentences a score is measured on
 TOGETHER = 100  # sentences translated at once

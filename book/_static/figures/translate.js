@@ -3,14 +3,16 @@
 Figures.define("translate", (stage) => {
   "use strict";
   const { element, show, heat, choice, menu, player, button, summary, format } = Figures;
-  const { files, words, sentences } = Figures.data.translate;
-  const known = new Set(words.split(" "));
+  const { files, sentences } = Figures.data.translate;
   const LAYERS = sentences[0].steps[0].attention.length;
   const HEADS = sentences[0].steps[0].attention[0].length;
   const BEST = sentences[0].steps[0].best.length;
 
   let model = null; // once loaded
   let tokens = null; // its tokenizer
+  let rules = null; // what is known of sentences without it
+  let doubtful = false; // the translation that is shown was warned of
+  let probability = null; // of all its tokens
   let now = null; // what is shown: the pieces of the source, and the steps
   let milliseconds = null;
   let run = 0; // the translation that may still write
@@ -32,6 +34,8 @@ Figures.define("translate", (stage) => {
     "aria-label": "German tokens; choose one" });
   const whole = element("p", { class: "live-translation", lang: "de" });
   const notice = element("p", { class: "live-notice", role: "status" });
+  const warning = element("strong", { class: "live-warning" });
+  const remark = element("span");
   const said = summary();
   const { rows: candidates, table: bars } = Live.candidates(BEST, "Most probable here");
   candidates.forEach(({ name }) => { name.lang = "de"; });
@@ -104,7 +108,16 @@ Figures.define("translate", (stage) => {
     german.replaceChildren();
     now.steps.forEach(addGerman);
     whole.textContent = joined(now.steps);
-    if (!now.steps.length) return;
+    whole.classList.remove("live-doubtful");
+    if (!now.steps.length) {
+      said.textContent = "";
+      candidates.forEach(({ name, bar, value }) => {
+        name.textContent = "";
+        bar.style.width = "0";
+        show(value, 0, 3);
+      });
+      return;
+    }
     steps.restart(now.steps.length - 1);
     steps.go(place);
   };
@@ -123,15 +136,30 @@ Figures.define("translate", (stage) => {
     return length > longest ? refused(length) : "";
   };
 
-  const strange = (text) => {
-    const all = [...new Set(text.match(/[\p{L}\p{N}_]+/gu) ?? [])];
-    const unknown = all.filter((word) => !known.has(word.toLowerCase()));
-    if (!unknown.length) return "";
-    const named = unknown.slice(0, 4).map((word) => `“${word.slice(0, 30)}”`).join(", ");
-    const more = unknown.length > 4 ? ` and ${unknown.length - 4} more` : "";
-    return `It never learned ${named}${more}: it knows ${known.size} English words and a `
-      + "small grammar, and must guess. Do not trust this translation.";
+  /* Say what is to be said, first what speaks against the translation. */
+  const tell = (doubts, remarks) => {
+    doubtful = doubts.length > 0;
+    warning.textContent = doubtful ? `${doubts.join(" ")} Do not trust this translation. ` : "";
+    remark.textContent = remarks.join(" ");
+    notice.replaceChildren(...[warning, remark].filter((each) => each.textContent));
+    whole.classList.toggle("live-doubtful", doubtful);
   };
+
+  const refuse = (why) => {
+    run += 1;
+    probability = null;
+    if (!stop.disabled) model.stop();
+    stop.disabled = true;
+    present({ pieces: [], steps: [] });
+    tell([], [why]);
+  };
+
+  /* The probability of all tokens that were written, one after the other. */
+  const probabilityOf = (written) => Math.exp(written.reduce((sum, { logits, token }) => {
+    const most = logits.reduce((a, b) => Math.max(a, b));
+    const total = logits.reduce((all, value) => all + Math.exp(value - most), 0);
+    return sum + logits[token] - most - Math.log(total);
+  }, 0));
 
   const softmaxBest = (row) => {
     const shares = Mathematics.softmax([...row]);
@@ -146,16 +174,19 @@ Figures.define("translate", (stage) => {
     }));
 
   const translate = async () => {
-    // Phones write ’ by themselves; the model has learned from '
-    const text = input.value.replaceAll("’", "'");
-    notice.textContent = objection(text);
-    if (notice.textContent) return;
+    const why = objection(input.value);
+    const reading = why ? null : rules.read(input.value);
+    if (why || reading.refusal) {
+      refuse(why || reading.refusal);
+      return;
+    }
     run += 1;
     const mine = run;
-    const ids = tokens.encode(text);
+    const ids = tokens.encode(reading.sentence);
     const written = [];
     milliseconds = null;
     stop.disabled = false;
+    tell([], []);
     present({ pieces: ids.map(tokens.piece), steps: [] });
     const began = performance.now();
     let end;
@@ -163,7 +194,7 @@ Figures.define("translate", (stage) => {
       end = await model.ask("translate", { ids }, (step) => {
         if (mine !== run) return;
         const piece = tokens.piece(step.token);
-        written.push({ piece, logits: step.logits, best: null,
+        written.push({ piece, token: step.token, logits: step.logits, best: null,
           attention: layered(step.attention, step.shape) });
         addGerman(written.at(-1), written.length - 1);
         whole.textContent = joined(written);
@@ -175,11 +206,34 @@ Figures.define("translate", (stage) => {
     milliseconds = performance.now() - began;
     stop.disabled = true;
     present({ pieces: ids.map(tokens.piece), steps: written });
-    const time = `${written.length} tokens in ${Math.round(milliseconds)} ms. `;
-    if (end.error) notice.textContent = `The model failed: ${end.error.message}`;
-    else if (end.stopped) notice.textContent = `Stopped after ${written.length} tokens.`;
-    else notice.textContent = time + (end.ended ? "" : "It did not find an end. ")
-      + strange(text);
+    probability = probabilityOf(written);
+    if (end.error) tell([], [`The model failed: ${end.error.message}`]);
+    else if (end.stopped) tell([], [`Stopped after ${written.length} tokens.`]);
+    else {
+      tell(rules.doubts(reading, joined(written), probability, end.ended), [
+        ...reading.notes,
+        `The model gives this translation a probability of ${format(probability, 2)}.`,
+        `${written.length} tokens in ${Math.round(milliseconds)} ms.`]);
+    }
+  };
+
+  /* Words to choose from; they are made when a reader opens the list. */
+  const chips = () => {
+    const count = model.about.words.filter((word) => !word.includes("'")).length;
+    const made = element("details", { class: "live-chips" },
+      element("summary", {}, `The words that it knows: ${count} with all their forms`));
+    const add = (word) => {
+      const before = input.value.replace(/[.!?\s]+$/u, "");
+      input.value = before ? `${before} ${word}` : Sentences.capital(word);
+    };
+    made.addEventListener("toggle", () => {
+      if (made.children.length > 1) return;
+      for (const [name, words] of Object.entries(model.about.groups))
+        made.append(element("p", { lang: "en" }, `${name}: `,
+          ...words.map((word) => element("button", { type: "button", class: "live-chip",
+            onclick: () => add(word) }, word))));
+    });
+    return made;
   };
 
   const input = element("input", { type: "text", class: "live-input", lang: "en",
@@ -197,7 +251,7 @@ Figures.define("translate", (stage) => {
     options: sentences.map(({ text }, i) => [i, text]),
     change: (place) => {
       run += 1;
-      notice.textContent = "";
+      tell([], []);
       input.value = sentences[place].text;
       if (model) translate();
       else present(sentences[place]);
@@ -208,7 +262,9 @@ Figures.define("translate", (stage) => {
     ready: (loaded) => {
       model = loaded;
       tokens = Tokens.make(model.about.vocabulary, model.about.merges);
+      rules = Sentences.make(model.about);
       form.hidden = false;
+      form.after(chips());
       input.focus();
       translate();
     } });
@@ -217,14 +273,18 @@ Figures.define("translate", (stage) => {
     picker.element, offer, form, english, german, whole, notice, steps.element,
     element("div", { class: "figure-controls" }, layerChoice.element, headChoice.element),
     bars, said);
-  present(sentences[0], 7);
+  present(sentences[0], 8);
 
-  return { // the first two are for tests, which need the model loaded
+  return { // the first three are for tests, which need the model loaded
+    translate: async (text) => {
+      input.value = text;
+      await translate();
+    },
     encode: (text) => tokens.encode(text),
     logits: (place) => [...now.steps[place].logits],
     numbers: () => ({
       loaded: Boolean(model), busy: !stop.disabled, seconds: model?.seconds ?? null,
-      milliseconds, text: input.value, translation: whole.textContent,
+      milliseconds, doubtful, probability, text: input.value, translation: whole.textContent,
       notice: notice.textContent, step: steps.value,
       source: now.pieces, written: now.steps.map(({ piece }) => piece),
       weights: weightsShown.map((each) => Number(each.dataset.value)),
