@@ -1,4 +1,4 @@
-"""The moving figures of chapter 11: attention in tiles, and a head that copies."""
+"""The moving figures of chapter 11: tiles, a head that copies, the logit lens."""
 
 import math
 
@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from tests import browsers
 from tests.figures import near
+from tools.figure_data import logit_lens
 from transformer.attention import causal_mask
 
 pytestmark = pytest.mark.browser
@@ -249,3 +250,50 @@ def test_induction_reads_any_text_by_touch(figure):
     copies(shown.numbers())
     assert shown.page.evaluate("document.documentElement.scrollWidth") <= 360
     assert shown.visitor.complaints == []
+
+
+# --- the logit lens -------------------------------------------------------------------
+
+
+@torch.no_grad()
+def said_by_layers(model, ids) -> torch.Tensor:
+    """Read each state of the stream by PyTorch's functions, (layers + 1, T, V)."""
+    states = [functional.embedding(ids, model.embedding.weight)[None]]
+    states[0] = states[0] * math.sqrt(states[0].shape[-1])
+    for block in model.blocks:
+        states.append(block(states[-1]))  # it rotates and attends by itself
+    normed = functional.rms_norm(
+        torch.cat(states), states[0].shape[-1:], model.norm.gamma, 1e-5
+    )
+    return (normed @ model.embedding.weight.T).softmax(-1)
+
+
+def test_lens_shows_what_each_block_would_say(figure):
+    shown = figure("logit_lens")
+    model, tokenizer, ids, start = logit_lens.load()
+    assert shown.numbers()["place"] == start
+    expected = said_by_layers(model, ids)
+    for place in (start, 0, len(ids) - 1):
+        shown.slide("Token that was read last", place)
+        numbers = shown.numbers()
+        assert numbers["place"] == place and len(numbers["said"]) == len(expected)
+        for row, layer in zip(numbers["said"], expected[:, place], strict=True):
+            best = layer.topk(len(row))
+            near([value for _, value in row], best.values)
+            assert row[0][0] == (tokenizer.decode([best.indices[0]]).strip() or "⏎")
+        if place < len(ids) - 1:
+            near(numbers["follows"], expected[:, place, ids[place + 1]])
+
+
+def test_lens_follows_keys_and_touch(figure):
+    shown = figure("logit_lens", browsers.PHONE, has_touch=True)
+    begun = shown.numbers()["place"]
+    token = shown.page.locator(".lens-story [aria-pressed=true]")
+    shown.press(token, "ArrowLeft", 2)
+    assert shown.numbers()["place"] == begun - 2
+    shown.page.locator(".lens-story button").nth(7).tap()
+    choose(shown, "Show where it looks: block", "1")
+    numbers = shown.numbers()
+    assert (numbers["place"], numbers["block"]) == (7, 1)
+    assert all(place <= 7 for place, _ in numbers["looks"])
+    assert "block 1" in shown.page.locator(".figure-summary").inner_text()

@@ -244,6 +244,15 @@ def test_exercises_are_numbered_by_their_order(course: Path) -> None:
     assert "See 1.2. " in last.description.text
 
 
+def test_the_guide_s_lines_make_a_report_a_written_answer(course: Path) -> None:
+    guide = (ROOT / "book" / "instructors.md").read_text(encoding="utf-8")
+    lines = re.search(r'^```text\n(\+\+\+ \{"exercise".*?)^```$', guide, re.S | re.M)[1]
+    source = course / "solutions" / "01_scaling.md"
+    source.write_text(f"{source.read_text()}\n{lines}")
+    report = generator.read("01_scaling", course).exercises[-1]
+    assert (report.name, report.by_hand, report.points) == ("own-report", True, 10)
+
+
 def test_no_text_names_an_exercise_by_its_number() -> None:
     """Where exercises are moved, such a number would be wrong; {ex}`softmax` is not."""
     number = re.compile(r"\bexercises?\s+\d+\.\d+", re.IGNORECASE)

@@ -99,7 +99,7 @@ def test_every_chapter_of_the_course_is_in_the_table() -> None:
 
 
 def test_a_check_that_passes_says_how_far_one_is(opened, tmp_path: Path) -> None:
-    assert run(check.softmax, right) == "4.1 passed · 1 of 13 · 2 of 26 points\n"
+    assert run(check.softmax, right) == "4.1 passed · 1 of 14 · 2 of 28 points\n"
     content = json.loads((tmp_path / FILE).read_bytes())
     assert content == {PAGE: {"softmax()": True}}
     assert [each.name for each in tmp_path.iterdir()] == [FILE]
@@ -138,7 +138,7 @@ def test_an_exercise_with_two_checks_needs_both(opened) -> None:
         return table[kind]
 
     said = run(check.path_length, length)
-    assert said == "4.13: 1 of 2 checks passed · 0 of 13 · 0 of 26 points\n"
+    assert said == "4.13: 1 of 2 checks passed · 0 of 14 · 0 of 28 points\n"
     assert state("4.13") == progress.NOT_YET
 
 
@@ -161,7 +161,7 @@ def test_a_check_with_options_of_its_own_notes_nothing(opened, tmp_path) -> None
 @pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_file_is_begun_anew(opened, tmp_path: Path, content) -> None:
     (tmp_path / FILE).write_bytes(content)
-    assert run(check.softmax, right) == "4.1 passed · 1 of 13 · 2 of 26 points\n"
+    assert run(check.softmax, right) == "4.1 passed · 1 of 14 · 2 of 28 points\n"
     assert state("4.1") == progress.PASSED
 
 
@@ -205,7 +205,7 @@ def test_a_program_that_runs_a_notebook_leaves_no_file(
     if name:
         monkeypatch.setenv("JPY_SESSION_NAME", name)
     said = run(check.softmax, right)
-    assert said == "4.1 passed · 1 of 13 · 2 of 26 points\n"
+    assert said == "4.1 passed · 1 of 14 · 2 of 28 points\n"
     assert not list(tmp_path.iterdir())
 
 
@@ -229,20 +229,20 @@ def test_the_last_cell_shows_a_table_with_links_to_what_is_open(opened) -> None:
     check.progress()
     (shown,) = opened.shown
     table, text = shown["text/html"], shown["text/plain"]
-    assert text.startswith("Chapter 4, Attention: 1 of 13 exercises · 2 of 26 points")
+    assert text.startswith("Chapter 4, Attention: 1 of 14 exercises · 2 of 28 points")
     rows = re.findall(r"<tr.*?</tr>", table)[1:]
     words = [html.unescape(re.sub(r"<[^>]+>", " ", row)) for row in rows]
-    assert len(rows) == 14
+    assert len(rows) == 15
     states = {word.split()[0]: re.split(r"[✓✗○…]", word)[1].strip() for word in words}
     assert states["4.1"] == "passed"
     assert states["4.4"] == "not yet"
     assert states["4.2"] == "not tried"
-    assert states["4.14"] == "graded by a person"
+    assert states["4.15"] == "graded by a person"
     links = set(re.findall(r'href="#([\w-]+)"', table))
     notebook = (ROOT / "exercises" / PAGE / f"{PAGE}.ipynb").read_text("utf-8")
     anchors = set(re.findall(r'<a id=\\"([\w-]+)\\"></a>', notebook))
     assert links < anchors
-    assert anchors - links == {"exercise-4-1", "exercise-4-14"}
+    assert anchors - links == {"exercise-4-1", "exercise-4-15"}
 
 
 @pytest.mark.parametrize("page", CHAPTERS)
@@ -263,7 +263,7 @@ def test_every_notebook_ends_alike_and_the_grader_leaves_it_out(page: str) -> No
 def test_in_a_terminal_the_table_is_text(capsys) -> None:
     check.progress()
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 15
+    assert len(lines) == 16
     assert lines[1].split() == ["4.1", "Softmax", "2", "points", "not", "tried"]
 
 
@@ -287,7 +287,7 @@ def test_a_real_kernel_notes_it_for_a_person_alone(
     where = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(notebook, timeout=120, resources=where).execute()
     printed, shown = notebook.cells[0].outputs
-    assert printed.text == "4.4 passed · 1 of 13 · 1 of 26 points\n"
+    assert printed.text == "4.4 passed · 1 of 14 · 1 of 28 points\n"
     assert "<table" in shown.data["text/html"]
     assert os.listdir(tmp_path) == ([FILE] if is_open else [])
 
@@ -306,8 +306,8 @@ def test_the_command_shows_all_chapters(tmp_path: Path, capsys, monkeypatch) -> 
     assert __main__.main() == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(chapters.chapters())
-    assert "1 of 13 exercises   2 of 26 points  next: 4.2" in lines[3]
-    assert "11 of 11 exercises  25 of 25 points  all passed" in lines[4]
+    assert "1 of 14 exercises   2 of 28 points  next: 4.2" in lines[3]
+    assert "11 of 11 exercises  26 of 26 points  all passed" in lines[4]
     assert "next: 10.1" in lines[9]
 
 

@@ -59,6 +59,7 @@ def test_prose_is_found_with_its_line_and_code_is_left_out(tmp_path):
         ("by lot", "It is drawn by lot.", "It is drawn at random."),
         ("per", "It has a row a token.", "It has one row per token."),
         ("near", "Look how near it is.", "Look how close it is."),
+        ("stands", "It stands before the norm.", "It comes before the norm."),
         (
             "passive chain",
             "It is read, is cut and is kept.",
@@ -90,6 +91,14 @@ def test_the_texts_of_a_quiz_are_read_and_its_proofs_are_not(tmp_path):
     path = tmp_path / "quiz.yml"
     path.write_text('questions:\n- question: By lot?\n  proof: "by lot"\n')
     assert [each.line for each in prose.alerts_of(path, RULES)] == [2]
+
+
+def test_the_messages_of_a_check_are_read_and_its_docstrings_are_not(tmp_path):
+    path = tmp_path / "check.py"
+    path.write_text(
+        '"""Drawn by lot."""\nLOT = "by lot"\nWHY = (\n "Drawn "\n "by lot.")\n'
+    )
+    assert [each.line for each in prose.alerts_of(path, RULES)] == [4]
 
 
 def test_known_numbers_only_fall():

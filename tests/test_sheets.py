@@ -274,8 +274,8 @@ def test_right_untouched_and_wrong_answers_to_a_mix(tmp_path) -> None:
             done.append(grader.grade(Job("x", sheet.chapter, data, paper)))
     assert [each.status for each in done] == ["graded"] * 3
     assert [each.limited for each in done] == [[]] * 3
-    assert [each.score for each in done] == [15, 0, 15 - 4]
-    assert done[0].points == 19  # 4 of them by hand
+    assert [each.score for each in done] == [17, 0, 17 - 4]
+    assert done[0].points == 21  # 4 of them by hand
     verdicts = {each.grade_id: each for each in done[2].verdicts}
     assert SLIP in json.dumps(vars(verdicts["test-softmax"]))
     # right in itself, and judged with a right softmax

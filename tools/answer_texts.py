@@ -102,6 +102,13 @@ def definition_of(answer: object, module: types.ModuleType) -> ast.stmt | None:
     return None
 
 
+def source(answer: object, module: types.ModuleType) -> str:
+    """Give the lines that define an answer; "" if it is not defined in its module."""
+    node = definition_of(answer, module)
+    lines = Path(module.__file__).read_text("utf-8").splitlines()
+    return "\n".join(lines[node.lineno - 1 : node.end_lineno]) if node else ""
+
+
 @functools.cache
 def _tree(file: str) -> ast.Module:
     return ast.parse(Path(file).read_text("utf-8"))

@@ -3,8 +3,9 @@
     python tools/prose.py [FILE ...] [--lower]
 
 The rules are in tools/prose.yml, the spelling of the field's words is the glossary's.
-What is read are the pages, the notebooks' text sources and the quizzes: paragraphs,
-lists, tables, captions and descriptions of figures, without code and formulas.
+It reads the README, the pages, the notebooks' sources, the quizzes and the messages of
+checks: paragraphs, lists, tables, captions and descriptions of figures, without code
+and formulas.
 
 Alerts that were there before a rule are counted by file in tools/prose_known.yml. More
 than that fail. The numbers may only fall: --lower writes the ones found now, if they
@@ -14,6 +15,7 @@ are smaller.
 from __future__ import annotations
 
 import argparse
+import ast
 import re
 import sys
 from collections import Counter
@@ -32,13 +34,20 @@ from myst_parser.parsers.mdit import create_md_parser
 ROOT = Path(__file__).resolve().parents[1]
 RULES = ROOT / "tools" / "prose.yml"
 KNOWN = ROOT / "tools" / "prose_known.yml"
-READ = ("book/*.md", "solutions/[0-9]*.md", "book/quizzes/*.yml")
+READ = (
+    "README.md",
+    "book/*.md",
+    "book/quizzes/*.yml",
+    "solutions/[0-9]*.md",
+    "autograder/chapters/**/*.py",
+)
 DIRECTIVE = re.compile(r"\{([\w-]+)\}\s*(.*)")
 WITHOUT_PROSE = {"code-cell", "math", "quiz", "raw", "toctree", "ways-through"}
 DESCRIBED = ("alt", "caption")  # keys of a cell's header that hold sentences
 STANDS_FOR = {"code_inline": "Code", "math_inline": "X", "html_inline": ""}
 # A full stop, perhaps behind a quotation mark, and a beginning; but "e.g. Adam"
 END = re.compile(r"(?<!e\.g\.)(?<!i\.e\.)(?<=[.!?])[\"”)]*\s+(?=[\"“(]*[A-Z0-9])")
+SENTENCE = re.compile(r"^[A-Z].* .*[.!?]$", re.DOTALL)  # a whole one, or several
 WORD = re.compile(r"[^\W_][\w'’.,/-]*")
 
 
@@ -75,8 +84,10 @@ class Alert:
 
 
 def passages(path: Path) -> list[Passage]:
-    """Return the prose of a page, of a notebook's source or of a quiz."""
+    """Return the prose of a page, a notebook's source, a quiz or a check."""
     text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        return list(_messages(ast.parse(text)))
     if path.suffix == ".yml":
         return [Passage(*each) for each in _texts(yaml.compose(text))]
     return list(_passages(text, 1))
@@ -93,6 +104,15 @@ def _texts(node: yaml.Node, key: str = "") -> Iterator[tuple[int, str]]:
     if isinstance(node, yaml.MappingNode):
         for name, value in node.value:
             yield from _texts(value, name.value)
+
+
+def _messages(module: ast.Module) -> Iterator[Passage]:
+    """Give the sentences among a program's texts that are no docstrings."""
+    bare = {node.value for node in ast.walk(module) if isinstance(node, ast.Expr)}
+    for node in ast.walk(module):
+        text = getattr(node, "value", None) if node not in bare else None
+        if isinstance(text, str) and SENTENCE.search(text):
+            yield Passage(node.lineno, text)
 
 
 _PARSER = create_md_parser(
@@ -136,7 +156,8 @@ def _described(header: str, line: int) -> Iterator[Passage]:
     """Give the sentences about a figure that a cell's header holds."""
     if not header.startswith("---"):
         return
-    found: list[tuple[str, Any]] = [("", yaml.safe_load(header.replace("---", "")))]
+    options = yaml.safe_load(header.removeprefix("---").rstrip("-\n"))
+    found: list[tuple[str, Any]] = [("", options)]
     for _, value in found:
         found += value.items() if isinstance(value, dict) else ()
     for key, value in found:

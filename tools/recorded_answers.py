@@ -13,7 +13,6 @@ that a record is as small as it can be.
 """
 
 import argparse
-import ast
 import contextlib
 import difflib
 import hashlib
@@ -54,7 +53,7 @@ MOST_ANEW = 2  # wrong answers that no change of a line mends
 MOST_BASES = 3  # right answers of the bank of which one step is changed
 MOST_REPAIRED = 2  # lines of a repair
 ALIKE = 0.6  # a line and its repair, at least; 1 would be the same
-LOOKED = 8.0  # seconds of the processor that are spent on an exercise's steps
+LOOKED = 3.0  # seconds of the processor that are spent on an exercise's steps
 SECONDS = 5.0  # for one run of a check
 OWN_MODEL = "my_model"  # answers that are folders, and no code
 
@@ -84,8 +83,7 @@ def fingerprint(chapter: str, exercise: Exercise) -> str:
     for entry in chapters.by_hand(chapter):
         if entry.exercise == exercise.name and not entry.replaces:
             module = sys.modules[entry.answer.__module__]
-            node = answer_texts.definition_of(entry.answer, module)
-            texts.append(f"{entry.mistake} {ast.unparse(node) if node else ''}")
+            texts.append(f"{entry.mistake} {answer_texts.source(entry.answer, module)}")
     texts += [path.read_text("utf-8") for path in _check_files(chapter, exercise)]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
@@ -222,7 +220,7 @@ def changed(
 ) -> Found:
     """Give right answers with one step that makes a mistake of the bank.
 
-    Each mistake comes once; a few come again, for where there are few.
+    Each mistake comes once; a few come again, or have no name, for where there are few.
     """
     had, again = set(had), 0
     end = time.process_time() + LOOKED
@@ -235,10 +233,14 @@ def changed(
                 return
             with contextlib.suppress(ValueError):
                 failure = run(chapter, exercise.name, text)
-                name = failure.mistake if failure else None
-                if name in known and (name not in had or again < FEWEST):
-                    again += name in had
+                if failure is None:
+                    continue
+                name = failure.mistake
+                if name in known and name not in had:
                     had.add(name)
+                    yield replace(text, mistake=name), failure
+                elif again < FEWEST and (name in known or failure.compared):
+                    again += 1
                     yield replace(text, mistake=name), failure
 
 
@@ -253,7 +255,8 @@ def chosen(
     """
     first: dict[str, tuple[Text, CheckFailure]] = {}
     for text, failure in wrong:
-        first.setdefault(text.mistake, (text, failure))
+        if text.mistake:
+            first.setdefault(text.mistake, (text, failure))
     anew: dict[str, tuple[Text, CheckFailure]] = {}
     for text, failure in sorted(told, key=lambda pair: len(pair[0].code)):
         if text.mistake not in first:

@@ -13,7 +13,6 @@ import numpy as np
 
 from workbench.encoder_plots import STREAM, arrow, box, line, plus
 from workbench.plots import COLORS, as_array, matrix_heatmap
-from workbench.results_tables import thousands
 
 PALE = "#777777"
 
@@ -58,36 +57,6 @@ def exercises(tokens: Sequence[str]) -> None:
         ax.set_title(title, fontsize=11, y=1.02)
         ax.set(xlim=(-1.9, count + 2.8), ylim=(-count - 0.2, 1.9))
         ax.axis("off")
-    plt.show()
-
-
-def stations() -> None:
-    """Draw the five stations of a Transformer, the last three filled."""
-    names = ["before the\nencoder", "encoder", "before the\ndecoder", "decoder"]
-    names.append("after the\ndecoder")
-    notes = ["embedding,\nposition", "memory", "shift, embed,\nposition"]
-    notes += ["masked and\ncross", "scores for\nwords"]
-    _, ax = plt.subplots(figsize=(6.8, 2.1))
-    for x, (name, note) in enumerate(zip(names, notes, strict=True)):
-        color = COLORS["output"] if x >= 2 else PALE
-        face = color if x >= 2 else "white"
-        corner = (1.5 * x - 0.58, 0.35)
-        ax.add_patch(plt.Rectangle(corner, 1.16, 0.8, fc=face, ec=color, lw=1.8))
-        style = {"ha": "center", "va": "center", "fontsize": 10}
-        ax.text(1.5 * x, 0.75, name, color="white" if x >= 2 else color, **style)
-        ax.text(1.5 * x, 0.03, note, color=color, **{**style, "fontsize": 9})
-    for x in (0, 3, 4.5):
-        arrow(ax, (x + 0.6, 0.75), (x + 0.9, 0.75), PALE)
-    line(ax, (1.5, 1.17), (1.5, 1.5), (4.5, 1.5), color=COLORS["key"])
-    arrow(ax, (4.5, 1.5), (4.5, 1.18), COLORS["key"])
-    ax.text(3, 1.6, "keys and values", color=COLORS["key"], ha="center", fontsize=10)
-    line(ax, (6, -0.3), (6, -0.72), (3, -0.72), color=COLORS["output"])
-    arrow(ax, (3, -0.72), (3, -0.3), COLORS["output"])
-    text = "what was written is read again"
-    style = {"ha": "center", "va": "top", "fontsize": 9}
-    ax.text(4.5, -0.79, text, color=COLORS["output"], **style)
-    ax.set(xlim=(-0.7, 6.7), ylim=(-1.05, 1.9))
-    ax.axis("off")
     plt.show()
 
 
@@ -242,41 +211,6 @@ def two_ways(
         ax.set_title(title, fontsize=11, loc="left")
         ax.set(xlim=(-0.8, 1.6 * len(above) - 0.8), ylim=(-0.25, 2.15))
         ax.axis("off")
-    plt.show()
-
-
-def smoothing(chances: Any, curves: dict[str, Any], lowest: float) -> None:
-    """Draw the loss of one label against the probability that it gets."""
-    _, ax = plt.subplots(figsize=(5.8, 3.1))
-    for (name, values), role in zip(curves.items(), ("right", "wrong"), strict=True):
-        ax.plot(as_array(chances), as_array(values), color=COLORS[role], label=name)
-    ax.axvline(lowest, color=COLORS["wrong"], lw=1.2, ls=":")
-    style = {"ha": "right", "color": COLORS["wrong"], "fontsize": 10}
-    ax.text(lowest - 0.01, 1.6, f"lowest at {lowest:.3f}", **style)
-    ax.set(xlabel="probability of the label", ylabel="loss", ylim=(0, 1.9))
-    ax.legend(loc="lower left")
-    plt.show()
-
-
-def schedule(steps: Any, rates: dict[str, Any]) -> None:
-    """Draw learning rates against steps; the peak of the first is marked."""
-    _, ax = plt.subplots(figsize=(6.2, 3.2))
-    x = as_array(steps)
-    colors = [COLORS["query"], COLORS["value"], COLORS["key"]]
-    # Two of the curves become one: the wider line still shows beside the narrow one.
-    for (name, values), color, width in zip(
-        rates.items(), colors, (4.5, 2, 2), strict=True
-    ):
-        ax.plot(x, 1e4 * as_array(values), color=color, lw=width, label=name)
-    first = 1e4 * as_array(next(iter(rates.values())))
-    peak = int(first.argmax())
-    ax.plot(x[peak], first[peak], "o", color=colors[0], ms=5)
-    text = f"{first[peak]:.2f} at step {x[peak]:.0f}"
-    ax.annotate(text, (x[peak], first[peak]), (12, -1), textcoords="offset points")
-    ax.set(xlabel="step", ylabel="learning rate · 10⁴", ylim=0, xlim=(0, x[-1]))
-    ticks = np.linspace(0, x[-1], 6)
-    ax.set_xticks(ticks, [thousands(tick) for tick in ticks])
-    ax.legend(loc="upper right")
     plt.show()
 
 

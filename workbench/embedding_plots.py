@@ -140,30 +140,6 @@ def sizes(curve: Any, named: dict[str, tuple[int, int]]) -> None:
     plt.show()
 
 
-def lookup(one_hot: Any, table: Any, result: Any, tokens: Sequence[str]) -> None:
-    """Draw a one-hot matrix times a table, and the rows that it picks."""
-    chosen = as_array(one_hot).argmax(axis=1)
-    figure, axes = plt.subplots(1, 3, figsize=(7.0, 3.3), width_ratios=[6, 4, 4.6])
-    figure.get_layout_engine().set(wspace=0.08)
-    matrix_heatmap(axes[0], one_hot, tokens, title="one-hot O", digits=0)
-    names = [str(number) for number in range(len(table))]
-    reach = 1.25 * float(np.abs(as_array(table)).max())
-    style = {"digits": 1, "limits": (-reach, reach)}
-    matrix_heatmap(axes[1], table, names, title="table E", **style)
-    matrix_heatmap(axes[2], result, tokens, title="X = OE", **style)
-    for color, (row, number) in zip(PALETTE, enumerate(chosen), strict=False):
-        width = as_array(table).shape[1]
-        for ax, line in [(axes[1], number), (axes[2], row)]:
-            corner = (-0.46, line - 0.46)
-            frame = Rectangle(corner, width - 0.08, 0.92, fill=False, ec=color, lw=2.2)
-            frame.set_zorder(7)
-            ax.add_patch(frame)
-    for ax in axes:
-        for text in ax.texts:
-            text.set_fontsize(9)
-    plt.show()
-
-
 def gradients(parts: dict[str, Any], names: Sequence[str]) -> None:
     """Draw gradients of one table side by side; rows that stay untouched are marked."""
     _, axes = plt.subplots(1, len(parts), figsize=(2.35 * len(parts) + 1.1, 3.9))
@@ -270,24 +246,6 @@ def _shared_area(one: Bbox, other: Bbox) -> float:
     return shared.width * shared.height if shared is not None else 0.0
 
 
-def cosines(parts: dict[str, Any]) -> None:
-    """Draw how cosines spread, one histogram for each way to add word and position."""
-    _, ax = plt.subplots(figsize=(6.2, 3.0))
-    shades = [COLORS["muted"], COLORS["wrong"], COLORS["right"]]
-    for (name, values), shade in zip(parts.items(), shades, strict=True):
-        heights, edges = np.histogram(as_array(values), np.linspace(-0.25, 1.01, 90))
-        heights = heights / heights.max()
-        ax.stairs(heights, edges, fill=True, color=shade, alpha=0.75)
-        center = float(as_array(values).mean())
-        side = "right" if center > 0.8 else "center"
-        style = {"ha": side, "color": shade, "fontweight": "bold", "fontsize": 10}
-        ax.text(min(center, 1.0), 1.06, f"{name}\n{center:.3f}", va="bottom", **style)
-    ax.set(xlim=(-0.3, 1.03), ylim=(0, 1.45), yticks=[])
-    ax.set_xlabel("cosine of two different words at the same position")
-    ax.spines["left"].set_visible(False)
-    plt.show()
-
-
 def patches(image: Any, pieces: Any, size: int) -> None:
     """Draw an image with its grid of patches, and the patches in their order.
 
@@ -316,10 +274,8 @@ def patches(image: Any, pieces: Any, size: int) -> None:
 
 
 __all__ = [
-    "cosines",
     "draw_tokens",
     "gradients",
-    "lookup",
     "patches",
     "pipeline",
     "sizes",

@@ -155,9 +155,9 @@ def in_page(exercise: str, answers: list[dict], to: str) -> str:
             f'<div class="on-page-result">{told}</div></div>'
         )
     return (
-        f'<fieldset class="recorded-home"><legend>{WORDS[len(answers)]} answers to the '
-        f'exercise <a href="{html.escape(to)}">{html.escape(exercise)}</a>, each with '
-        "one wrong line. Choose one, and see what the check says.</legend>"
+        f'<fieldset class="recorded-home"><legend>{WORDS[len(answers)]} answers to '
+        f'<a href="{html.escape(to)}">{html.escape(exercise)}</a>, each with one wrong '
+        "line. What does the check say?</legend>"
         f'{"".join(inputs)}<div class="recorded-panels">{"".join(panels)}</div>'
         "</fieldset>"
     )

@@ -289,6 +289,57 @@ def gelu(x):
     return 0.5 * x * torch.erfc(-x / 2**0.5)
 
 
+def slopes_of(x, activation):
+    x = x.detach().clone().requires_grad_()
+    y = torch.relu(x) if activation == "relu" else x * torch.special.ndtr(x)
+    y.sum().backward()
+    return x.grad
+
+
+@wrong("gelu", "dead for some token")
+def dead_units(x, activation):
+    columns = slopes_of(x, activation).reshape(-1, x.shape[-1]).unbind(1)
+    return torch.tensor([bool((column == 0).sum()) for column in columns])
+
+
+@wrong("gelu", "the sentences are kept apart")
+def dead_units(x, activation):
+    return slopes_of(x, activation).abs().sum(dim=-2) == 0
+
+
+@wrong("gelu", "the number of dead units")
+def dead_units(x, activation):
+    silent = slopes_of(x, activation).abs().amax(tuple(range(x.dim() - 1))) == 0
+    return silent.count_nonzero()
+
+
+@wrong("gelu", "ReLU's slopes for GELU, too")
+def dead_units(x, activation):
+    return x.reshape(-1, x.shape[-1]).amax(0) <= 0
+
+
+@wrong("gelu", "the values in place of the slopes")
+def dead_units(x, activation):
+    y = torch.relu(x) if activation == "relu" else F.gelu(x)
+    return y.reshape(-1, y.shape[-1]).count_nonzero(0) == 0
+
+
+@right("gelu")
+def dead_units(x, activation):
+    """by backward(), and the largest slope"""
+    slopes = slopes_of(x, activation).abs()
+    while slopes.dim() > 1:
+        slopes = slopes.amax(0)
+    return slopes == 0
+
+
+@right("gelu")
+def dead_units(x, activation):
+    """column by column"""
+    slopes = slopes_of(x, activation)
+    return torch.tensor([not column.any() for column in slopes.unbind(-1)])
+
+
 # --- feed-forward ---------------------------------------------------------------------
 
 

@@ -1152,6 +1152,53 @@ def by_area(images, targets, box, permutation):
     return (1 - area) * targets + area * targets[permutation]
 
 
+@wrong("mixup", "divided by n in place of n − 1")
+def seed_interval(changed, usual, quantile):
+    differences = changed - usual
+    error = differences.std(correction=0) / math.sqrt(len(usual))
+    return differences.mean() - quantile * error, differences.mean() + quantile * error
+
+
+@wrong("mixup", "the seeds are not paired")
+def seed_interval(changed, usual, quantile):
+    middle = changed.mean() - usual.mean()
+    variance = torch.stack([changed, usual]).var(1).sum() / len(usual)
+    width = quantile * variance**0.5
+    return middle - width, middle + width
+
+
+@wrong("mixup", "the difference the wrong way round")
+def seed_interval(changed, usual, quantile):
+    differences = usual - changed
+    error = differences.std() / len(usual) ** 0.5
+    ends = differences.mean() + torch.tensor([-1.0, 1.0]) * quantile * error
+    return ends[0], ends[1]
+
+
+@wrong("mixup", "only one of two results")
+def seed_interval(changed, usual, quantile):
+    return quantile * (changed - usual).std() / len(usual) ** 0.5
+
+
+@right("mixup")
+def seed_interval(changed, usual, quantile):
+    """from the sums, as numbers of Python"""
+    n, pairs = len(usual), zip(changed.tolist(), usual.tolist(), strict=True)
+    differences = [one - other for one, other in pairs]
+    mean = math.fsum(differences) / n
+    squares = math.fsum((each - mean) ** 2 for each in differences)
+    width = quantile * math.sqrt(squares / (n - 1) / n)
+    return mean - width, mean + width
+
+
+@right("mixup")
+def seed_interval(changed, usual, quantile):
+    """both ends in a list"""
+    differences = changed - usual
+    error = differences.var().div(differences.numel()).sqrt()
+    return list(differences.mean() + quantile * error * torch.tensor([-1.0, 1.0]))
+
+
 @wrong("cutmix", "the area is wrong")
 def cutmix(images, targets, box, permutation):
     """a share that was drawn, not measured"""

@@ -23,7 +23,8 @@ def softmax(scores: torch.Tensor) -> torch.Tensor:
     # 1. The largest score of each row; 0 for a row of only -inf.
     # 2. The exponentials of what exceeds it.
     # 3. Divide by their sum; by 1 where the sum is 0.
-    largest = scores.amax(dim=-1, keepdim=True)  # (..., 1)
+    # It cancels out again, so no gradient has to go through it.
+    largest = scores.detach().amax(dim=-1, keepdim=True)  # (..., 1)
     largest = largest.masked_fill(largest == -math.inf, 0.0)
     exponentials = torch.exp(scores - largest)  # (..., n)
     total = exponentials.sum(dim=-1, keepdim=True)  # (..., 1)

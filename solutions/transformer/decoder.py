@@ -17,7 +17,7 @@ from transformer.attention import (
 )
 from transformer.embeddings import Embedding, tied_logits
 from transformer.encoder import Encoder, FeedForward, LayerNorm
-from transformer.multi_head_attention import MultiHeadAttention, attention_from_torch
+from transformer.multi_head_attention import MultiHeadAttention
 from transformer.positional_encoding import (
     LearnedPositionalEncoding,
     SinusoidalPositionalEncoding,
@@ -262,10 +262,14 @@ def decoder_layer_from_torch(state: dict) -> dict:
         State dict of a DecoderLayer that computes the same function.
     """
     result = {}
-    prefixes = {"self_attn.": "self_attention.", "multihead_attn.": "cross_attention."}
-    for old, new in prefixes.items():
-        inner = {k.removeprefix(old): v for k, v in state.items() if k.startswith(old)}
-        result |= {new + name: v for name, v in attention_from_torch(inner).items()}
+    for old, new in (("self_attn", "self"), ("multihead_attn", "cross")):
+        weights = state[f"{old}.in_proj_weight"].chunk(3)  # three times (d, d)
+        biases = state[f"{old}.in_proj_bias"].chunk(3)
+        for part, weight, bias in zip("qkv", weights, biases, strict=True):
+            result[f"{new}_attention.w_{part}"] = weight.T
+            result[f"{new}_attention.b_{part}"] = bias
+        result[f"{new}_attention.w_o"] = state[f"{old}.out_proj.weight"].T
+        result[f"{new}_attention.b_o"] = state[f"{old}.out_proj.bias"]
     for i in (1, 2):
         result[f"feed_forward.w_{i}"] = state[f"linear{i}.weight"].T
         result[f"feed_forward.b_{i}"] = state[f"linear{i}.bias"]

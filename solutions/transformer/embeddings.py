@@ -290,7 +290,7 @@ def skip_gram_pairs(ids: list[int], window: int) -> list[tuple[int, int]]:
     Returns:
         (center, context) by position of the center, then of the context.
 
-    Defined in Exercise 1.11 · Who stands near whom?.
+    Defined in Exercise 1.11 · Who is near whom?.
     """
     # 1. Centers. 2. Contexts on both sides. 3. Stay inside the text.
     pairs = []

@@ -73,11 +73,30 @@ def gelu(x: torch.Tensor) -> torch.Tensor:
     Returns:
         x · Φ(x), exact, of the same shape. Hendrycks and Gimpel 2016.
 
-    Defined in Exercise 6.4 · GELU.
+    Defined in Exercise 6.4 · GELU, and dead units.
     """
     # 1. The gate Φ(x). 2. x times its gate.
     gate = 0.5 * (1 + torch.erf(x / math.sqrt(2)))
     return x * gate
+
+
+def dead_units(x: torch.Tensor, activation: str) -> torch.Tensor:
+    """Find the units through which no gradient comes, for any token.
+
+    Args:
+        x: (..., T, d_ff), what the units get, before the activation.
+        activation: "relu" or "gelu".
+
+    Returns:
+        Boolean (d_ff,), True where the slope is exactly 0 for all tokens.
+
+    Defined in Exercise 6.4 · GELU, and dead units.
+    """
+    # 2. The slopes. 3. All of a unit's are 0.
+    x = x.detach().requires_grad_()
+    y = torch.relu(x) if activation == "relu" else gelu(x)
+    (slopes,) = torch.autograd.grad(y.sum(), x)
+    return (slopes == 0).flatten(0, -2).all(dim=0)
 
 
 class FeedForward(nn.Module):

@@ -331,12 +331,33 @@ def mixup(
 
     Zhang et al. 2018, "mixup: Beyond Empirical Risk Minimization".
 
-    Defined in Exercise 8.11 · Mixup.
+    Defined in Exercise 8.11 · Mixup, and what it changes.
     """
     # 1. The mixed images. 2. The mixed targets.
     mixed_images = share * images + (1 - share) * images[permutation]
     mixed_targets = share * targets + (1 - share) * targets[permutation]
     return mixed_images, mixed_targets
+
+
+def seed_interval(
+    changed: torch.Tensor, usual: torch.Tensor, quantile: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return an interval for the mean of what a change adds.
+
+    Args:
+        changed: (n,), measured with the change, one entry for each seed.
+        usual: (n,), measured without it, with the same seeds.
+        quantile: Student's quantile for n - 1.
+
+    Returns:
+        The lower and the upper end, each of shape ().
+
+    Defined in Exercise 8.11 · Mixup, and what it changes.
+    """
+    # 3. Differences, their mean and spread. 4. Both ends.
+    differences = changed - usual
+    width = quantile * differences.std() / math.sqrt(len(differences))
+    return differences.mean() - width, differences.mean() + width
 
 
 def cutmix(

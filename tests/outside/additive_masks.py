@@ -42,6 +42,12 @@ def gelu(x):
     return x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0)))
 
 
+def dead_units(x, activation):
+    x = x.detach().clone().requires_grad_(True)
+    (torch.relu if activation == "relu" else gelu)(x).sum().backward()
+    return x.grad.abs().amax(dim=tuple(range(x.dim() - 1))) == 0
+
+
 class EncoderLayer(nn.Module):
     """Each half a method that is given its own input again, to add it."""
 

@@ -76,6 +76,12 @@ def mixup(images, targets, share, permutation):
     return [blend(images), blend(targets)]
 
 
+def seed_interval(changed, usual, quantile):
+    deviation, mean = torch.std_mean(changed - usual)
+    half = quantile * deviation / math.sqrt(changed.numel())
+    return [mean.sub(half), mean.add(half)]
+
+
 def cutmix(images, targets, box, permutation):
     top, left, height, width = box
     rows, columns = (torch.arange(size) for size in images.shape[-2:])

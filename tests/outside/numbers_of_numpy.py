@@ -5,6 +5,7 @@ As in evaluation scripts, where a score is an np.float64 and a count an np.int64
 
 import numpy as np
 import torch
+from torch import nn
 
 
 def masked_mean(hidden, mask):
@@ -15,6 +16,19 @@ def masked_mean(hidden, mask):
     total = np.einsum("btd,bt->bd", rows, real.astype(rows.dtype))
     count = np.maximum(real.sum(1, keepdims=True), 1)
     return torch.from_numpy((total / count).astype(rows.dtype))
+
+
+class MeanHead(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        drawn = np.random.default_rng().normal(0, d_model**-0.5, (d_model, classes))
+        self.weight = nn.Parameter(torch.from_numpy(drawn.astype(np.float32)))
+        self.bias = nn.Parameter(torch.from_numpy(np.zeros(classes, np.float32)))
+
+    def forward(self, hidden, mask=None):
+        if mask is None:
+            mask = torch.from_numpy(np.full((len(hidden), 1, hidden.shape[1]), True))
+        return masked_mean(hidden, mask) @ self.weight + self.bias
 
 
 def order_behaviour(outputs, outputs_of_permuted, permutation):

@@ -31,6 +31,14 @@ def gelu(x):
     return x * 0.5 * (1.0 + torch.erf(x / 1.4142135623730951))
 
 
+def dead_units(x, activation):
+    if activation == "relu":
+        slopes = (x > 0).float()
+    else:
+        slopes = torch.special.ndtr(x) + x * torch.exp(-(x**2) / 2) / 2.5066282746310002
+    return ~slopes.bool().flatten(0, -2).any(0)
+
+
 class SwiGLU(nn.Module):
     def __init__(self, d_model, d_ff):
         super().__init__()

@@ -164,8 +164,8 @@ attention.mistake(
 )(mixed_by(lambda weights, k, v: weights @ k))
 attention.mistake(
     "values mixed by columns",
-    "The output is a mix of the rows of V, one row a token: weights times V, without a "
-    "transpose.",
+    "The output is a mix of the rows of V, one row per token: weights times V, without "
+    "a transpose.",
 )(mixed_by(lambda weights, k, v: weights @ v.mT))
 attention.mistake(
     "weights transposed before mixing",

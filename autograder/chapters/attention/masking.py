@@ -56,9 +56,9 @@ masked.mistake(*IGNORED, when=has_mask)(lambda scores, mask: weights_of(scores))
 NEVER_MULTIPLY = (
     "mask multiplied into the scores",
     "A product with the mask cannot hide a score: 0 is an ordinary score, exp(0) = 1, "
-    "so the hidden key keeps some weight; and with a mask of 0 and −∞, 0 times an "
-    "allowed score is 0, and −∞ times a negative score is +∞, times zero NaN. Where "
-    "the mask is False, put −∞ in place of the score.",
+    "so the hidden key keeps some weight. With a mask of 0 and −∞, 0 times an allowed "
+    "score is 0, −∞ times a negative score is +∞, and times zero it is NaN. Where the "
+    "mask is False, put −∞ in place of the score.",
 )
 masked.mistake(*NEVER_MULTIPLY, when=has_mask)(
     lambda scores, mask: torch.softmax(scores * mask, -1)

@@ -89,8 +89,8 @@ for name, answer, why in (
     (
         "rotations applied to column vectors",
         lambda *angles: turned(*(-angle for angle in angles)),
-        "Vectors are rows here and stand on the left: Q = X W_Q. W x (or X times the "
-        "transpose) turns the other way, and the scores come out transposed.",
+        "Vectors are rows here, on the left of the matrix: Q = X W_Q. W x (or X times "
+        "the transpose) turns the other way, and the scores come out transposed.",
     ),
     (
         "keys not transposed",
@@ -163,7 +163,7 @@ with_output(
 )(lambda weights, v: weights)
 with_output(
     "weights and values exchanged",
-    "The weights stand on the left, P V: row i of the output is a mix of the rows of "
+    "The weights are on the left, P V: row i of the output is a mix of the rows of "
     "V. V P mixes columns; the shapes fit here only because all are (2, 2).",
 )(lambda weights, v: v @ weights)
 

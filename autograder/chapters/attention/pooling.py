@@ -286,7 +286,7 @@ def expect_start(student: StudentModule) -> None:
         expect_spread(query, 0.02, on, name="query", formula="the factor", why=why)
 
 
-@chapter.check(section="class-token-attention-pooling")
+@chapter.check(section="attention-pooling")
 def attention_pooling(
     student: StudentModule, masked_softmax_student: StudentFunction, seed: int = 0
 ) -> None:

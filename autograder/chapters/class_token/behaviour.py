@@ -73,7 +73,7 @@ READOUTS = {
     "token_head": Readout(
         "equivariant",
         lambda z, head: z[1:] @ head[:4],
-        SUMS + "There is one answer a token, and it moves with its token: f(RX) = R "
+        SUMS + "There is one answer per token, and it moves with it: f(RX) = R "
         "f(X). Invariant would mean that the rows stay where they were.",
     ),
     "class_token_with_positions": Readout(

@@ -37,7 +37,7 @@ longer.mistake(
 )(lambda mask, count=1: torch.cat((~real(mask, count), mask), -1))
 longer.mistake(
     "the mask is extended at the end",
-    "The class tokens stand at the front, so their entries do, too. At the end, every "
+    "The class tokens come first, so their entries do, too. At the end, every "
     "token gets the entry of its neighbour, and the last padding is real.",
 )(lambda mask, count=1: torch.cat((mask, real(mask, count)), -1))
 for invert in (

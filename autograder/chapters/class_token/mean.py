@@ -137,7 +137,7 @@ for filled in (
     means.mistake(
         "padding is read for a sequence without real tokens",
         "A sequence without any real token has nothing to average: its vector is "
-        "zeros. What stands in its padding must have no effect.",
+        "zeros. Whatever its padding holds must have no effect.",
         when=lambda hidden, mask: not mask.any(-1).all(),
     )(
         lambda hidden, mask, filled=filled: torch.where(

@@ -71,7 +71,7 @@ prepended.mistake(
 prepended.mistake(
     "the class token is added to every token",
     "A sum shifts all tokens by the same vector and adds no position. The class token "
-    "stands beside the others: torch.cat along the axis of the positions.",
+    "is one more row: torch.cat along the axis of the positions.",
 )(lambda x, token: x + token[:1])
 prepended.mistake(
     "a class token before every token",
@@ -89,7 +89,7 @@ prepended.mistake(
 )(lambda x, token: torch.cat((token[0].expand(1, *x.shape[1:]), x), 0))
 prepended.mistake(
     "the factor 0.02 is applied at every call",
-    "Multiply the random numbers once, before they become the parameter. What stands "
+    "Multiply the random numbers once, before they become the parameter. The row "
     "in front is then the parameter itself.",
 )(lambda x, token: one_by_one(x, 0.02 * token))
 prepended.mistake(

@@ -105,7 +105,7 @@ def _with_class_token(batch: Batch) -> torch.Tensor:
 
 made(
     "the end is left out in place of the class tokens",
-    "Class tokens stand in front, so every word was compared with the tag of a word "
+    "Class tokens come first, so every word was compared with the tag of a word "
     "after it. Leave out the first rows, logits[:, count:].",
     lambda b: b.mean(b.of(b.logits[:, : -b.count])),
 )

@@ -41,7 +41,7 @@ def _several(hidden: torch.Tensor, *flat: torch.Tensor) -> bool:
 
 IN_FRONT = (
     "the heads read the last positions",
-    "The class tokens stand in front: positions 0 to the number of tasks − 1.",
+    "The class tokens come first: positions 0 to the number of tasks − 1.",
 )
 for name, places, when, why in (
     (

@@ -268,8 +268,8 @@ for order in ((1, 0, 2), (0, 2, 1), (2, 0, 1)):
 
         passed(
             "the branches in another order",
-            "First what is written is gathered, then the memory is asked about it, "
-            "then the network works on both.",
+            "First the layer gathers what is written, then it asks the memory about "
+            "it, then the network works on both.",
             _reordered,
         )
 

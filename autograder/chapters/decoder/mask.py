@@ -48,7 +48,7 @@ combined(
 )
 combined(
     "padding is not hidden",
-    "Padding is still visible. The mask is (B, T, T): one matrix a sentence.",
+    "Padding is still visible. The mask is (B, T, T): one matrix per sentence.",
     lambda causal, padding: causal,
     lambda causal, padding: causal.expand(len(padding), -1, -1),
 )

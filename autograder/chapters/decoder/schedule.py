@@ -26,7 +26,7 @@ ONE_CURVE = (
 ANEW = "the step is counted anew", "The step is used as it is given, from 1."
 WARMUP = (
     "another power of warmup",
-    "The exponent of warmup is −3/2. Only so both curves meet at step = warmup: "
+    "The exponent of w, the warm-up, is −3/2. Only so both curves meet at step w: "
     "w · w^(−3/2) = w^(−1/2).",
 )
 SMALLER = (

@@ -171,7 +171,7 @@ for name, why, slip in (
     )
 NO_STOP = (
     "does not stop when no pair is left",
-    "The largest of no counts does not exist. When every word has become a single "
+    "Without counts there is no largest one. When every word has become a single "
     "symbol, no pair is left: return what has been found.",
 )
 learning.mistake(*NO_STOP)(

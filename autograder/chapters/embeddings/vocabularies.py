@@ -119,7 +119,7 @@ def _(tokens, specials):
 
 vocabularies.mistake(
     "id to token in place of token to id",
-    "The dict is turned round: a token is looked up, an id is found.",
+    "The dict is the wrong way round: look up a token, find its id.",
 )(lambda *given: dict(enumerate(numbered(*given))))
 vocabularies.mistake(
     "a list in place of a dict",

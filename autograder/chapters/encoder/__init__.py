@@ -8,6 +8,7 @@ input.
 from autograder.chapters.encoder.activations import gelu
 from autograder.chapters.encoder.chapter import chapter
 from autograder.chapters.encoder.classifier import encoder_classifier
+from autograder.chapters.encoder.dead import dead_units
 from autograder.chapters.encoder.diagnosis import diagnose_norm
 from autograder.chapters.encoder.layer import encoder_layer
 from autograder.chapters.encoder.masked_loss import masked_language_model_loss
@@ -21,6 +22,7 @@ progress = chapter.progress
 sheet = chapter.sheet
 
 __all__ = [
+    "dead_units",
     "diagnose_norm",
     "encoder",
     "encoder_classifier",

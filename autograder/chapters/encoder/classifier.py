@@ -278,7 +278,7 @@ def _judge_other_padding(model: StudentInstance, case: Case) -> None:
     on = f"{case.on}, padded with word 5 instead of 0"
     why = (
         "With word 0 as padding the logits were right. Only `lengths` tell where a "
-        "sentence ends; what stands behind may be any word, not just 0."
+        "sentence ends; what follows may be any word, not just 0."
     )
     got = model(torch.where(ids == 0, 5, ids), lengths)
     wrong = isinstance(got, torch.Tensor) and not expect.close(

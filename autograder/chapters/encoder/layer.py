@@ -136,7 +136,7 @@ in_order(
 )
 in_order(
     "norm in both places",
-    "The norm stands at the start of the branch or after the addition, not both.",
+    "The norm is at the start of the branch or after the addition, not both.",
     pre=lambda x, a, f, n1, n2: n2((y := n1(x + a(n1(x)))) + f(n2(y))),
 )
 
@@ -362,7 +362,7 @@ def _misplaced_mask_named(mask: torch.Tensor | None) -> Iterator[None]:
     except StudentError as error:
         if mask is not None and error.kind in ("RuntimeError", "TypeError"):
             why = (
-                "Without a mask the same call succeeds. Probably the mask stands in "
+                "Without a mask the same call succeeds. Probably the mask was given in "
                 "the second place of attention, which belongs to x_kv: write "
                 "mask=mask."
             )

@@ -139,8 +139,8 @@ for name, why, rule in (
     ),
     (
         "kind equal to 0.8 stays unchanged",
-        "From 0.8 on, 0.8 included, a random token stands there: compare with >=, or "
-        "ask for the mask first and for kind < 0.9 of what is left.",
+        "From 0.8 on, 0.8 included, a random token takes its place: compare with >=, "
+        "or ask for the mask first and for kind < 0.9 of what is left.",
         {
             "hide": lambda ids, chosen, kind, *to: _hide(
                 ids, chosen & (kind != 0.8), kind, *to

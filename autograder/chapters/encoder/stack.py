@@ -58,7 +58,7 @@ FINAL = (
     "In pre-norm nothing normalises the stream itself, so the stack ends with a norm: "
     "return self.norm(x)."
 )
-AT_THE_END = "The norm stands at the end of the stack, after the last layer only."
+AT_THE_END = "The norm comes at the end of the stack, after the last layer only."
 
 
 @stacks.mistake("no final norm in pre-norm", FINAL, when=_is_pre)

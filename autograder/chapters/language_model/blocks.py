@@ -226,7 +226,7 @@ STREAM = (
     "x + attention, then that + network."
 )
 ORDER = (
-    "Pre-norm: x + branch(norm(x)). The norm stands in front of the branch, and "
+    "Pre-norm: x + branch(norm(x)). The norm is in front of the branch, and "
     "nothing stands in the way of x itself."
 )
 ADDED_TWICE = (

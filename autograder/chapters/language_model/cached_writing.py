@@ -182,8 +182,8 @@ def _(model, prompt, length):
 
 DOUBLE = (
     "the whole text is read behind the cache",
-    "The cache holds all that was read. Whoever reads the text again behind it has it "
-    "twice. Hand over the newest token alone.",
+    "The cache holds all that was read. If you read the text again after it, "
+    "it is there twice. Pass the newest token alone.",
 )
 stated(*DOUBLE, newest=_all, place=_zero)
 stated(*DOUBLE, newest=_all)
@@ -194,10 +194,7 @@ stated(
     "written comes one by one.",
     begin=lambda prompt: [[each] for each in prompt],
 )
-COUNT = (
-    "The position is that of the first id that is handed over: as many ids as were "
-    "read before."
-)
+COUNT = "The position is that of the first new id: as many ids as were read before."
 stated("positions begin at 0 again", COUNT, place=_zero)
 for ahead in (0, 1):
     stated(
@@ -212,7 +209,7 @@ stated(
 )
 stated(
     "positions one too far",
-    f"{COUNT} The first new token stands at len(prompt), not behind it.",
+    f"{COUNT} The first new token has position len(prompt), not the next one.",
     place=lambda ids, prompt: len(ids),
 )
 stated(
@@ -222,8 +219,8 @@ stated(
 )
 stated(
     "the cache is thrown away",
-    "The model was given the newest token and nothing of what came before. Hand it the "
-    "cache that the last call has returned.",
+    "The model was given the newest token and nothing of what came before. Pass it "
+    "the cache that the last call has returned.",
     keep=_none,
 )
 stated(
@@ -241,7 +238,7 @@ stated(*TWICE, last=True)
 stated(*TWICE, last=True, place=lambda ids, prompt: len(ids))
 stated(
     "the last two tokens are read",
-    "One of them is in the cache already. Hand over the newest token alone.",
+    "One of them is in the cache already. Pass the newest token alone.",
     newest=lambda ids: ids[-2:],
     place=lambda ids, prompt: len(ids) - 2,
 )

@@ -108,7 +108,7 @@ def _(documents, end_id, length):
 
 @packing.mistake(
     "the end id in front of the documents",
-    "end_id says that a document is over: it stands behind it, the last one included.",
+    "end_id says that a document is over: it follows each of them, the last one too.",
 )
 def _(documents, end_id, length):
     return Stream.of([[end_id, *document] for document in documents]).cut(length)
@@ -224,7 +224,7 @@ def _(documents, end_id, length):
 
 in_rows(
     "positions from 1",
-    "The first token of a document stands at position 0.",
+    "The first token of a document has position 0.",
     lambda *rows: (*rows[:3], rows[3] + 1),
 )
 in_rows(

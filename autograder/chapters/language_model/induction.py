@@ -58,8 +58,8 @@ def _followed(
 
 @induction.mistake(
     "the previous occurrence itself",
-    "A head that looks there finds the same token again. What is worth copying stands "
-    "one position later: previous + 1.",
+    "A head that looks there finds the same token again. What is worth copying "
+    "is one position later: previous + 1.",
 )
 def _(weights, tokens):
     return _followed(weights, tokens, step=0)
@@ -76,8 +76,8 @@ def _(weights, tokens):
 
 @induction.mistake(
     "the previous token",
-    "That is a previous-token head, which every induction head is built upon. Asked "
-    "for is the position after the previous occurrence of the same token.",
+    "That is a previous-token head, which every induction head is built upon. Look "
+    "at the position after the previous occurrence of the same token.",
 )
 def _(weights, tokens):
     return weights.diagonal(offset=-1, dim1=-2, dim2=-1).mean(dim=-1)
@@ -182,7 +182,7 @@ def _(weights, tokens):
 
 @induction.mistake(
     "the largest weight in place of the mean",
-    "One position can be chance. The mean over all of them is asked for.",
+    "One position can be chance. Return the mean over all of them.",
 )
 def _(weights, tokens):
     return _followed(weights, tokens, join=lambda x: x.amax(dim=-1))
@@ -243,7 +243,7 @@ def _(scores):
     return divmod(int(scores.argmax()), scores.shape[0])
 
 
-@best.mistake("the smallest score", "The largest score is asked for: argmax.")
+@best.mistake("the smallest score", "Find the largest score: argmax.")
 def _(scores):
     return largest(-scores)
 

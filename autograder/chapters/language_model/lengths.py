@@ -70,7 +70,7 @@ def _(losses, text):
 
 @length.mistake(
     "bytes of another encoding",
-    "UTF-8 is asked for, what encode() gives if it is told nothing.",
+    "Count bytes of UTF-8, which encode() gives by default.",
 )
 def _(losses, text):
     return _bits(losses) / len(text.encode("utf-16-le"))
@@ -86,7 +86,7 @@ def _(losses, text):
 
 @length.mistake(
     "a perplexity",
-    "The loss itself is asked for, in bits. A perplexity is the exponential of one.",
+    "Return the loss itself, in bits. A perplexity is the exponential of a loss.",
 )
 def _(losses, text):
     return 2 ** (_bits(losses) / len(text.encode()))

@@ -113,7 +113,7 @@ for name, why, chances in (
     ),
     (
         "log-probabilities",
-        "Probabilities are asked for, from 0 to 1: softmax without the logarithm.",
+        "Return probabilities, from 0 to 1: softmax without the logarithm.",
         lambda logits: logits.log_softmax(dim=-1),
     ),
     (
@@ -128,7 +128,7 @@ for name, why, chances in (
     ),
     (
         "the most probable token in place of the right one",
-        "Asked for is the probability of targets[t], be it large or small.",
+        "Return the probability of targets[t], be it large or small.",
         lambda logits: logits.softmax(-1).amax(-1, keepdim=True).expand_as(logits),
     ),
 ):
@@ -270,7 +270,7 @@ for name, why, join in (
     ),
     (
         "a quotient without its logarithm",
-        "A gain in nats is asked for: the difference of the logarithms.",
+        "Return a gain in nats: the difference of the logarithms.",
         lambda right, other: (right / other).mean(dim=-1),
     ),
 ):

@@ -112,7 +112,7 @@ steps.mistake(
 OWN = (
     "the new scores measured from the maximum of their block",
     "Old and new terms are added, so both have to be measured from one place: from the "
-    "new maximum, which may stand in an earlier block.",
+    "new maximum, which may be in an earlier block.",
 )
 for guard in (lambda place: place, lambda place: place.nan_to_num(neginf=0.0)):
     steps.mistake(*OWN)(

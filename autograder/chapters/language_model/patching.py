@@ -151,11 +151,11 @@ record.mistake(
 )(lambda model, ids: _stream(model, ids)[:-1])
 record.mistake(
     "the embeddings are among them",
-    "Only what the blocks give is asked for: a hook on each of model.blocks.",
+    "Return only what the blocks give: a hook on each of model.blocks.",
 )(_stream)
 record.mistake(
     "what each block adds",
-    "The residual stream after the block is asked for, its whole output.",
+    "Return the residual stream after the block, its whole output.",
 )(lambda model, ids: _stream(model, ids).diff(dim=0))
 record.mistake("only the last block", "Each block gets a hook of its own.")(
     lambda model, ids: _stream(model, ids)[-1:]
@@ -167,9 +167,9 @@ record.mistake(
 record.mistake(
     "layers and positions exchanged", "The layers come first: (layers, T, d_model)."
 )(lambda model, ids: outputs(model, ids).transpose(0, 1))
-record.mistake(
-    "only the last position", "All positions are asked for: (layers, T, d_model)."
-)(lambda model, ids: outputs(model, ids)[:, -1])
+record.mistake("only the last position", "Return all positions: (layers, T, d_model).")(
+    lambda model, ids: outputs(model, ids)[:, -1]
+)
 
 
 # --- one activation in the place of another -------------------------------------------
@@ -266,7 +266,7 @@ def _(model, ids, layer, position, activation):
     return patched(model, ids, layer, position, before + activation.double())
 
 
-@run.mistake("only the last position", "The logits of all positions are asked for.")
+@run.mistake("only the last position", "Return the logits of all positions.")
 def _(model, ids, layer, position, activation):
     return patched(model, ids, layer, position, activation)[:, -1]
 
@@ -353,8 +353,8 @@ for name, why, share in (
     ),
     (
         "the logit differences themselves",
-        "Asked for is the share that comes back: (patched - corrupted) / (clean - "
-        "corrupted).",
+        "Return the share that comes back: (patched - corrupted) "
+        "/ (clean - corrupted).",
         lambda it, high, low: it,
     ),
     (
@@ -392,12 +392,12 @@ for name, why, measure in (
     ),
     (
         "the first position's logits",
-        "The next token is told by the last position: logits[0, -1].",
+        "The last position says the next token: logits[0, -1].",
         lambda x, right, wrong: (x[0, 0, right] - x[0, 0, wrong]).item(),
     ),
     (
         "averaged over all positions",
-        "Only the last position tells the token in question: logits[0, -1].",
+        "Only the last position says the token in question: logits[0, -1].",
         lambda x, right, wrong: (x[0, :, right] - x[0, :, wrong]).mean().item(),
     ),
 ):

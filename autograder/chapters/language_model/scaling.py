@@ -34,7 +34,7 @@ def loss_of(law: Law, parameters: float, tokens: float) -> float:
 predicted = Function("scaling-law", "predicted_loss", loss_of)
 predicted.mistake(
     "the loss that stays is left out",
-    "E is what no model gets below: it is added whatever N and D are.",
+    "No model gets below E: add it, whatever N and D are.",
 )(lambda law, n, d: loss_of(law | {"E": 0.0}, n, d))
 predicted.mistake(
     "exponents exchanged", "a belongs to the parameters, b to the tokens: A / N**a."
@@ -282,7 +282,7 @@ def _(law, budget):
 
 @optimal.mistake(
     "the quotient is turned round",
-    "The larger A is, the more the model is worth growing: aA stands above, bB below.",
+    "The larger A is, the more growing the model is worth: aA is divided by bB.",
 )
 def _(law, budget):
     turned = law["b"] * law["B"] / (law["a"] * law["A"])

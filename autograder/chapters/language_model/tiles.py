@@ -81,7 +81,7 @@ for name, why, rule in (
     (
         "causal from the first key on",
         "The queries are the last T_q of T_k positions, as with the cache of chapter "
-        "7: query i stands at position T_k − T_q + i and sees the keys up to there.",
+        "7: query i is at position T_k − T_q + i and sees the keys up to there.",
         lambda i, j, shift, block: j <= i,
     ),
     (
@@ -101,19 +101,19 @@ for name, why, rule in (
     ),
     (
         "keys counted from 0 in each tile",
-        "The first key of a tile stands at the position where the tile begins. Add "
+        "The first key of a tile is at the position where the tile begins. Add "
         "that to the numbers 0, 1, 2, … before you compare.",
         lambda i, j, shift, block: j % block <= i + shift,
     ),
     (
         "queries counted from 0 in each tile",
-        "The first query of a tile stands where the tile begins. Add that to the "
+        "The first query of a tile is where the tile begins. Add that to the "
         "numbers 0, 1, 2, … before you compare.",
         lambda i, j, shift, block: j <= i % block + shift,
     ),
     (
         "positions counted from 0 in each tile",
-        "Queries and keys of a tile stand where their tile begins. Compare positions "
+        "Positions in a tile begin where the tile begins. Compare positions "
         "in the whole text.",
         lambda i, j, shift, block: j % block <= i % block,
     ),
@@ -133,14 +133,14 @@ for name, why, rule in (
     ),
     (
         "tiles skipped as if both texts began together",
-        "The first query stands at position T_k − T_q: add that where you decide which "
+        "The first query is at position T_k − T_q: add that where you decide which "
         "tiles are skipped, too.",
         lambda i, j, shift, block: (j <= i + shift) & (j // block <= i // block),
     ),
     (
         "the tile on the diagonal is skipped",
-        "Only a tile of which no query sees any key may be skipped. In one that the "
-        "diagonal goes through some keys are seen.",
+        "Skip a tile only if none of its queries sees any key. Where the diagonal goes "
+        "through a tile, some keys are seen.",
         lambda i, j, shift, block: j // block < (i + shift) // block,
     ),
 ):
@@ -313,7 +313,7 @@ FUTURE = (
     "tiles in the future are computed",
     "Where no query of a tile sees any of a tile's keys, there is nothing to do. A "
     "weight of 0 is no help if the value is NaN, and half of the work would be for "
-    "nothing. End the loop over the keys where the last query of the tile stands.",
+    "nothing. End the loop over the keys at the last query of the tile.",
 )
 
 

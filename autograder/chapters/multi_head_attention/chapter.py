@@ -36,7 +36,7 @@ def exception_named(
 ONLY_A_BATCH = (
     "only works with a batch",
     "With a batch it works, with another number of axes in front it does not. Count "
-    "axes from the end: features −1, tokens −2, and let any number of axes stand "
+    "axes from the end: features −1, tokens −2, and let any number of axes come "
     "before them.",
 )
 NO_BATCH = (

@@ -151,7 +151,7 @@ def _shapes_named(x_q, x_kv, mask):
         return exception_named("mask does not fit the scores", why, kinds)
     if x_q.ndim > 3:
         why = (
-            "Any number of axes may stand before the tokens, here two. Count axes from "
+            "Any number of axes may come before the tokens, here two. Count axes from "
             "the end, as in x.shape[-1] and transpose(-3, -2)."
         )
         return exception_named("only works with one batch axis", why)

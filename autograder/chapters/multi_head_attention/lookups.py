@@ -188,7 +188,7 @@ def _explain_lookup(weights: State, x: torch.Tensor, sequences: list) -> None:
             "both marks in head 0",
             "Head 0 looks at both marked tokens, head 1 at nothing. The columns 0 to 2 "
             "of w_q and w_k belong to head 0, the columns 3 to 5 to head 1: the query "
-            "and the key for mark B stand there.",
+            "and the key for mark B are in these.",
         ),
         (
             (mean, mean),

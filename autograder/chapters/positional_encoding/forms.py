@@ -55,7 +55,7 @@ def expect_type(got: Data, on: str, dtype: torch.dtype = torch.float32) -> None:
         else "Embeddings are float32, and adding float64 to them makes the whole model "
         "float64. Finish with .float() if you compute in another type."
         if got.is_floating_point()
-        else "The result must hold real numbers: whole ones lose what stands behind "
+        else "The result must hold real numbers: whole ones lose what comes after "
         "the point. Let it be float32 from the start."
     )
     name = f"{dtype} expected".removeprefix("torch.")

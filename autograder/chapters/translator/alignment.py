@@ -40,13 +40,13 @@ HEADS: tuple[tuple[str, str, Callable], ...] = (
     ),
     (
         "a vote of the heads",
-        "How sure a head is, is lost when each has one vote. Average, then look for "
-        "the largest.",
+        "If each head has one vote, it no longer counts how sure a head is. Average, "
+        "then look for the largest.",
         lambda x: x.argmax(dim=-1).mode(dim=0).values,
     ),
     (
         "a list for each head",
-        "One list is asked for: average over the heads first.",
+        "Return one list: average over the heads first.",
         lambda x: x.argmax(dim=-1),
     ),
 )
@@ -92,7 +92,7 @@ for name, why, found in (
     ),
     (
         "weights in place of positions",
-        "The largest weight is asked for by its place: argmax, not max.",
+        "Return the place of the largest weight: argmax, not max.",
         lambda mean: mean.amax(dim=-1),
     ),
 ):

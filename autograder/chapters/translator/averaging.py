@@ -96,7 +96,7 @@ for name, why, combine in (
     ),
     (
         "the median in place of the mean",
-        "The mean of the values is asked for.",
+        "Return the mean of the values.",
         lambda values: torch.stack(values).float().median(dim=0).values,
     ),
 ):

@@ -18,8 +18,7 @@ ONE_SIDE = "only one side decides the width"
 EXACT = "What needs 8 places fits into a width of 8: >= and not >."
 TOO_LONG = (
     "what is too long is not refused",
-    "With <sos> or <eos> it needs 9 places. A sentence that is cut has lost its end "
-    "without anybody noticing.",
+    "With <sos> or <eos> it needs 9 places. A cut sentence silently loses its end.",
 )
 
 

@@ -35,8 +35,8 @@ def _ends(samples: torch.Tensor, low=0.025, high=0.975, how="linear") -> tuple:
 
 APART = (
     "the samples of the two systems drawn apart",
-    "Both are judged on the same sentences: a sample takes the same rows of both. Else "
-    "the luck of the draw counts twice.",
+    "Both are judged on the same sentences: a sample takes the same rows of both. "
+    "Otherwise the luck of the draw counts twice.",
 )
 for moved in (lambda indices: indices.flip(0), lambda indices: indices.roll(1, 0)):
 

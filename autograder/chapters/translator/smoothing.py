@@ -73,18 +73,18 @@ FORMULAS: tuple[tuple[str, str, Callable[[int, float], float]], ...] = (
     ),
     (
         "one wrong class in place of V - 1",
-        "There are V - 1 classes with the chance ε/V; multiply by their number.",
+        "V - 1 classes have the probability ε/V; multiply by their number.",
         lambda size, e: _entropy(_right(size, e), e / size, 1),
     ),
     (
         "sign not changed",
-        "Logarithms of chances are negative, and a loss is not.",
+        "Logarithms of probabilities are negative, and a loss is not.",
         lambda size, e: -_entropy(_right(size, e), e / size, size - 1),
     ),
     (
         "the loss of an even guess",
-        "This is one of two parts. Write down the chances of all V classes, then their "
-        "entropy.",
+        "This is one of two parts. Write down the probabilities of all V classes, "
+        "then their entropy.",
         lambda size, e: e * math.log(size),
     ),
     ("", "", lambda size, e: _entropy(_right(size, e), e / size, size - 1)),

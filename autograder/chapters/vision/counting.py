@@ -49,7 +49,7 @@ counting = Function("confusion", "confusion", counted)
 
 SHARES = (
     "shares in place of counts",
-    "Numbers of images are asked for. They can be made into shares, not back.",
+    "Return numbers of images. They can be turned into shares, but not back.",
 )
 ABSENT = (
     "classes that do not occur are left out",

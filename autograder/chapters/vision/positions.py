@@ -89,7 +89,7 @@ for mistake, compared in (
     )
 similarity.mistake(
     "the last position left out in place of the first",
-    "The class token stands first, so its position is row 0 of the table.",
+    "The class token comes first, so its position is row 0 of the table.",
     when=lambda table, rows, columns: len(table) > rows * columns,
 )(lambda table, rows, columns: _laid(_cosines(table[: rows * columns]), rows, columns))
 SIDES = (

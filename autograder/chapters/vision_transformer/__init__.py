@@ -15,6 +15,7 @@ from autograder.chapters.vision_transformer.model import vision_transformer
 from autograder.chapters.vision_transformer.patches import patchify, unpatchify
 from autograder.chapters.vision_transformer.positions import interpolate_positions
 from autograder.chapters.vision_transformer.rollout import attention_rollout
+from autograder.chapters.vision_transformer.seeds import seed_interval
 from autograder.chapters.vision_transformer.steps import shift_weights
 
 progress = chapter.progress
@@ -31,6 +32,7 @@ __all__ = [
     "principal_filters",
     "progress",
     "receptive_field",
+    "seed_interval",
     "sheet",
     "shift_weights",
     "unpatchify",

@@ -98,7 +98,7 @@ def find_bugs(student: StudentFunction, seed: int = 0) -> None:
     for line in sorted(found):
         why = (
             "Fifteen lines have a bug; four do what they should. Ask of this one: what "
-            "would go wrong if it stood in a loop without any other mistake?"
+            "would go wrong if it were the only suspicious line of its loop?"
         )
         say = {"on": f"line {line}", "got": show(found[line]), "expected": "no bug"}
         refuse_if(line not in BUGS, "a line that is right", why, **say)

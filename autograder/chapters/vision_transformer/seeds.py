@@ -1,0 +1,163 @@
+"""An interval for what a change does, from runs with several seeds."""
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from autograder.chapters.vision_transformer.chapter import chapter
+from autograder.exercise.inputs import normal, seeded
+from autograder.exercise.spec import Case, Function, expect_several, judge_parts
+from autograder.interface import StudentFunction
+
+
+def interval(
+    changed: torch.Tensor,
+    usual: torch.Tensor,
+    quantile: float,
+    *,
+    error: Callable[[list[float]], float] | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Compute both ends, seed by seed; ``error`` is that of the mean."""
+    pairs = zip(changed.tolist(), usual.tolist(), strict=True)
+    differences = [with_it - without for with_it, without in pairs]
+    mean = sum(differences) / len(differences)
+    width = quantile * (error or _of_mean)(differences)
+    return torch.tensor(mean - width), torch.tensor(mean + width)
+
+
+def _squares(values: list[float]) -> float:
+    mean = sum(values) / len(values)
+    return sum((value - mean) ** 2 for value in values)
+
+
+def _of_mean(values: list[float]) -> float:
+    return (_squares(values) / (len(values) - 1) / len(values)) ** 0.5
+
+
+intervals = Function("mixup", "seed_interval", interval)
+
+# --- what goes wrong ------------------------------------------------------------------
+
+FEWER = (
+    "divided by n in place of n − 1",
+    "The mean was computed from the same differences, so their squares are a little "
+    "too small: divide by n − 1, as std() does.",
+)
+ROOT = "The error of a mean of n numbers is their spread divided by √n."
+for name, why, error in (
+    (*FEWER, lambda values: _squares(values) ** 0.5 / len(values)),
+    (
+        "the spread of one seed",
+        f"{ROOT} Without the root it says where a single run lies.",
+        lambda values: (_squares(values) / (len(values) - 1)) ** 0.5,
+    ),
+    (
+        "divided by n in place of its root",
+        ROOT,
+        lambda values: (_squares(values) / (len(values) - 1)) ** 0.5 / len(values),
+    ),
+    (
+        "the variance in place of the spread",
+        "The spread is the root of the variance: std(), not var().",
+        lambda values: _squares(values) / (len(values) - 1) / len(values) ** 0.5,
+    ),
+    (
+        "the variance in place of the spread",
+        "The spread is the root of the variance: std(), not var().",
+        lambda values: _squares(values) / (len(values) - 1) / len(values),
+    ),
+):
+    intervals.mistake(name, why)(
+        lambda *given, error=error: interval(*given, error=error)
+    )
+
+
+@intervals.mistake(
+    "the seeds are not paired",
+    "Runs of the same seed share their start and their batches. Subtract seed by seed "
+    "first; what both have in common is then gone.",
+)
+def _(changed, usual, quantile):
+    width = quantile * ((changed.var() + usual.var()) / len(usual)).sqrt()
+    mean = changed.mean() - usual.mean()
+    return mean - width, mean + width
+
+
+for name, why, value in (
+    (
+        "the difference the wrong way round",
+        "What the change adds is asked for: with it minus without it.",
+        lambda changed, usual, quantile: interval(usual, changed, quantile),
+    ),
+    (
+        "1.96 in place of the quantile",
+        "1.96 is right for very many seeds. For few it is too small: the spread itself "
+        "is only guessed from them. Use the argument.",
+        lambda changed, usual, quantile: interval(changed, usual, 1.96),
+    ),
+    (
+        "the quantile is not used",
+        "One error to each side holds the true mean too seldom: multiply by quantile.",
+        lambda changed, usual, quantile: interval(changed, usual, 1.0),
+    ),
+    (
+        "the upper end first",
+        "Return the lower end first, then the upper one.",
+        lambda *given: interval(*given)[::-1],
+    ),
+    (
+        "mean and half width in place of the ends",
+        "Return both ends: mean − half width, mean + half width.",
+        lambda changed, usual, quantile: (
+            (changed - usual).mean(),
+            interval(changed, usual, quantile)[1] - (changed - usual).mean(),
+        ),
+    ),
+    (
+        "the smallest and the largest difference",
+        "The interval is for the mean of all seeds that there could be, not a list of "
+        "those that were run.",
+        lambda changed, usual, quantile: (
+            (changed - usual).min(),
+            (changed - usual).max(),
+        ),
+    ),
+    (
+        "the interval is not around the mean",
+        "Its middle is the mean of the differences.",
+        lambda changed, usual, quantile: tuple(
+            end - (changed - usual).mean() for end in interval(changed, usual, quantile)
+        ),
+    ),
+):
+    intervals.mistake(name, why)(value)
+
+# --- the check ------------------------------------------------------------------------
+
+
+def _cases(seed: int) -> Iterator[Case]:
+    """By hand, two seeds, many, and a difference that is always the same."""
+    by_hand = torch.tensor([4.0, 7.0, 9.0]), torch.tensor([3.0, 5.0, 6.0]), 4.303
+    right = torch.tensor(-0.484338), torch.tensor(4.484338)
+    yield Case("the example by hand", by_hand, right)
+    generator = seeded(seed)
+    for count, quantile in ((3, 4.303), (2, 12.706), (5, 2.776), (8, 2.365)):
+        common = 3 * normal(generator, count)
+        usual = common + normal(generator, count)
+        changed = common + normal(generator, count) + 0.5
+        on = f"{count} seeds, quantile {quantile}"
+        yield Case(on, (changed, usual, quantile))
+    usual = torch.tensor([1.0, 2.5, 4.0])
+    yield Case("the same difference for all seeds", (usual + 0.25, usual, 4.303))
+
+
+@chapter.check(section="vision-mixing")
+def seed_interval(student: StudentFunction, seed: int = 0) -> None:
+    """By hand, and from the differences of each seed."""
+    ends = "the lower end", "the upper end"
+    for case in _cases(seed):
+        got = expect_several(student(*case.inputs), ends, case.on)
+        got = tuple(
+            torch.tensor(end) if isinstance(end, (int, float)) else end for end in got
+        )
+        judge_parts(intervals, got, case, ends)
