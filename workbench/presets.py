@@ -92,7 +92,7 @@ TRANSLATORS = {
             ema_decay=0.99,
         ),
     ),
-    # at most ten minutes on two CPU cores: four times the words, and many more forms
+    # four times the words, and many more forms; a step takes little longer
     "everyday": TranslatorPreset(
         vocab_size=4000,
         layers=2,

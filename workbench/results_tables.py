@@ -174,7 +174,7 @@ def records_of(budget: str, folder: Path = results.FOLDER, path: Path = TABLE) -
         "seeds",
         "training, s",
         "parameters",
-        "made and verified by",
+        "to verify it",
     ]
     rows = []
     for name, run in read_runs(path).items():
