@@ -17,7 +17,7 @@ from torch import nn
 if TYPE_CHECKING:
     from workbench.models import LanguageModelConfig, Parts
 
-# "k" and "v", (B, kv_heads, T, d_k); perhaps "room", what they are the beginnings of
+# "k" and "v", (B, kv_heads, T, d_k); perhaps the room that they are the beginnings of
 Cache = dict[str, torch.Tensor]
 LEAST_ROOM = 32  # positions
 
@@ -135,15 +135,16 @@ def remember(cache: Cache, k: torch.Tensor, v: torch.Tensor) -> None:
         k: (B, kv_heads, 1, d_k).
         v: likewise.
     """
-    held = cache["k"].shape[-2]
-    room = cache.get("room")
-    if room is None or held == room.shape[-2]:
-        room = k.new_empty(2, *k.shape[:2], 2 * max(held, LEAST_ROOM), k.shape[-1])
-        room[0, :, :, :held], room[1, :, :, :held] = cache["k"], cache["v"]
-        cache["room"] = room
-    for name, own, newest in zip("kv", room, (k, v), strict=True):
-        own.narrow(2, held, 1).copy_(newest)
-        cache[name] = own.narrow(2, 0, held + 1)
+    for name, newest in (("k", k), ("v", v)):
+        known = cache[name]
+        held, room = known.shape[-2], cache.get(f"room for {name}")
+        if room is None or held == room.shape[-2]:
+            size = 2 * max(held, LEAST_ROOM)
+            room = known.new_empty(*known.shape[:2], size, known.shape[-1])
+            room.narrow(2, 0, held).copy_(known)
+            cache[f"room for {name}"] = room
+        room.narrow(2, held, 1).copy_(newest)
+        cache[name] = room.narrow(2, 0, held + 1)
 
 
 def make_norm(config: LanguageModelConfig, parts: Parts) -> nn.Module:
