@@ -389,6 +389,7 @@ def everyday_rules() -> dict:
         "entries": entries,
         "helping": sorted(everyday_lexicon.HELPING),
         "giving": everyday_lexicon.giving(),
+        "unsaid": everyday_lexicon.unsaid(),
         "sayings": [english for english, _ in everyday.SAYINGS],
         "groups": everyday_lexicon.groups(),
     }

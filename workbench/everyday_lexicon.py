@@ -96,6 +96,12 @@ def giving() -> list[str]:
     return sorted({form for verb in gifts for form, _ in forms_of(verb)} | to_be)
 
 
+def unsaid() -> list[str]:
+    """Give two words beside each other that mean something else than in the corpus."""
+    verbs = [verb for verb in VERBS if verb.english in ("wait", "ask", "pay", "think")]
+    return sorted(f"{form} for" for verb in verbs for form, _ in forms_of(verb))
+
+
 def digits() -> dict[str, str]:
     """Give the words of numbers in figures: 2 -> two."""
     names = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -129,6 +135,7 @@ def classes() -> dict[str, str]:
         "with": [each[0] for each in (*everyday.PREPOSITIONS.values(), *everyday.WITH)],
     }
     lists["the"] += [f"{name}'s" for name in everyday.NAMES]
+    lists["the"].remove("her")  # it is also an object
     lists["today"] += [each[0].lower() for each in phrasebook.ADVERBIALS]
     for name, words in (lists | {k: v.split() for k, v in SMALL.items()}).items():
         for word in words:
@@ -172,6 +179,12 @@ def entries() -> Iterator[tuple[set[str], set[str]]]:
         yield {form for form, _ in forms_of(verb)}, german
     for english, german in MODALS.items():
         yield {english}, set(german.split())
+    for english, german in (tables.NUMBERS | everyday.SEVERAL).items():
+        yield {english}, {german, f"{german}n"}
+    for name in everyday.NAMES:
+        yield {name, f"{name}'s"}, {name, f"{name}s"}
+    for english, german in (everyday.COUNTRY | tables.LANGUAGES).items():
+        yield {english}, {german}
     for adjective in ADJECTIVE.values():
         endings = ("", "e", "en", "er", "es", "em")
         german = {adjective.german, *(adjective.stem + end for end in endings)}

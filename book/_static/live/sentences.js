@@ -37,12 +37,13 @@ const Sentences = (() => {
   };
 
   const make = ({ words, numbers, classes, threes, entries, helping, giving,
-    sayings }) => {
+    unsaid, sayings }) => {
     const written = new Map(words.map((word) => [word.toLowerCase(), word]));
     const beside = new Set(threes);
     const said = new Set(sayings);
     const freely = new Set(helping);
     const twice = new Set(giving);
+    const otherwise = new Set(unsaid);
     const german = new Map(); // an English form -> the entries that it belongs to
     const english = new Map(); // a German form -> likewise
     entries.forEach(([from, to], place) => {
@@ -101,6 +102,7 @@ const Sentences = (() => {
       const two = all.some((name, i) => /^(dogs?|parks?|water|Anna|him)$/.test(name)
         && /^(the|some|this|these)$/.test(all[i + 1]));
       if (two && !row.some((word) => twice.has(word))) return false;
+      if (row.some((word, i) => otherwise.has(`${word} ${row[i + 1]}`))) return false;
       const choices = (name) => (name.length > 1 && name.includes("|")
         ? [name, ...name.split("|")] : [name]);
       return all.slice(2).every((third, i) => choices(all[i]).some((one) =>
