@@ -14,6 +14,7 @@ from autograder.interface import Data, Opaque, describe
 
 WHOLE = 20  # values of a tensor that is written whole
 PART = 6  # entries of a row that stand for a larger one
+TENSORS = 3  # of a dict, that are written where more differ
 DIGITS = 4  # significant, unless two values need more to differ
 NUMBER_DIGITS = 6  # of a single number
 ALL_DIGITS = 17  # with so many, two different floats differ in print
@@ -207,12 +208,18 @@ def _joined(
 
 
 def _show_dicts(got: dict, expected: dict, tolerance: float) -> Pair:
-    """Write the entries of two dicts that differ; "…" stands for the others."""
+    """Write the entries of two dicts that differ; "…" stands for the others.
+
+    Of tensors that differ, as those of a state dict, the first few are enough.
+    """
     shared = [key for key in got if key in expected]
     alike = {key for key in shared if same(got[key], expected[key], tolerance)}
+    different = [key for key in shared if key not in alike]
+    tensors = [key for key in different if isinstance(got[key], torch.Tensor)]
+    alike |= set(tensors[TENSORS:])
     both = {
         key: show_both(got[key], expected[key], tolerance)
-        for key in shared
+        for key in different
         if key not in alike
     }
     sides = []
