@@ -754,7 +754,7 @@ def test_the_contents_of_the_pdf_name_the_pages_on_which_things_begin(book):
         for title, number in listed
         if re.sub(r"[\s√]|.*·", "", title) not in squeezed[int(number) - 1]
     ]
-    assert len(listed) > 30
+    assert len(listed) > 25
     assert not wrong
 
 
@@ -798,8 +798,7 @@ def test_the_pdf_has_no_folded_bars_but_what_they_promise(book):
     text = "\n".join(book.texts)
     assert "Hint 1" not in text
     assert "How this is drawn" not in text
-    assert "Check: what breaks when the parameters are T rows tall" in text
-    assert "mat1 and mat2 shapes cannot be multiplied" in text
+    assert "Scaled, not scaled, rounded" in text
     assert "open one by one on the site" in text
     assert "This figure moves on the site" in " ".join(text.split())
 

@@ -309,11 +309,11 @@ def test_far_sections_are_passed_over_and_links_lead_to_them(visit, address, siz
 @pytest.mark.browser
 def test_figures_are_drawn_when_they_come_near_and_on_paper(visit, address):
     page = visit(address, browsers.PHONE).open("book/04_attention.html")
-    figure = page.locator("#figure-attention")
+    figure = page.locator("#figure-softmax")
     page.wait_for_timeout(300)
     assert figure.get_attribute("data-state") is None
     figure.scroll_into_view_if_needed()
-    page.locator("#figure-attention[data-state=ready]").wait_for()
+    page.locator("#figure-softmax[data-state=ready]").wait_for()
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator("figure[data-figure]:not([data-state=ready])").count() == 0
 
@@ -447,9 +447,9 @@ def selectors_of(sheet: Path) -> set[str]:
 
 def test_no_rule_of_a_figure_is_lost():
     """A script may put the name of a class together: its rule stays all the same."""
-    (built,) = (SITE / "_static").glob("site_*figures*.css")
-    lost = selectors_of(ROOT / "book/_static/figures.css") - selectors_of(built)
-    assert not lost
+    built = list((SITE / "_static").glob("site_*figures*.css"))
+    kept = set().union(*map(selectors_of, built))
+    assert built and not selectors_of(ROOT / "book/_static/figures.css") - kept
 
 
 # ----------------------------------------------------------------------
@@ -470,8 +470,15 @@ def squeeze(text: str) -> str:
 
 
 def secret_lines() -> dict[str, str]:
-    """Lines of answers and hidden tests that students do not get; line -> source."""
+    """Lines of answers and hidden tests that students do not get; line -> source.
+
+    What the recorded answers show, wrong ones above all, is no secret.
+    """
     given = "\n".join(read(ROOT / path) for path in EXERCISES)
+    for path in sorted((ROOT / "solutions" / "recorded").glob("*.json")):
+        recorded = json.loads(path.read_text("utf-8"))
+        shown = [a["code"] for each in recorded.values() for a in each["answers"]]
+        given += squeeze("\n".join(shown))
     lines = {}
     for source in sorted((ROOT / "solutions").glob("*.md")):
         text = re.sub(r"[ \t]+$", "", source.read_text("utf-8"), flags=re.MULTILINE)
@@ -512,6 +519,8 @@ def test_no_answer_and_no_hidden_test_is_in_the_site():
         text = read(path)
         where = path.relative_to(SITE)
         found += [f"{where}: {line}" for line in secrets if line in text]
+        if "instructors" in str(where) or path.name == "search_texts.js":
+            continue  # the guide says how a written answer is marked
         found += [
             f"{where}: {mark}" for mark in ("### BEGIN", "### END") if mark in text
         ]
