@@ -53,7 +53,8 @@ MOST_ANEW = 2  # wrong answers that no change of a line mends
 MOST_BASES = 3  # right answers of the bank of which one step is changed
 MOST_REPAIRED = 2  # lines of a repair
 ALIKE = 0.6  # a line and its repair, at least; 1 would be the same
-LOOKED = 3.0  # seconds of the processor that are spent on an exercise's steps
+TRIED = 200  # right answers with one step that are tried for an exercise
+LOOKED = 30.0  # seconds of the processor, where its check is slow
 SECONDS = 5.0  # for one run of a check
 OWN_MODEL = "my_model"  # answers that are folders, and no code
 
@@ -224,24 +225,24 @@ def changed(
     """
     had, again = set(had), 0
     end = time.process_time() + LOOKED
-    for right in rights:
-        for text in answer_texts.one_step_off(right):
-            enough = len(had) + again >= FEWEST
-            if enough and len(had) >= min(len(known), MOST_WRONG):
-                return
-            if time.process_time() > end:
-                return
-            with contextlib.suppress(ValueError):
-                failure = run(chapter, exercise.name, text)
-                if failure is None:
-                    continue
-                name = failure.mistake
-                if name in known and name not in had:
-                    had.add(name)
-                    yield replace(text, mistake=name), failure
-                elif again < FEWEST and (name in known or failure.compared):
-                    again += 1
-                    yield replace(text, mistake=name), failure
+    steps = (text for right in rights for text in answer_texts.one_step_off(right))
+    for text in itertools.islice(steps, TRIED):
+        enough = len(had) + again >= FEWEST
+        if enough and len(had) >= min(len(known), MOST_WRONG):
+            return
+        if time.process_time() > end:
+            return
+        with contextlib.suppress(ValueError):
+            failure = run(chapter, exercise.name, text)
+            if failure is None:
+                continue
+            name = failure.mistake
+            if name in known and name not in had:
+                had.add(name)
+                yield replace(text, mistake=name), failure
+            elif again < FEWEST and (name in known or failure.compared):
+                again += 1
+                yield replace(text, mistake=name), failure
 
 
 def chosen(
