@@ -56,8 +56,16 @@ MODELS = ("results/models", "workbench/recorded/models")  # the latter in a whee
 def files(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
     """Give each file that every submission sees, and its place among the course's."""
     for name in (*EVERYBODYS, BOUNDARY, *_modules_in(BOUNDARY, root)):
-        path = file_of(name, root)
+        path = _file(name, root)
         yield path, path.relative_to(root).as_posix()
+
+
+def _file(module: str, root: Path) -> Path:
+    """Return the file of one of the course's modules that has to be there."""
+    found = file_of(module, root)
+    if found is None:
+        raise FileNotFoundError(f"{root}: no file of {module}, which submissions see")
+    return found
 
 
 def stubs() -> list[str]:
@@ -103,7 +111,7 @@ def _is_model(path: Path) -> bool:
 def files_of(imported: Iterable[str], root: Path = ROOT) -> list[Path]:
     """List the files that come with what a notebook imports."""
     wanted = set(SOME_CHAPTERS).intersection(imported)
-    paths = [file_of(name, root) for name in sorted(wanted)]
+    paths = [_file(name, root) for name in sorted(wanted)]
     if DIGITS in wanted:
         paths.append(root / DIGITS_FILE)
     if RESULTS in wanted:
