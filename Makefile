@@ -65,14 +65,15 @@ bank: environment ## list every exercise with its mistakes, and count them
 bench: environment ## time models, checks and grading: BENCH=--quick; BENCH=site
 	@$(python) tools/bench.py $(BENCH)
 
-lint: environment ## style, spelling and prose
+lint: environment ## style, types, spelling and prose
 	@$(run) ruff check --quiet
 	@$(run) ruff format --check --quiet
+	@$(run) mypy --no-error-summary
 	@$(run) codespell
 	@$(python) tools/prose.py
 
 clean: ## remove what was built (keeps .venv, and every grade in autograder/)
-	rm -rf _build .pytest_cache .ruff_cache *.egg-info
+	rm -rf _build .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find . -name .venv -prune -o -name __pycache__ -prune -exec rm -rf {} +
 
 environment: # make .venv, or bring it up to date

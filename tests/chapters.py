@@ -28,6 +28,13 @@ def source(chapter: str) -> generator.Source:
     return generator.read(chapter)
 
 
+def points(chapter: str) -> tuple[int, int]:
+    """How many points a chapter's checks give, and how many there are in all."""
+    exercises = source(chapter).exercises
+    by_check = sum(each.points for each in exercises if not each.by_hand)
+    return by_check, sum(each.points for each in exercises)
+
+
 def code_cells(chapter: str) -> list[str]:
     """The code of a solved notebook without its checks, cell by cell."""
     return [

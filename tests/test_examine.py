@@ -31,10 +31,11 @@ from autograder.grading.sandbox import Sandbox, problem
 from autograder.grading.sitting import FACT
 from autograder.interface import LocalFunction
 from mistakes import handed_in
-from tests import strangers
+from tests import chapters, strangers
 from tests.sample_class import notebooks
 
 CHAPTER = "04_attention"
+FULL, _ = chapters.points(CHAPTER)
 QUICK = ("03_positional_encoding", CHAPTER)
 CHAPTERS = [
     pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
@@ -282,7 +283,7 @@ def test_a_kernel_that_dies_leaves_a_reason(call, sandbox) -> None:
     wanted = "the kernel died while running exercise redirect-attention ("
     assert outcome.reason.startswith(wanted)
     assert (outcome.verdicts, outcome.notebook) == ([], "")
-    assert examine(job(solved()), sandbox).score == 26
+    assert examine(job(solved()), sandbox).score == FULL
 
 
 def test_endless_output_is_cut(sandbox) -> None:
@@ -433,7 +434,7 @@ def test_a_submission_that_is_killed_from_outside_is_worth_another_try(fresh) ->
     outcome = examine(job(solved()), sandbox, kill)
     assert (outcome.status, outcome.again) == ("ungraded", True)
     assert outcome.reason.startswith("the kernel died while running exercise ")
-    assert examine(job(solved()), sandbox).score == 26
+    assert examine(job(solved()), sandbox).score == FULL
 
 
 @pytest.mark.parametrize("which", [0, -1], ids=["outermost", "innermost"])
@@ -441,7 +442,7 @@ def test_a_sandbox_that_is_killed_is_replaced_at_once(which, fresh) -> None:
     sandbox, processes = fresh
     sandbox.start()
     processes()[which].kill()
-    assert examine(job(solved()), sandbox).score == 26
+    assert examine(job(solved()), sandbox).score == FULL
 
 
 # --- the process ----------------------------------------------------------------------
@@ -462,7 +463,7 @@ def gone(processes: list[psutil.Process], patience: float = 20) -> bool:
 
 
 def test_a_process_grades_many_and_is_replaced_when_killed(grader) -> None:
-    assert grader.grade(job(solved())).score == 26
+    assert grader.grade(job(solved())).score == FULL
     first = grader.process
     assert grader.grade(job(paper(CHAPTER).released.encode())).score == 0
     assert grader.process == first
@@ -471,7 +472,7 @@ def test_a_process_grades_many_and_is_replaced_when_killed(grader) -> None:
     outcome = grader.grade(job(solved()))
     if outcome.again:  # the kill was not noticed before the job was sent
         outcome = grader.grade(job(solved()))
-    assert outcome.score == 26
+    assert outcome.score == FULL
     assert grader.process != first
     assert gone(left)
 

@@ -317,7 +317,7 @@ def test_an_exercise_says_what_it_forbids(number: int, check: str, names) -> Non
     words = "it does" if len(names) == 1 else "they do"
     sentence = (
         f"**Forbidden.** {', '.join(f'`{name}`' for name in names)}: {words} what you "
-        "are to write."
+        "are asked to write."
     )
     cells = chapters.source(chapter).cells
     said = [cell.options["exercise"] for cell in cells if sentence in cell.text]

@@ -22,11 +22,13 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder import generator
+from tests import chapters
 from tests.sample_class import notebooks
 
 pytestmark = [pytest.mark.browser, pytest.mark.sandbox]
 
 CHAPTER = "04_attention"
+FULL, MOST = chapters.points(CHAPTER)
 WRITTEN = "explain-scaling"  # a person grades it
 HONEST, MISTAKEN, HOSTILE = "ada.honest", "ben.mistaken", "eve.hostile"
 NOTEBOOK = ".panel-body > #notebook"  # nbconvert's template has another inside
@@ -301,7 +303,11 @@ def test_the_chapter_and_its_submissions_are_listed(visitor) -> None:
     assert rows.count() == 3
     page.locator("#toggle_names").click()
     texts = [row.inner_text() for row in rows.all()]
-    points = {HONEST: "26 / 30", MISTAKEN: "/ 30", HOSTILE: "25 / 30"}
+    points = {
+        HONEST: f"{FULL} / {MOST}",
+        MISTAKEN: f"/ {MOST}",
+        HOSTILE: f"{FULL - 1} / {MOST}",
+    }
     for student, score in points.items():
         (text,) = (each for each in texts if student in each)
         assert score in text

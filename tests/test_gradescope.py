@@ -18,7 +18,7 @@ from autograder.generator import ROOT
 from autograder.gradescope import RESULTS, ROOT_VARIABLE, build, run
 from autograder.grading import sandbox, seeds
 
-SHEET = "short_05_multi_head_attention"  # five exercises
+SHEET = "short_05_multi_head_attention"  # four exercises
 WHEEL = "transformers_by_hand-0.1.0-py3-none-any.whl"
 RIGHT, WRONG = (
     "pieces.transpose(-3, -2)",
@@ -121,7 +121,7 @@ def test_right_answers_have_all_points(place, capsys) -> None:
     hand_in(place)
     assert run.main(place) == 0
     tests = results(place)["tests"]
-    assert [test["score"] for test in tests] == [2, 2, 5, 1, 4]
+    assert [test["score"] for test in tests] == [2, 2, 5, 4]
     assert not any(test["output"] for test in tests)
 
 
@@ -129,7 +129,7 @@ def test_what_is_no_notebook_says_why_in_every_test(place) -> None:
     (place / "submission" / f"{SHEET}.zip").write_bytes(b"PK\x03\x04")
     assert run.main(place) == 0
     tests = results(place)["tests"]
-    assert [test["max_score"] for test in tests] == [2, 2, 5, 1, 4]
+    assert [test["max_score"] for test in tests] == [2, 2, 5, 4]
     assert {test["score"] for test in tests} == {0}
     assert all("is an archive" in test["output"] for test in tests)
 
@@ -177,7 +177,7 @@ for attempt in (
         hand_in(place, more=tries)
         monkeypatch.setattr(sandbox, "problem", lambda: "bubblewrap is missing")
         assert run.main(place) == 0
-        assert [test["score"] for test in results(place)["tests"]] == [2, 2, 5, 1, 4]
+        assert [test["score"] for test in results(place)["tests"]] == [2, 2, 5, 4]
 
 
 def test_without_a_wheel_it_says_what_to_type(tmp_path) -> None:

@@ -61,7 +61,10 @@ def names(source) -> dict:
 def test_the_source_is_an_exercise(source) -> None:
     exercise = source.exercises[-1]
     assert exercise.name == "row-entropy"
-    assert exercise.title == "Exercise 4.15 · How spread out is a row?"
+    assert (
+        exercise.title
+        == f"Exercise 4.{len(source.exercises)} · How spread out is a row?"
+    )
     assert "### BEGIN HIDDEN TESTS" in exercise.graded[0].text
 
 

@@ -11,7 +11,7 @@ import io
 import json
 import time
 from operator import attrgetter
-from pathlib import Path
+from pathlib import Path, PurePath
 from unittest import mock
 
 import pytest
@@ -281,7 +281,9 @@ def test_what_is_given_to_a_chapter_is_what_its_notebook_imports() -> None:
     assert {"workbench/tokenizer.py", "workbench/models.py"} <= translator
     assert "workbench/images.py" not in translator
     assert "workbench/tokenizer.py" not in vision
-    assert "results/models/digits/model.safetensors" in vision
+    for given, model in ((translator, "phrasebook"), (vision, "digits")):
+        folders = {PurePath(name).parent.name for name in given if "/models/" in name}
+        assert folders == {model}, "the others would only take room"
 
 
 @pytest.mark.sandbox

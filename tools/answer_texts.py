@@ -14,7 +14,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,13 @@ from autograder.exercise.locate.changes import TORCH, changes
 from autograder.generator.modules import without_markers
 from autograder.generator.source import Exercise
 from mistakes import Entry
+from tests.tutor.bank import Stranger
 
 WIDTH = 76  # characters of a line
 MOST_LINES = 46  # of an answer that is shown
 MOST_STEPS = 40  # of one right answer that are looked at
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
+NOTES = ("right", "wrong", "stranger")  # decorators that are no part of an answer
 IN_NOTEBOOKS = ("transformer", "mistakes")  # what is imported from there is known
 
 
@@ -69,13 +71,25 @@ def of_bank(entry: Entry, names: dict[str, Any]) -> Text | None:
     """
     if entry.replaces or not isinstance(entry.answer, (type, types.FunctionType)):
         return None
-    module = sys.modules[entry.answer.__module__]
-    own = definition_of(entry.answer, module)
+    return _alone(entry.answer, Text(entry.name, "", entry.mistake), names)
+
+
+def of_stranger(entry: Stranger, names: dict[str, Any]) -> Text | None:
+    """Give an answer of a stranger's that is told its cause; None as of the bank's."""
+    if not entry.says:
+        return None
+    return _alone(entry.answer, Text(entry.answer.__name__, "", entry.says), names)
+
+
+def _alone(answer: Any, text: Text, names: dict[str, Any]) -> Text | None:
+    """Write down an answer with what it needs of its module; None if that cannot be."""
+    module = sys.modules[answer.__module__]
+    own = definition_of(answer, module)
     if own is None:
         return None
     own = copy.deepcopy(own)
     own.decorator_list = [
-        each for each in own.decorator_list if _called(each) not in ("right", "wrong")
+        each for each in own.decorator_list if _called(each) not in NOTES
     ]
     try:
         helpers = sorted(_helpers(own, module, names), key=lambda node: node.lineno)
@@ -84,7 +98,7 @@ def of_bank(entry: Entry, names: dict[str, Any]) -> Text | None:
     code = plain(ast.Module([*helpers, own], []))
     if len(code.splitlines()) > MOST_LINES:
         return None
-    return Text(entry.name, code, entry.mistake)
+    return replace(text, code=code)
 
 
 def definition_of(answer: object, module: types.ModuleType) -> ast.stmt | None:

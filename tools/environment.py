@@ -62,6 +62,7 @@ def make_environment() -> None:
     if found == wanted:
         return
     if not found.startswith(python + "\n"):
+        refuse_link()
         note_on_cuda()
         run_step(
             f"environment: .venv with Python {sys.version.split()[0]}",
@@ -72,6 +73,15 @@ def make_environment() -> None:
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
     install_packages([*pip, "install", "-r", "requirements-dev.txt", *answers])
     STAMP.write_text(wanted)
+
+
+def refuse_link() -> None:
+    """Stop where .venv is a link: to make it anew would empty what it leads to."""
+    if VENV.is_symlink():
+        sys.exit(
+            f"environment: {VENV} is a link to {VENV.resolve()}, which would be "
+            "emptied. Remove the link, and run make again."
+        )
 
 
 def install_packages(command: list[str]) -> None:

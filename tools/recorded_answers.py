@@ -3,9 +3,10 @@
     python tools/recorded_answers.py [--record [CHAPTER ...]]
 
 Exercises that a browser cannot check, since they need PyTorch, offer some answers of
-the bank in its place: choose one, see its code, what the check says, and which line is
-to be repaired. `--record` runs the checks and writes solutions/recorded/CHAPTER.json,
-for the exercises whose record is older than they are; with `--all` for every exercise.
+the bank and of strangers in its place: choose one, see its code, what the check says,
+and which line is to be repaired. `--record` runs the checks and writes
+solutions/recorded/CHAPTER.json, for the exercises whose record is older than they are;
+with `--all` for every exercise.
 Without it, what is recorded is counted.
 
 A message is written down as its facts, and becomes a card when the site is built, so
@@ -30,6 +31,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 os.environ["COURSE_LOOK"] = "0"  # a line is named by the record itself
@@ -40,6 +43,7 @@ from autograder.generator.source import Exercise  # noqa: E402
 from autograder.grading.imports import files_behind  # noqa: E402
 from autograder.time_limit import TookTooLong, limited_time  # noqa: E402
 from tests import chapters  # noqa: E402
+from tests.tutor.bank import Stranger, all_strangers  # noqa: E402
 from tools import answer_texts, on_page  # noqa: E402
 from tools.answer_texts import Text  # noqa: E402
 from tools.recorded_pages import FOLDER, Answer, Recorded, place, recorded  # noqa: E402
@@ -48,13 +52,14 @@ FACTS = (  # of a failure, which its message is made of
     *("check", "number", "what", "mistake", "first", "on", "call", "got", "expected"),
     *("alternatives", "hint", "why", "besides", "read"),
 )
-FEWEST, MOST_WRONG, MOST_RIGHT = 5, 7, 2
+FEWEST, MOST_WRONG, MOST_RIGHT = 6, 7, 2
 MOST_ANEW = 2  # wrong answers that no change of a line mends
 MOST_BASES = 3  # right answers of the bank of which one step is changed
 MOST_REPAIRED = 2  # lines of a repair
 ALIKE = 0.6  # a line and its repair, at least; 1 would be the same
-LOOKED = 3.0  # seconds of the processor that are spent on an exercise's steps
-SECONDS = 5.0  # for one run of a check
+TRIED = 200  # right answers with one step that are tried for an exercise
+LOOKED = 30.0  # seconds of the processor, where its check is slow
+SECONDS = 20.0  # for one run of a check
 OWN_MODEL = "my_model"  # answers that are folders, and no code
 
 
@@ -74,7 +79,7 @@ def exercises(chapter: str) -> list[Exercise]:
 
 
 def fingerprint(chapter: str, exercise: Exercise) -> str:
-    """Give a digest of what a record was made of: check, right answer, bank.
+    """Give a digest of what a record was made of: check, right answer, wrong ones.
 
     Of the checks it takes the modules of the chapter alone. What all chapters share is
     tried by a sample of the records, in tests/test_recorded_answers.py.
@@ -84,6 +89,9 @@ def fingerprint(chapter: str, exercise: Exercise) -> str:
         if entry.exercise == exercise.name and not entry.replaces:
             module = sys.modules[entry.answer.__module__]
             texts.append(f"{entry.mistake} {answer_texts.source(entry.answer, module)}")
+    for entry in strangers(chapter, exercise):
+        module = sys.modules[entry.answer.__module__]
+        texts.append(f"{entry.says} {answer_texts.source(entry.answer, module)}")
     texts += [path.read_text("utf-8") for path in _check_files(chapter, exercise)]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
@@ -111,6 +119,7 @@ def run(chapter: str, exercise: str, text: Text) -> CheckFailure | None:
         ValueError: it cannot be run, or its check does not end.
     """
     names = dict(chapters.written(chapter))
+    torch.manual_seed(0)  # parameters start alike in each run
     file = f"<{exercise}>"
     lines = text.code.splitlines(keepends=True)
     linecache.cache[file] = len(text.code), None, lines, file
@@ -140,7 +149,7 @@ def facts(failure: CheckFailure) -> dict[str, str]:
 
 
 def record(chapter: str, exercise: Exercise) -> list[Answer]:
-    """Choose answers of an exercise and run its check on each.
+    """Choose answers of an exercise, the bank's and strangers', and run its check.
 
     A wrong one is few steps from a right one, so that its repair can be shown. Two may
     be others, which have to be written anew, if their mistakes are among no other's.
@@ -151,6 +160,9 @@ def record(chapter: str, exercise: Exercise) -> list[Answer]:
     known = {entry.mistake for entry in entries if entry.mistake}
     names = chapters.written(chapter)
     texts = [answer_texts.of_bank(entry, names) for entry in entries]
+    texts += [
+        answer_texts.of_stranger(each, names) for each in strangers(chapter, exercise)
+    ]
     texts = [each for each in texts if each]
     others = [each for each in texts if each.mistake is None]
     others.sort(key=lambda each: len(each.code))  # the plain ones first
@@ -161,10 +173,20 @@ def record(chapter: str, exercise: Exercise) -> list[Answer]:
     wrong = [(with_repair(text, rights), failure) for text, failure in told]
     wrong = [pair for pair in wrong if pair[0].repaired]
     wrong += changed(chapter, exercise, rights, known, {w.mistake for w, _ in wrong})
-    answers = [answer(*pair) for pair in chosen(wrong, told)]
-    whole = [each for each in rights if exercise.defines == [each.name]]
-    answers += [answer(each, None) for each in whole[:MOST_RIGHT]]
+    texts = [text for text, _ in chosen(wrong, told)]
+    texts += [each for each in rights if exercise.defines == [each.name]][:MOST_RIGHT]
+    answers = [answer(chapter, exercise, text) for text in texts]
+    answers = list({each["code"]: each for each in answers}.values())  # as laid out
     return sorted(answers, key=lambda each: hashlib.md5(each["code"].encode()).digest())
+
+
+def strangers(chapter: str, exercise: Exercise) -> list[Stranger]:
+    """List the wrong answers that strangers gave to an exercise."""
+    return [
+        entry
+        for place, entry in all_strangers()
+        if place == chapter and entry.exercise == exercise.name
+    ]
 
 
 def passes(chapter: str, exercise: Exercise, text: Text) -> bool:
@@ -224,24 +246,24 @@ def changed(
     """
     had, again = set(had), 0
     end = time.process_time() + LOOKED
-    for right in rights:
-        for text in answer_texts.one_step_off(right):
-            enough = len(had) + again >= FEWEST
-            if enough and len(had) >= min(len(known), MOST_WRONG):
-                return
-            if time.process_time() > end:
-                return
-            with contextlib.suppress(ValueError):
-                failure = run(chapter, exercise.name, text)
-                if failure is None:
-                    continue
-                name = failure.mistake
-                if name in known and name not in had:
-                    had.add(name)
-                    yield replace(text, mistake=name), failure
-                elif again < FEWEST and (name in known or failure.compared):
-                    again += 1
-                    yield replace(text, mistake=name), failure
+    steps = (text for right in rights for text in answer_texts.one_step_off(right))
+    for text in itertools.islice(steps, TRIED):
+        enough = len(had) + again >= FEWEST
+        if enough and len(had) >= min(len(known), MOST_WRONG):
+            return
+        if time.process_time() > end:
+            return
+        with contextlib.suppress(ValueError):
+            failure = run(chapter, exercise.name, text)
+            if failure is None:
+                continue
+            name = failure.mistake
+            if name in known and name not in had:
+                had.add(name)
+                yield replace(text, mistake=name), failure
+            elif again < FEWEST and (name in known or not name and failure.compared):
+                again += 1
+                yield replace(text, mistake=name), failure
 
 
 def chosen(
@@ -264,7 +286,7 @@ def chosen(
     again = [pair for pair in wrong if pair not in first.values()]
     repaired = list(first.values())[: MOST_WRONG - min(len(anew), MOST_ANEW)]
     found = [*repaired, *list(anew.values())[:MOST_ANEW]]
-    spare = [*again, *list(anew.values())[MOST_ANEW:]]
+    spare = [*list(anew.values())[MOST_ANEW:], *again]
     return found + spare[: max(0, FEWEST - len(found))]
 
 
@@ -283,10 +305,11 @@ def repair(wrong: str, right: str) -> list[tuple[int, int, list[str]]]:
     ]
 
 
-def answer(text: Text, failure: CheckFailure | None) -> Answer:
-    """Write an answer down, in the layout in which it is shown."""
+def answer(chapter: str, exercise: Exercise, text: Text) -> Answer:
+    """Write an answer down, in the layout in which it is shown and counts its lines."""
     code = answer_texts.laid_out(text.code)
     right = answer_texts.laid_out(text.repaired) if text.repaired else code
+    failure = run(chapter, exercise.name, replace(text, code=code))
     return Answer(
         code=code,
         failure=facts(failure) if failure else {},

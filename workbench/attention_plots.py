@@ -12,18 +12,22 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.text import Text
 
-from workbench.plots import COLORS, as_array, matrix_heatmap, vectors
+from workbench.plots import COLORS, as_array, matrix_heatmap, set_gaps, vectors
 
 GREY = "#D0D0D0"
 
 
-def arrow(ax: Axes, start: Any, end: Any, color: str = "#777777", lw: float = 1.8):
+def arrow(
+    ax: Axes, start: Any, end: Any, color: str = "#777777", lw: float = 1.8
+) -> None:
     """Draw an arrow from one point to another."""
     style = {"arrowstyle": "-|>", "color": color, "lw": lw, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", xy=end, xytext=start, arrowprops=style)
 
 
-def boxed(ax: Axes, x: float, y: float, text: str, color: str, filled: bool = False):
+def boxed(
+    ax: Axes, x: float, y: float, text: str, color: str, filled: bool = False
+) -> Text:
     """Write a text in a rounded box; return the text."""
     face, ink = (color, "white") if filled else ("white", color)
     box = {"boxstyle": "round,pad=0.4", "fc": face, "ec": color, "lw": 1.8}
@@ -34,7 +38,7 @@ def join(ax: Axes, start: Text, end: Text, color: str = "#777777") -> None:
     """Draw an arrow from box to box, with the same gap at both ends."""
     style = {"arrowstyle": "-|>", "color": color, "lw": 1.8, "shrinkA": 4, "shrinkB": 4}
     style |= {"patchA": start.get_bbox_patch(), "patchB": end.get_bbox_patch()}
-    places = {"xy": end.get_position(), "xytext": start.get_position()}
+    places: dict[str, Any] = {"xy": end.get_position(), "xytext": start.get_position()}
     ax.annotate("", **places, arrowprops=style)
 
 
@@ -120,7 +124,11 @@ def shapes(matrices: dict[str, Any]) -> None:
         for line in range(1, rows):
             height = low + line * unit
             ax.plot([left, left + size[0]], [height] * 2, color="white", lw=1)
-        label = {"ha": "center", "color": COLORS[role], "fontweight": "bold"}
+        label: dict[str, Any] = {
+            "ha": "center",
+            "color": COLORS[role],
+            "fontweight": "bold",
+        }
         ax.text(x, low + size[1] + 0.1, f"{name} ({rows}, {columns})", **label)
     for start, end in [
         ((1.75, 0.3), (2.5, 1.45)),
@@ -199,10 +207,10 @@ def averages_in_the_plane(weights: Any, values: Any, outputs: Any) -> None:
     vectors(axes[1], values, names, color=COLORS["value"], limit=1.4)
     axes[1].plot(*values.T, color=COLORS["value"], lw=1.2, ls="--", zorder=1)
     axes[1].plot(*outputs.T, "s", color=COLORS["output"], ms=7, zorder=4)
+    box = {"fc": "white", "ec": "none", "pad": 0.8}
+    style: dict[str, Any] = {"color": COLORS["output"], "va": "center", "bbox": box}
     for row, name in zip(outputs, ["$z_0$", "$z_1$"], strict=True):
-        ink = {"color": COLORS["output"], "va": "center"}
-        ink["bbox"] = {"fc": "white", "ec": "none", "pad": 0.8}
-        axes[1].annotate(name, row, (9, 0), textcoords="offset points", **ink)
+        axes[1].annotate(name, row, (9, 0), textcoords="offset points", **style)
     axes[1].set_title("outputs between rows of V")
     plt.show()
 
@@ -245,7 +253,7 @@ def words_on_a_picture(
     """
     picture, outputs = as_array(picture), as_array(outputs)
     figure, axes = plt.subplots(2, 3, figsize=(6.8, 3.8))
-    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
+    set_gaps(figure, w_pad=0.1, h_pad=0.1)
     axes[0, 0].imshow(picture * 0.85 + 0.08)
     axes[0, 0].set_title("the picture", pad=10)
     axes[1, 0].imshow(outputs[:, None] * 0.85 + 0.08)

@@ -68,7 +68,9 @@ class PairBatches:
                 longer than every width, or too few tokens for one pair.
         """
         if shift_right is None:  # not on top: a student may have no reference
-            from transformer.decoder import shift_right
+            from transformer import decoder
+
+            shift_right = decoder.shift_right
         self.device, self.seed = torch.device(device), seed
         self.buckets = []
         for width, rows in by_width(sources, targets, lengths, tokens).items():

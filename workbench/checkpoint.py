@@ -29,7 +29,7 @@ FREE_TO_CHANGE = {"read_every", "checkpoint_every"}  # between a run and its res
 
 def all_random_states(device: torch.device) -> dict[str, torch.Tensor]:
     """Return the generators' states of all processes, by name and rank."""
-    states = {}
+    states: dict[str, torch.Tensor] = {}
     for name, state in random_state(device).items():
         parts = [state]
         if world()[1] > 1:

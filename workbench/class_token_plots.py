@@ -19,13 +19,17 @@ MEAN_COLOR = COLORS["query"]
 GREY = "#B5B5B5"
 
 
-def arrow(ax: Axes, start: Any, end: Any, color: str = "#777777", lw: float = 1.8):
+def arrow(
+    ax: Axes, start: Any, end: Any, color: str = "#777777", lw: float = 1.8
+) -> None:
     """Draw an arrow from one point to another."""
     style = {"arrowstyle": "-|>", "color": color, "lw": lw, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", xy=end, xytext=start, arrowprops=style)
 
 
-def box(ax: Axes, left: float, low: float, wide: float, high: float, color: str):
+def box(
+    ax: Axes, left: float, low: float, wide: float, high: float, color: str
+) -> None:
     """Draw a filled box with round corners."""
     style = "round,pad=0,rounding_size=0.09"
     patch = FancyBboxPatch((left, low), wide, high, boxstyle=style, fc=color, ec="none")
@@ -98,11 +102,11 @@ def prepend(x: Any, token: Any, words: Sequence[str]) -> None:
     longer = list(token) + list(x)
     limits = (-2.6, 2.6)
     columns = [str(c) for c in range(x.shape[1])]
-    style = {"limits": limits, "digits": 1}
+    style: dict[str, Any] = {"limits": limits, "digits": 1}
     matrix_heatmap(axes[0], x, words, columns, title="X", **style)
     matrix_heatmap(axes[1], longer, ["class", *words], columns, title="[c; X]", **style)
     axes[1].get_yticklabels()[0].set(color=CLASS_COLOR, fontweight="bold")
-    frame = {"fill": False, "ec": CLASS_COLOR, "lw": 2.5, "zorder": 7}
+    frame: dict[str, Any] = {"fill": False, "ec": CLASS_COLOR, "lw": 2.5, "zorder": 7}
     axes[1].add_patch(Rectangle((-0.5, -0.5), x.shape[1], 1, **frame))
     axes[0].set_ylim(x.shape[0] - 0.5, -1.5)
     for ax in axes:
@@ -179,7 +183,7 @@ def head_sizes(lengths: Any, flatten: Any, others: float) -> None:
     ax.plot([197], [197 * others], "o", color=COLORS["wrong"])
     ax.plot([197], [others], "o", color=COLORS["right"])
     style = {"fontweight": "bold", "textcoords": "offset points"}
-    here = {"ha": "right", **style}
+    here: dict[str, Any] = {"ha": "right", **style}
     top = "flatten: 151.3 million"
     ax.annotate(top, (180, 2.2e8), (0, 0), color=COLORS["wrong"], **here)
     below = "class token or mean: 768 000"
@@ -190,7 +194,9 @@ def head_sizes(lengths: Any, flatten: Any, others: float) -> None:
     plt.show()
 
 
-def shuffled(before: Any, after: Any, names: Sequence[str], moved: Sequence[str]):
+def shuffled(
+    before: Any, after: Any, names: Sequence[str], moved: Sequence[str]
+) -> None:
     """Draw outputs before and after shuffling the words, the mean as a last row."""
     _, axes = plt.subplots(1, 2, figsize=(6.8, 3.6))
     titles = ["as written", "shuffled"]
@@ -200,7 +206,7 @@ def shuffled(before: Any, after: Any, names: Sequence[str], moved: Sequence[str]
         table = [*rows, rows[1:].mean(0)]
         labels = ["class", *words, "mean"]
         matrix_heatmap(ax, table, labels, title=title, digits=1, limits=(-2.6, 2.6))
-        frame = {"fill": False, "ec": "#111111", "lw": 2.2, "zorder": 7}
+        frame: dict[str, Any] = {"fill": False, "ec": "#111111", "lw": 2.2, "zorder": 7}
         for row in (0, len(table) - 1):
             ax.add_patch(Rectangle((-0.5, row - 0.5), rows.shape[1], 1, **frame))
             ax.get_yticklabels()[row].set(fontweight="bold")
@@ -209,7 +215,9 @@ def shuffled(before: Any, after: Any, names: Sequence[str], moved: Sequence[str]
     plt.show()
 
 
-def task_weights(panels: Sequence[tuple[Any, Sequence[str]]], tasks: Sequence[str]):
+def task_weights(
+    panels: Sequence[tuple[Any, Sequence[str]]], tasks: Sequence[str]
+) -> None:
     """Draw where each task token looks, one panel a sentence.
 
     Args:
@@ -239,9 +247,19 @@ def comparison(rates: Sequence[float], results: dict[str, Any]) -> None:
         values = as_array(values)
         places = [rate * shift for rate in rates]
         for place, column in zip(places, values, strict=True):
-            dots = {"ms": 5, "alpha": 0.4, "mec": "none", "color": colors[name]}
+            dots: dict[str, Any] = {
+                "ms": 5,
+                "alpha": 0.4,
+                "mec": "none",
+                "color": colors[name],
+            }
             ax.plot([place] * len(column), column, marks[name], **dots)
-        style = {"color": colors[name], "marker": marks[name], "ms": 8, "label": name}
+        style: dict[str, Any] = {
+            "color": colors[name],
+            "marker": marks[name],
+            "ms": 8,
+            "label": name,
+        }
         ax.plot(places, values.mean(1), **style)
     ax.axhline(0.5, color=GREY, lw=1, linestyle="dashed")
     ax.text(rates[0] * 0.85, 0.51, "guessing", color="#666666", fontsize=10)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -301,7 +302,7 @@ def pair_batches(
     """Put a split on the device; ``few``: in batches of few fixed shapes."""
     sources = tokenizer.encode_all(source for source, _ in pairs)
     targets = tokenizer.encode_all(target for _, target in pairs)
-    shapes = {"lengths": FEW_LENGTHS, "even": False} if few else {}
+    shapes: dict[str, Any] = {"lengths": FEW_LENGTHS, "even": False} if few else {}
     return PairBatches(
         sources, targets, tokens, device, seed, shift_right=parts.shift_right, **shapes
     )
@@ -328,7 +329,9 @@ def count_words(batch: tuple) -> torch.Tensor:
 
 def mean_loss(model: nn.Module, batches: PairBatches, parts: models.Parts) -> float:
     """Return the mean over all words of the loss without smoothing, in nats."""
-    loss_of, total, words = translation_loss(parts, 0.0), 0.0, 0
+    loss_of = translation_loss(parts, 0.0)
+    total = torch.zeros((), device=batches.device)
+    words = torch.zeros((), device=batches.device, dtype=torch.long)
     for batch in batches.epoch(0):
         count = count_words(batch)
         total, words = total + loss_of(model, batch) * count, words + count
@@ -348,7 +351,7 @@ def score_translator(
     """Translate a split; return its scores, and how BLEU was counted."""
     given = tokenizer, corpus, arguments, device, parts, beam
     found, references = translate_split(model, config, *given)
-    scores = metrics.bleu_scores(
+    scores: dict[str, Any] = metrics.bleu_scores(
         found, references, config.target, arguments.form or "raw"
     )
     signatures = scores.pop("signatures")
@@ -457,7 +460,7 @@ def load_translator(
     """
     parts = models.load_parts(arguments.parts)
     model, config = models.load(arguments.folder, parts)
-    if models.kind_of(config) != "translator":
+    if not isinstance(config, models.TranslatorConfig):
         found = models.kind_of(config)
         raise WorkbenchError(f"{arguments.folder} holds a {found} and no translator")
     tokenizer = Tokenizer.load(arguments.folder / TOKENIZER_FILE)
@@ -501,9 +504,9 @@ def train_vision(arguments: argparse.Namespace, device: torch.device) -> None:
         training = as_many_steps(training, arguments, len(data.train[1]), preset.batch)
         data = subset(data, arguments.images)
         preset = replace(preset, batch=min(preset.batch, arguments.images))
-    ours = arguments.task == "vit"
-    parts = models.load_parts(arguments.parts) if ours else None
-    config = vision_config(data, preset) if ours else baseline_config(data, preset)
+    parts, config = None, config_for(data, preset)
+    if isinstance(config, models.VisionConfig):
+        parts = models.load_parts(arguments.parts)
     torch.manual_seed(training.seed)
     model = models.build(config, parts)
     batches = ImageBatches.of(
@@ -513,12 +516,12 @@ def train_vision(arguments: argparse.Namespace, device: torch.device) -> None:
         device,
         training.seed,
         preset.augmentation,
-        parts=parts.vision_transformer if ours else None,
+        parts=parts.vision_transformer if parts else None,
         compiled=training.compile,
     )
     held = ImageBatches.of(data, "validation", TEST_IMAGES, device)
-    attention = contextlib.nullcontext()
-    if ours:
+    attention: contextlib.AbstractContextManager = contextlib.nullcontext()
+    if parts:
         attention = models.use_attention(training.attention, parts)
     with attention:
         history = fit(
@@ -573,6 +576,15 @@ def as_many_steps(
     if arguments.epochs or arguments.steps:
         return training
     return replace(training, steps=training.epochs * max(1, images // batch))
+
+
+def config_for(
+    data: ImageData, preset: presets.VisionPreset | presets.BaselinePreset
+) -> models.VisionConfig | models.BaselineConfig:
+    """Shape the model of a preset for images."""
+    if isinstance(preset, presets.VisionPreset):
+        return vision_config(data, preset)
+    return baseline_config(data, preset)
 
 
 def vision_config(data: ImageData, preset: presets.VisionPreset) -> models.VisionConfig:
@@ -734,6 +746,7 @@ def load_vision(arguments: argparse.Namespace) -> tuple[nn.Module, ImageData]:
     if found != arguments.task:
         raise WorkbenchError(f"{arguments.folder} holds a {found}, no {arguments.task}")
     model, config = models.load(arguments.folder, parts)
+    assert isinstance(config, (models.VisionConfig, models.BaselineConfig))
     if arguments.data is None:
         trained_on = records.read(arguments.folder / records.FILE)["data"]
         arguments.data, images = trained_on["name"], trained_on.get("images")

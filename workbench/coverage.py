@@ -63,7 +63,9 @@ def listed() -> list[str]:
 
 def labels(page: Path) -> dict[str, str]:
     """The labels of a page, each with the heading of its section."""
-    found, heading, waiting = {}, page.stem, []
+    found: dict[str, str] = {}
+    waiting: list[str] = []
+    heading = page.stem
     fence = ""
     for line in page.read_text(encoding="utf-8").splitlines():
         label, title, box = LABEL.match(line), HEADING.match(line), BOX.match(line)
@@ -257,7 +259,10 @@ def tutor_table() -> str:
 def _title(chapter: str) -> str:
     """The first heading of a chapter's page."""
     text = (ROOT / "book" / f"{chapter}.md").read_text(encoding="utf-8")
-    return re.search(r"^# (.+)$", text, re.MULTILINE)[1]
+    found = re.search(r"^# (.+)$", text, re.MULTILINE)
+    if found is None:
+        raise ValueError(f"book/{chapter}.md has no heading")
+    return found[1]
 
 
 def tutor_round() -> str:

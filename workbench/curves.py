@@ -3,6 +3,7 @@
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -37,7 +38,7 @@ def draw(history: History, path: Path) -> None:
     panels = grouped(history)
     if not panels:
         raise WorkbenchError("the history is empty: there are no curves to draw")
-    with mpl.rc_context(plots.STYLE):
+    with mpl.rc_context(plots.STYLE):  # type: ignore[arg-type]  # as in plots.py
         figure = Figure(figsize=(WIDTH, HEIGHT * len(panels)))
         FigureCanvasAgg(figure)  # no window, whatever the machine
         axes = figure.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
@@ -107,7 +108,11 @@ def draw_panel(ax: Axes, title: str, names: list[str], history: History) -> None
         places = places_of(name, history)
         marker = "o" if len(values) < 30 else ""  # a single reading is seen, too
         label = "validation" if name.startswith("validation_") else "training"
-        style = {"marker": marker, "markersize": 3, "color": colours[name]}
+        style: dict[str, Any] = {
+            "marker": marker,
+            "markersize": 3,
+            "color": colours[name],
+        }
         ax.plot(places, values, label=label, **style)
     ax.set_title(titled(title, names, history))
     if len(names) > 1:

@@ -44,7 +44,7 @@ def exercises(tokens: Sequence[str]) -> None:
                     -0.35, -row - 0.5, f"run {row + 1}", ha="right", color=PALE, **style
                 )
                 corner = (-0.12, -row - 0.96)
-                frame = {"fill": False, "ec": PALE, "lw": 1.1}
+                frame: dict[str, Any] = {"fill": False, "ec": PALE, "lw": 1.1}
                 ax.add_patch(plt.Rectangle(corner, count + 2.6, 0.92, **frame))
             if writes and row + 1 < count:
                 start, end = (count + 0.4, -row - 0.55), (row + 2, -row - 1.45)
@@ -99,7 +99,7 @@ def layer() -> None:
         box(ax, 0, low + 2.4, f"norm_{index + 1}", COLORS["weight"], 1.2)
     line(ax, (4.4, -0.2), (4.4, 4.1), color=COLORS["key"])
     arrow(ax, (4.4, 4.1), (3.07, 4.1), COLORS["key"])
-    style = {"color": COLORS["key"], "fontsize": 10}
+    style: dict[str, Any] = {"color": COLORS["key"], "fontsize": 10}
     ax.text(3.75, 4.2, "K, V", ha="center", va="bottom", **style)
     ax.text(4.4, -0.3, "memory\n($T_\\mathrm{src}$)", ha="center", va="top", **style)
     ax.text(2.12, 3.55, "Q", va="center", color=COLORS["query"], fontsize=10)
@@ -137,7 +137,12 @@ def towers() -> None:
     for height in (2.7, 3.7):
         arrow(ax, (2.1, height), (3.18, height), key)
     ax.text(0.95, 4.58, "memory", color=key, ha="center", va="bottom", fontsize=10)
-    style = {"ha": "center", "va": "top", "fontsize": 9.5, "color": STREAM}
+    style: dict[str, Any] = {
+        "ha": "center",
+        "va": "top",
+        "fontsize": 9.5,
+        "color": STREAM,
+    }
     ax.text(0, -0.08, "Bobby likes black|berries.", **style)
     ax.text(4.2, -0.08, "<sos> Bobby mag Brom|beeren.", **style)
     style["va"] = "bottom"
@@ -272,7 +277,7 @@ def beam_tree() -> None:
     first = {"A": (1.6, 1.55, 0.6), "B": (1.6, -1.55, 0.4)}
     ends = [("A", "c", 2.1, 0.5), ("A", "d", 0.95, 0.5)]
     ends += [("B", "c", -1.0, 0.9), ("B", "d", -2.15, 0.1)]
-    style = {"fontsize": 10, "va": "center"}
+    style: dict[str, Any] = {"fontsize": 10, "va": "center"}
     good, bad = COLORS["right"], COLORS["wrong"]
     for name, (x, y, chance) in first.items():
         color = bad if name == "A" else good

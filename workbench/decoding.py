@@ -11,6 +11,7 @@ Padding and the start token are never written: no training text has them.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
@@ -60,16 +61,16 @@ def translate_batch(
     if not len(source):
         return []
     parts = load_parts() if parts is None else parts
-    model = unwrap(model)
-    was_training = model.training
-    model.eval()
+    built: Any = unwrap(model)  # of somebody's parts
+    was_training = built.training
+    built.eval()
     try:
         kind = Remembering if use_cache else Recomputing
-        writer = kind(model, source, beam, max_length, parts)
+        writer = kind(built, source, beam, max_length, parts)
         search = Search(source, eos, beam, alpha, max_length)
-        return _run(search, writer, sos, (model.pad_id, sos))
+        return _run(search, writer, sos, (built.pad_id, sos))
     finally:
-        model.train(was_training)
+        built.train(was_training)
 
 
 def _run(
@@ -182,7 +183,7 @@ class Recomputing:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: Any,
         source: torch.Tensor,
         beam: int,
         max_length: int,
@@ -210,7 +211,7 @@ class Remembering:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: Any,
         source: torch.Tensor,
         beam: int,
         max_length: int,
@@ -246,11 +247,11 @@ class Remembering:
         So the source's keys and values stay where they are.
         """
         self.caches = [
-            {name: kept.index_select(0, rows) for name, kept in cache.items()}
+            {name: kept.index_select(0, rows) for name, kept in (cache or {}).items()}
             for cache in self.caches
         ]
 
-    def _step(self, number: int, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    def _step(self, number: int, layer: Any, x: torch.Tensor) -> torch.Tensor:
         """One decoder layer, for the newest position only: (B·beam, 1, d)."""
         if layer.norm_first:
             x = x + self._look_back(number, layer, layer.norm_1(x))
@@ -260,17 +261,13 @@ class Remembering:
         x = layer.norm_2(x + self._look_across(number, layer, x))
         return layer.norm_3(x + layer.feed_forward(x))
 
-    def _look_back(
-        self, number: int, layer: nn.Module, x: torch.Tensor
-    ) -> torch.Tensor:
+    def _look_back(self, number: int, layer: Any, x: torch.Tensor) -> torch.Tensor:
         attention = layer.self_attention
         q, k, v = attention.project(x, x)  # (B·beam, heads, 1, d_k)
         z, self.caches[number] = self.parts.attend_cached(q, k, v, self.caches[number])
         return self.parts.merge_heads(z) @ attention.w_o + attention.b_o
 
-    def _look_across(
-        self, number: int, layer: nn.Module, x: torch.Tensor
-    ) -> torch.Tensor:
+    def _look_across(self, number: int, layer: Any, x: torch.Tensor) -> torch.Tensor:
         """The hypotheses of a sentence are the queries of one attention."""
         attention = layer.cross_attention
         beams = x.unflatten(0, (-1, self.beam)).squeeze(2)  # (B, beam, d)

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch, Rectangle
 from matplotlib.transforms import Bbox
 
-from workbench.plots import COLORS, PALETTE, as_array, matrix_heatmap
+from workbench.plots import COLORS, PALETTE, as_array, matrix_heatmap, parts_of
 
 SPACE = "␣"  # a space that can be seen
 TINTS = ["#CFE3F2", "#FBE0CC", "#CDEBDF", "#E8D9E8", "#F4E7C3", "#DCEFFA", "#E4E4E4"]
@@ -90,7 +90,11 @@ def pipeline(
         center = start + width / 2
         shift = (len(token) + 0.5) / 2
         draw_tokens(ax, center - shift, 5.2, [token], 10.5)
-        number_style = {"ha": "center", "va": "center", "color": COLORS["key"]}
+        number_style: dict[str, Any] = {
+            "ha": "center",
+            "va": "center",
+            "color": COLORS["key"],
+        }
         ax.text(center, 3.9, str(number), fontweight="bold", **number_style)
         for place, value in enumerate(row):
             color = plt.get_cmap("RdBu_r")(0.5 + value / (2 * reach))
@@ -150,7 +154,11 @@ def gradients(parts: dict[str, Any], names: Sequence[str]) -> None:
         values = as_array(part)
         shown = np.repeat(np.abs(values).max(1, keepdims=True) > 0, values.shape[1], 1)
         rows = list(names) if index == 0 else None
-        style = {"annotate": False, "limits": (-reach, reach), "visible": shown}
+        style: dict[str, Any] = {
+            "annotate": False,
+            "limits": (-reach, reach),
+            "visible": shown,
+        }
         matrix_heatmap(ax, values, rows, title=title, **style)
         ax.set_aspect("auto")
         for line in np.flatnonzero(~shown[:, 0]):
@@ -237,7 +245,8 @@ def _name_apart(ax: Axes, text: str, spots: Any, color: str, taken: list[Bbox]) 
             best = covered, name, box
         else:
             name.remove()
-    taken.append(best[2])
+    if best is not None:
+        taken.append(best[2])
 
 
 def _shared_area(one: Bbox, other: Bbox) -> float:
@@ -257,7 +266,7 @@ def patches(image: Any, pieces: Any, size: int) -> None:
     picture = as_array(image)
     rows, columns = picture.shape[0] // size, picture.shape[1] // size
     figure = plt.figure(figsize=(6.8, 3.0), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=[1.25, 1.5])
+    left, right = parts_of(figure, 1, 2, width_ratios=[1.25, 1.5])
     ax = left.subplots()
     ax.imshow(picture)
     for row in range(1, rows):

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from workbench.plots import COLORS, as_array, matrix_heatmap
+from workbench.plots import COLORS, as_array, matrix_heatmap, set_gaps
 
 GREY = "#D8D8D8"
 STREAM = "#555555"
@@ -35,7 +35,7 @@ def box(
     """Draw a box of fixed width with a text in it."""
     size = (width, 0.56)
     corner = (x - width / 2, y - size[1] / 2)
-    style = {"fc": "white", "ec": color, "lw": 1.8, "zorder": 3}
+    style: dict[str, Any] = {"fc": "white", "ec": color, "lw": 1.8, "zorder": 3}
     ax.add_patch(plt.Rectangle(corner, *size, **style))
     ax.text(x, y, text, ha="center", va="center", color=color, fontsize=10, zorder=4)
 
@@ -59,11 +59,11 @@ def whole_way() -> None:
         face = color if here else "white"
         corner = (1.5 * x - 0.58, 0.35)
         ax.add_patch(plt.Rectangle(corner, 1.16, 0.8, fc=face, ec=color, lw=1.8))
-        style = {"ha": "center", "va": "center", "fontsize": 10}
+        style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10}
         ax.text(1.5 * x, 0.75, name, color="white" if here else color, **style)
         ax.text(1.5 * x, -0.02, note, color=color, **{**style, "fontsize": 9})
-    for x in (0, 3, 4.5):
-        arrow(ax, (x + 0.6, 0.75), (x + 0.9, 0.75), "#777777")
+    for left in (0, 3, 4.5):
+        arrow(ax, (left + 0.6, 0.75), (left + 0.9, 0.75), "#777777")
     line(ax, (1.5, 1.17), (1.5, 1.5), (4.5, 1.5), color=COLORS["query"])
     arrow(ax, (4.5, 1.5), (4.5, 1.18), COLORS["query"])
     style = {"color": COLORS["query"], "ha": "center", "va": "bottom", "fontsize": 10}
@@ -128,7 +128,7 @@ def norm_groups() -> None:
                     }[kind]
                     face = COLORS["query"] if group else "#EEEEEE"
                     corner = (c, 9.6 - 5.1 * sequence - t)
-                    style = {"fc": face, "ec": "white", "lw": 1.5}
+                    style: dict[str, Any] = {"fc": face, "ec": "white", "lw": 1.5}
                     ax.add_patch(plt.Rectangle(corner, 1, 1, **style))
         ax.set_title(title, fontsize=10.5)
         ax.set(xlim=(-0.9, 5.1), ylim=(0.7, 10.7), aspect="equal")
@@ -176,7 +176,7 @@ def stream(names: Sequence[str], norms: dict[str, Any]) -> None:
 def jacobians(blocks: dict[str, Any]) -> None:
     """Draw, for several maps, how much output token i depends on input token j."""
     figure, axes = plt.subplots(1, len(blocks), figsize=(6.8, 2.9))
-    figure.get_layout_engine().set(w_pad=0.08)
+    set_gaps(figure, w_pad=0.08)
     for ax, (name, sizes) in zip(axes, blocks.items(), strict=True):
         tokens = [str(t) for t in range(len(as_array(sizes)))]
         rows = tokens if ax is axes[0] else None
@@ -216,7 +216,7 @@ def layer_steps(steps: dict[str, Any], words: Sequence[str]) -> None:
         words: the tokens.
     """
     figure, axes = plt.subplots(3, 2, figsize=(7.4, 6.6))
-    figure.get_layout_engine().set(h_pad=0.1)
+    set_gaps(figure, h_pad=0.1)
     for index, (ax, (name, matrix)) in enumerate(
         zip(axes.flat, steps.items(), strict=True)
     ):
@@ -239,7 +239,7 @@ def depth_panels(depths: Sequence[int], last: Any, layers: Any) -> None:
         layers: (2, deepest), means over the seeds.
     """
     figure, axes = plt.subplots(1, 2, figsize=(6.8, 3.3))
-    figure.get_layout_engine().set(w_pad=0.1)
+    set_gaps(figure, w_pad=0.1)
     last, layers = as_array(last), as_array(layers)
     for which, (name, role) in enumerate(
         [("post-norm", "wrong"), ("pre-norm", "right")]
@@ -270,7 +270,12 @@ def work_shares(
     for name, share, place in zip(shares, values, (0.14, 0.14, 0.78), strict=True):
         index = int(place * len(share))
         height = low_at(values, name, list(shares), index) + share[index] / 2
-        style = {"ha": "center", "va": "center", "color": "white", "fontweight": "bold"}
+        style: dict[str, Any] = {
+            "ha": "center",
+            "va": "center",
+            "color": "white",
+            "fontweight": "bold",
+        }
         ax.text(as_array(lengths)[index], height, name, **style)
     for text, length in crossings.items():
         ax.axvline(length, color="#111111", lw=1.2, ls="--")
@@ -324,7 +329,7 @@ def guesses(
     """Draw the best guesses for the masked word of each sentence as bars."""
     size = (6.2, 1.25 * len(sentences) + 0.4)
     figure, axes = plt.subplots(len(sentences), 1, figsize=size)
-    figure.get_layout_engine().set(h_pad=0.12)
+    set_gaps(figure, h_pad=0.12)
     for ax, sentence, table in zip(axes, sentences, tables, strict=True):
         words, chances = zip(*table, strict=True)
         ax.barh(words, chances, color=COLORS["query"], height=0.7)

@@ -16,8 +16,9 @@ import random
 import re
 import zlib
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from workbench import everyday_words as tables
 from workbench import phrasebook
@@ -113,7 +114,7 @@ class Verb:
     past: str  # English
     doing: str  # English, in -ing
     infinitive: str
-    forms: tuple[str, str, str, str]
+    forms: tuple[str, ...]
     prefix: str
     participle: str
     auxiliary: str  # of the perfect: haben or sein
@@ -255,7 +256,9 @@ PARTICIPLES = pairs_of(tables.PARTICIPLES)
 NOUN, VERB, ADJECTIVE = read_nouns(), read_verbs(), read_adjectives()
 FEED_ON = make_verb("eat", "fressen fresse frisst frisst", "", "alone")  # of animals
 COUNTRY = pairs_of(tables.COUNTRIES)
-SAYINGS = [tuple(cells) for cells in rows(tables.SAYINGS)]
+SAYINGS = [(english, german) for english, german in rows(tables.SAYINGS)]
+Choice = TypeVar("Choice")
+
 # What could be said in two ways: a noun alone is no request
 FIXED = dict(SAYINGS) | {
     f"{noun.english}.".capitalize(): f"{noun.german}." for noun in NOUN.values()
@@ -347,8 +350,8 @@ def noun_phrase(
 ) -> Phrase:
     """Make a phrase of a noun; `determiner` is English, "" for none."""
     adjectives = [each for each in (adjective, second) if each]
-    described = [*["very"] * very, *(each.english for each in adjectives)]
-    described = " ".join([*described, noun.in_english(plural)])
+    before = [*["very"] * very, *(each.english for each in adjectives)]
+    described = " ".join([*before, noun.in_english(plural)])
     english = f"{determiner} {described}".strip()
     if determiner == "a":
         english = with_article(described)
@@ -441,6 +444,7 @@ class Clause:
     @property
     def german_verb(self) -> Verb:
         """The verb that is used of this subject: animals feed."""
+        assert self.verb is not None  # else it is to be
         animal = "animal" in self.subject.kinds
         return FEED_ON if self.verb.english == "eat" and animal else self.verb
 
@@ -520,7 +524,8 @@ class Clause:
 
     def german_middle(self) -> str:
         """Order pronouns, time, objects, negation, company, place and complement."""
-        pronouns, words = [], []
+        pronouns: list[str] = []
+        words: list[str] = []
         for phrase, case in self.objects:
             (pronouns if phrase.pronoun else words).append(phrase.german[case])
         final, case = self.objects[-1] if self.objects else (None, "")
@@ -554,16 +559,18 @@ class Clause:
     def as_request(self) -> Pair:
         """Ask a friend to do it."""
         verb = self.verb
+        assert verb is not None  # one asks for an action
         objects = [phrase.english_object for phrase, _ in self.objects]
         start = ["do not"] if self.negated else []
         english = [*start, verb.english, *objects, self.company[0], self.place[0]]
         german = [verb.command(), self.german_middle(), verb.prefix]
-        return tuple(" ".join(filter(None, words)) for words in (english, german))
+        return " ".join(filter(None, english)), " ".join(filter(None, german))
 
 
 def sentence(english: str, german: str, end: str = ".") -> Pair:
     """Give both a capital and an end."""
-    return tuple(text[0].upper() + text[1:] + end for text in (english, german))
+    first, second = (text[0].upper() + text[1:] + end for text in (english, german))
+    return first, second
 
 
 # --- Drawing --------------------------------------------------------------------------
@@ -579,7 +586,7 @@ class Writer:
         """Toss a coin."""
         return self.random.random() < probability
 
-    def choose(self, choices: dict):
+    def choose(self, choices: dict[Choice, float]) -> Choice:
         """Choose one of the keys by their weights."""
         return self.random.choices(list(choices), list(choices.values()))[0]
 
@@ -599,7 +606,7 @@ class Writer:
     def phrase(self, noun: Noun, adjective: float = 0.3, bare: bool = True) -> Phrase:
         """Make a phrase of a noun; `bare`: it may go without an article."""
         described = self.adjective(noun, adjective)
-        more = {}
+        more: dict[str, Any] = {}
         if described and self.chance(0.08):
             more["very"] = True
         elif described and self.chance(0.12):
@@ -671,7 +678,9 @@ class Writer:
         english, german = PREPOSITIONS[preposition]
         return self.pointed(noun, english, german, "dative")
 
-    def pointed(self, noun: Noun, english: str, german: str, case: str):
+    def pointed(
+        self, noun: Noun, english: str, german: str, case: str
+    ) -> tuple[Pair, Noun, Phrase]:
         """Put a preposition before a noun; return both, the noun and its phrase."""
         which = {
             "the": 7,
@@ -801,7 +810,8 @@ class Writer:
             subject = self.phrase(noun, 0.1, bare=False)
         subject = subject or self.subject(form=form)
         known = NOUN.get(subject.lemma)
-        about = {"tense": self.choose({"present": 7, "past": 2, "future": 0.5})}
+        about: dict[str, Any] = {}
+        about["tense"] = self.choose({"present": 7, "past": 2, "future": 0.5})
         about["negated"] = self.chance(0.2)
         pairs = subject.pairs()
         kind = self.random.random()
@@ -912,7 +922,7 @@ class Writer:
             words = {"where": "wo", "when": "wann", "why": "warum"}
             word = self.random.choice(list(words))
             fitting = not clause.place[0] and clause.verb is not None
-            way = fitting and "motion" in clause.verb.uses
+            way = clause.verb is not None and "motion" in clause.verb.uses
             if word == "where" and (not fitting or way):
                 word = "why"
             if word == "when" and clause.late[0]:
@@ -973,7 +983,7 @@ class Writer:
         while True:
             you = pronoun_phrase(phrasebook.YOU)
             clause = self.action(subject=you)
-            uses = clause.verb.uses
+            uses = clause.verb.uses if clause.verb else ()
             clause = replace(clause, late=NOTHING, often=NOTHING, modal=None)
             if not (set(never) & set(uses)) and self.allowed(clause):
                 break
@@ -1132,7 +1142,7 @@ class Writer:
 
     def draw(self, split: str) -> Pair | None:
         """Draw one sentence of a split; None if the draw makes no good one."""
-        forms = {
+        forms: dict[Callable[[], tuple[Pair, tuple]], float] = {
             self.statement: 38,
             self.question: 14,
             self.alone: 9,
@@ -1173,7 +1183,8 @@ def draw(
     generator: random.Random, split: str, size: int, known: Set[str] = frozenset()
 ) -> list[Pair]:
     """Draw sentences of a split; held-out ones are different, and of `known` words."""
-    writer, found, seen = Writer(generator), [], set()
+    writer, seen = Writer(generator), set()
+    found: list[Pair] = []
     while len(found) < size:
         pair = writer.draw(split)
         if pair is None:

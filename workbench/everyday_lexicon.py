@@ -123,20 +123,25 @@ def classes() -> dict[str, str]:
     for verb in VERBS:
         for form, name in forms_of(verb):
             found[form].add(name)
-    lists = {
+    lists: dict[str, Iterable[str]] = {
         "big": ADJECTIVE,
         "Anna": [*everyday.NAMES, *tables.LANGUAGES],
         "Berlin": everyday.COUNTRY,
-        "the": ["the", "a", "an", "every", *everyday.POSSESSIVES],
+        "the": [
+            *("the", "a", "an", "every"),
+            *(each for each in everyday.POSSESSIVES if each != "her"),  # or an object
+            *(f"{name}'s" for name in everyday.NAMES),
+        ],
         "some": [*everyday.SEVERAL, *tables.NUMBERS],
         "often": tables.OFTEN,
-        "today": [each[0] for each in tables.LATE],
+        "today": [
+            *(each[0] for each in tables.LATE),
+            *(each[0].lower() for each in phrasebook.ADVERBIALS),
+        ],
         "here": tables.HERE,
         "with": [each[0] for each in (*everyday.PREPOSITIONS.values(), *everyday.WITH)],
     }
-    lists["the"] += [f"{name}'s" for name in everyday.NAMES]
-    lists["the"].remove("her")  # it is also an object
-    lists["today"] += [each[0].lower() for each in phrasebook.ADVERBIALS]
+
     for name, words in (lists | {k: v.split() for k, v in SMALL.items()}).items():
         for word in words:
             found[word].add(name)
@@ -148,7 +153,8 @@ def threes(pairs: Iterable[Pair]) -> set[tuple[str, str, str]]:
 
     A word of several classes counts as a class of its own; so does any other word.
     """
-    known, found = classes(), set()
+    known = classes()
+    found: set[tuple[str, str, str]] = set()
     for english, _ in pairs:
         row = [BEFORE, *(known.get(word, word) for word in words_of(english)), AFTER]
         found.update(zip(row, row[1:], row[2:], strict=False))
@@ -177,14 +183,14 @@ def entries() -> Iterator[tuple[set[str], set[str]]]:
         if verb.english == "eat":
             german |= german_forms(everyday.FEED_ON)
         yield {form for form, _ in forms_of(verb)}, german
-    for english, german in MODALS.items():
-        yield {english}, set(german.split())
-    for english, german in (tables.NUMBERS | everyday.SEVERAL).items():
-        yield {english}, {german, f"{german}n"}
+    for word, translated in MODALS.items():
+        yield {word}, set(translated.split())
+    for word, translated in (tables.NUMBERS | everyday.SEVERAL).items():
+        yield {word}, {translated, f"{translated}n"}
     for name in everyday.NAMES:
         yield {name, f"{name}'s"}, {name, f"{name}s"}
-    for english, german in (everyday.COUNTRY | tables.LANGUAGES).items():
-        yield {english}, {german}
+    for word, translated in (everyday.COUNTRY | tables.LANGUAGES).items():
+        yield {word}, {translated}
     for adjective in ADJECTIVE.values():
         endings = ("", "e", "en", "er", "es", "em")
         german = {adjective.german, *(adjective.stem + end for end in endings)}
@@ -201,7 +207,8 @@ def german_forms(verb: everyday.Verb) -> set[str]:
 
 def groups() -> dict[str, list[str]]:
     """Give the words that a reader may choose from, under headings."""
-    found, taken = {}, set()
+    found: dict[str, list[str]] = {}
+    taken: set[str] = set()
     for name, kinds in GROUPS.items():
         fitting = {n.english for n in NOUN.values() if set(kinds) & set(n.kinds)}
         found[name] = sorted(fitting - taken)

@@ -119,7 +119,8 @@ class ImageBatches:
             "classes": len(data.classes),
             **options,
         }
-        return cls(*held, size, device, seed, augment, **options)
+        images, labels = held
+        return cls(images, labels, size, device, seed, augment, **options)
 
     def __len__(self) -> int:
         """How many batches an epoch has."""
@@ -197,7 +198,8 @@ class ImageBatches:
             return unmixed
         if how.cutmix and (not how.mixup or second < 0.5):
             share = share_of(how.cutmix, how.cutmix)
-            box = cut_box(tuple(self.images.shape[2:]), share, row, column)
+            height, width = self.images.shape[2:]
+            box = cut_box((height, width), share, row, column)
             return functools.partial(self._mixed, self.parts.cutmix, box, partner)
         share = share_of(how.mixup, how.mixup)
         return functools.partial(self._mixed, self.parts.mixup, share, partner)

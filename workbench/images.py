@@ -233,7 +233,7 @@ def load_cifar(
     archive = data_dir / PurePosixPath(CIFAR_URL).name
     for folder in (data_dir, data_dir / "cifar-10-batches-bin"):
         if (folder / CIFAR_TEST[0]).is_file():
-            return load_cifar_files(lambda name, folder=folder: folder / name)
+            return load_cifar_files(folder.joinpath)
     if archive.is_file():
         check_sha256(archive, CIFAR_SHA256)
         return load_cifar_archive(archive)
@@ -300,7 +300,9 @@ def load_cifar_archive(
             for member in archive:
                 name = PurePosixPath(member.name).name
                 if member.isfile() and name in wanted:
-                    found[name] = BytesIO(archive.extractfile(member).read())
+                    content = archive.extractfile(member)
+                    assert content is not None  # it is a file
+                    found[name] = BytesIO(content.read())
     except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
         raise WorkbenchError(
             f"{path} cannot be read ({error}); delete it and download it again"
@@ -375,18 +377,18 @@ def load_path(path: Path) -> tuple[tuple[str, ...], dict[str, Part], str]:
         raise WorkbenchError(f"{path} is no folder and no .npz file")
     if (path / "train.npz").is_file():
         return load_packed_folder(path)
-    roots = {part: path / part for part in PARTS if (path / part).is_dir()}
+    roots = {name: path / name for name in PARTS if (path / name).is_dir()}
     if "train" not in roots:
         roots = {"train": path}
     classes = class_names(roots["train"])
-    parts = {}
-    for part, root in roots.items():
+    parts: dict[str, Part] = {}
+    for name, root in roots.items():
         if class_names(root) != classes:
             raise WorkbenchError(
                 f"{root} must hold the same folders as {roots['train']}: "
                 f"{', '.join(classes)}"
             )
-        parts[part] = read_folder(root, classes)
+        parts[name] = read_folder(root, classes)
     check_same_shape(parts, path)
     return classes, parts, str(path)
 
@@ -444,10 +446,11 @@ def decode(file: Path | BinaryIO, where: Path | str) -> np.ndarray:
         WorkbenchError: if it is broken; says where it is.
     """
     try:
-        with Image.open(file, formats=("PNG", "JPEG")) as image:
-            if image.mode not in ("1", "L", "P", "RGB", "RGBA", "LA", "CMYK"):
-                raise ValueError(f"its mode {image.mode} is not 8 bits a channel")
-            image.load()
+        with Image.open(file, formats=("PNG", "JPEG")) as opened:
+            if opened.mode not in ("1", "L", "P", "RGB", "RGBA", "LA", "CMYK"):
+                raise ValueError(f"its mode {opened.mode} is not 8 bits a channel")
+            opened.load()
+            image: Image.Image = opened
             if "exif" in image.info:  # the camera may have been turned
                 image = ImageOps.exif_transpose(image)
             grey = image.mode in ("1", "L", "LA")
@@ -499,7 +502,8 @@ def load_packed_folder(
     Raises:
         WorkbenchError: if one cannot be used, or they do not go together.
     """
-    classes, parts = None, {}
+    classes: tuple[str, ...] | None = None
+    parts: dict[str, Part] = {}
     for part in PARTS:
         path = folder / f"{part}.npz"
         if not path.is_file():
@@ -509,7 +513,7 @@ def load_packed_folder(
             raise WorkbenchError(f"{path} has other classes than train.npz beside it")
         classes = names
     check_same_shape(parts, folder)
-    return classes, parts, f"JPEG copy ({folder.name})"
+    return classes or (), parts, f"JPEG copy ({folder.name})"
 
 
 def read_packed(path: Path) -> tuple[tuple[str, ...], Part]:

@@ -29,7 +29,9 @@ CHAPTERS = {
 Point = tuple[float, float]
 
 
-def arrow(ax: Axes, start: Point, end: Point, color: str = INK, lw: float = 1.5):
+def arrow(
+    ax: Axes, start: Point, end: Point, color: str = INK, lw: float = 1.5
+) -> None:
     """Draw an arrow from one point to another."""
     style = {"arrowstyle": "-|>", "color": color, "lw": lw, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", xy=end, xytext=start, arrowprops=style, zorder=2)
@@ -44,7 +46,12 @@ def path(ax: Axes, *points: Point, color: str = INK, lw: float = 1.5) -> None:
 def badge(ax: Axes, x: float, y: float, chapter: int, size: float = 15) -> None:
     """Draw a chapter's number in a disc of its colour."""
     ax.plot(x, y, "o", ms=size, color=CHAPTERS[chapter], mec="white", zorder=6)
-    style = {"color": "white", "fontweight": "bold", "ha": "center", "zorder": 7}
+    style: dict[str, Any] = {
+        "color": "white",
+        "fontweight": "bold",
+        "ha": "center",
+        "zorder": 7,
+    }
     ax.text(x, y, str(chapter), va="center_baseline", fontsize=0.62 * size, **style)
 
 
@@ -62,17 +69,30 @@ def part(
     """Draw a part of the model: a box with its name and its chapter's number."""
     color = CHAPTERS[chapter]
     corner = (x - width / 2, y - 0.27)
-    style = {"boxstyle": "round,pad=0,rounding_size=0.1", "fc": "white", "ec": color}
+    style: dict[str, Any] = {
+        "boxstyle": "round,pad=0,rounding_size=0.1",
+        "fc": "white",
+        "ec": color,
+    }
     style |= {"lw": 1.6, "ls": "--" if dashed else "-", "zorder": 3}
     ax.add_patch(FancyBboxPatch(corner, width, 0.54, **style))
-    where = {"ha": "center", "va": "center", "zorder": 4, "fontsize": size}
+    where: dict[str, Any] = {
+        "ha": "center",
+        "va": "center",
+        "zorder": 4,
+        "fontsize": size,
+    }
     ax.text(x + 0.08, y, name, color=color, **where)
     badge(ax, x - width / 2, y, chapter)
 
 
 def frame(ax: Axes, corner: Point, width: float, height: float, color: str) -> None:
     """Draw the pale background that holds several parts."""
-    style = {"boxstyle": "round,pad=0,rounding_size=0.15", "fc": PALE, "ec": color}
+    style: dict[str, Any] = {
+        "boxstyle": "round,pad=0,rounding_size=0.15",
+        "fc": PALE,
+        "ec": color,
+    }
     ax.add_patch(FancyBboxPatch(corner, width, height, lw=1.2, zorder=0, **style))
 
 
@@ -160,7 +180,11 @@ def whole_model() -> None:
         (left, low + 4.55, "Encoder", 6),
         (right, low + 6.58, "Decoder", 7),
     ):
-        style = {"color": CHAPTERS[chapter], "fontsize": 10, "va": "bottom"}
+        style: dict[str, Any] = {
+            "color": CHAPTERS[chapter],
+            "fontsize": 10,
+            "va": "bottom",
+        }
         ax.text(x - 0.2, y, name, fontweight="bold", ha="right", **style)
         ax.text(x + 0.2, y, f"L × {name}Layer", **style)
         badge(ax, x - 1.75, y + 0.15, chapter)
@@ -189,7 +213,7 @@ def whole_model() -> None:
 
 def _beside(ax: Axes, left: float, end: float) -> None:
     """Draw what stands inside one head, and the variants of input and output."""
-    style = {"fontsize": 10, "color": INK, "va": "center"}
+    style: dict[str, Any] = {"fontsize": 10, "color": INK, "va": "center"}
     ax.text(left - 1.6, end + 3.0, "inside every head", **style)
     part(ax, left + 0.1, end + 2.48, "scaled_dot_product_attention", 4)
     ax.text(left - 1.6, end + 1.75, "or, to judge", **style)
@@ -238,7 +262,12 @@ def waiting(length: int = 8) -> None:
 def _unit(ax: Axes, x: float, y: float, moment: int) -> None:
     """Draw one unit with the number of its moment."""
     ax.plot(x, y, "s", ms=17, mfc="white", mec=COLORS["query"], mew=1.6, zorder=4)
-    style = {"ha": "center", "va": "center_baseline", "fontsize": 10, "zorder": 5}
+    style: dict[str, Any] = {
+        "ha": "center",
+        "va": "center_baseline",
+        "fontsize": 10,
+        "zorder": 5,
+    }
     ax.text(x, y, str(moment), color=COLORS["query"], **style)
 
 
@@ -285,7 +314,10 @@ def families(masks: dict[str, Any]) -> None:
             kept = tower in name
             color = CHAPTERS[chapter] if kept else "#BBBBBB"
             face = color if kept else "white"
-            style = {"boxstyle": "round,pad=0,rounding_size=0.15", "ec": color}
+            style: dict[str, Any] = {
+                "boxstyle": "round,pad=0,rounding_size=0.15",
+                "ec": color,
+            }
             style |= {"fc": face, "ls": "-" if kept else "--"}
             ax.add_patch(FancyBboxPatch((x - 1, 0), 2, 1.5, lw=1.5, **style))
             ink = "white" if kept else "#8A8A8A"
@@ -375,7 +407,11 @@ def _show(ax: Axes, shown: Any, height: float) -> None:
         wide = min(9.6, 0.46 * values.shape[1])
         reach = max(abs(values.min()), abs(values.max())) if signed else 1.0
         extent = (x, x + wide, -tall / 2, tall / 2)
-        style = {"vmin": -reach if signed else 0, "vmax": reach, "aspect": "auto"}
+        style: dict[str, Any] = {
+            "vmin": -reach if signed else 0,
+            "vmax": reach,
+            "aspect": "auto",
+        }
         ax.imshow(values, SIGNED if signed else WEIGHTS, extent=extent, **style)
         for row in range(1, values.shape[0]):
             y = tall / 2 - 0.27 * row
@@ -390,8 +426,17 @@ def _boxes(ax: Axes, words: Sequence[str]) -> None:
     for word in words:
         longest = max(len(line) for line in word.split("\n"))
         width = 0.24 * longest + 0.35
-        style = {"boxstyle": "round,pad=0,rounding_size=0.08", "fc": PALE, "ec": GREY}
+        style: dict[str, Any] = {
+            "boxstyle": "round,pad=0,rounding_size=0.08",
+            "fc": PALE,
+            "ec": GREY,
+        }
         ax.add_patch(FancyBboxPatch((x, -0.4), width, 0.8, lw=1, **style))
-        where = {"ha": "center", "va": "center", "fontsize": 9.5, "linespacing": 1.35}
+        where: dict[str, Any] = {
+            "ha": "center",
+            "va": "center",
+            "fontsize": 9.5,
+            "linespacing": 1.35,
+        }
         ax.text(x + width / 2, 0, word, **where)
         x += width + 0.18

@@ -20,7 +20,7 @@ from workbench.plots import COLORS, HIDDEN, WEIGHTS, as_array
 FULL = 5.0  # nats from which a token is drawn in the darkest shade
 DARK = 0.62  # of the colour map, from which letters on it are white
 LINE = 62  # characters
-MONOSPACE = {"family": "DejaVu Sans Mono", "fontsize": 9.5}
+MONOSPACE: dict[str, Any] = {"family": "DejaVu Sans Mono", "fontsize": 9.5}
 ACROSS = 0.6  # width of a character in these letters, in em
 POINTS = 72  # an inch
 
@@ -82,7 +82,7 @@ def whole_words(tokens: Sequence[str]) -> Iterator[list[str]]:
 def block(ax: Axes, column: float, row: float, width: float, shade: float) -> None:
     """Draw the background of a token."""
     color = mpl.colormaps[WEIGHTS](shade)
-    style = {"boxstyle": "square,pad=0", "ec": "none", "fc": color}
+    style: dict[str, Any] = {"boxstyle": "square,pad=0", "ec": "none", "fc": color}
     ax.add_patch(FancyBboxPatch((column, row + 0.08), width, 0.84, **style))
 
 
@@ -107,11 +107,13 @@ def mask(allowed: Any, names: Sequence[object]) -> None:
         names: of the positions.
     """
     _, ax = plt.subplots(figsize=(2.9, 2.9))
-    colors = mpl.colors.ListedColormap([HIDDEN, mpl.colormaps[WEIGHTS](0.6)])
+    colors = mpl.colors.ListedColormap(
+        [mpl.colors.to_rgba(HIDDEN), mpl.colormaps[WEIGHTS](0.6)]
+    )
     ax.imshow(as_array(allowed), colors, vmin=0, vmax=1)
-    places = range(len(names))
-    ax.set_xticks(places, names)
-    ax.set_yticks(places, names)
+    places, labels = range(len(names)), list(map(str, names))
+    ax.set_xticks(places, labels)
+    ax.set_yticks(places, labels)
     ax.set_xticks(np.arange(0.5, len(names) - 1), minor=True)
     ax.set_yticks(np.arange(0.5, len(names) - 1), minor=True)
     ax.grid(which="minor", color="white", lw=1.5)
@@ -142,7 +144,12 @@ def training(history: dict[str, list], guessing: float) -> None:
     _, ax = plt.subplots(figsize=(6.0, 2.8))
     ax.plot(history["step"], history["loss"], color=COLORS["query"], label="training")
     if history.get("validation_loss"):
-        style = {"color": COLORS["key"], "label": "validation", "marker": "o", "ms": 3}
+        style: dict[str, Any] = {
+            "color": COLORS["key"],
+            "label": "validation",
+            "marker": "o",
+            "ms": 3,
+        }
         ax.plot(history["validation_step"], history["validation_loss"], **style)
     ax.axhline(guessing, color="#999999", lw=1, ls="--")
     ax.text(
@@ -225,7 +232,7 @@ def lens(right: Any, control: Any) -> None:
     ax.plot(
         layers, as_array(right), "o-", color=COLORS["query"], label="the model's matrix"
     )
-    style = {"color": COLORS["muted"], "label": "its rows shuffled"}
+    style: dict[str, Any] = {"color": COLORS["muted"], "label": "its rows shuffled"}
     ax.plot(layers, as_array(control), "o-", **style)
     ax.axhline(0, color="#BBBBBB", lw=1, zorder=0)
     ax.set_xticks(layers, ["embedding", *(f"block {n}" for n in layers[1:])])
@@ -250,7 +257,7 @@ def patching(effect: Any, names: Sequence[str], least: float = 0.05) -> None:
     ax.imshow(values[:, kept], "RdBu_r", vmin=-1.2, vmax=1.2, aspect="auto")
     for row, column in np.ndindex(len(values), len(kept)):
         value = values[row, kept[column]]
-        style = {"ha": "center", "va": "center", "fontsize": 9}
+        style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 9}
         style["color"] = "white" if abs(value) > 0.8 else "#111111"
         ax.text(column, row, f"{value:.2f}", **style)
     labels = [names[place].strip() for place in kept]

@@ -266,7 +266,7 @@ def _check_values(config: Config) -> None:
                 raise WorkbenchError(
                     f"{each.name} must be from 1 to {largest}, not {number}"
                 )
-    if hasattr(config, "heads") and config.d_model % config.heads:
+    if not isinstance(config, BaselineConfig) and config.d_model % config.heads:
         raise WorkbenchError(
             f"heads: {config.heads} do not divide d_model {config.d_model}"
         )
@@ -344,12 +344,13 @@ def load_parts(path: Path | None = None) -> Parts:
 
 
 def _import_reference() -> Parts:
-    if importlib.util.find_spec(PACKAGE) is None:
+    found = importlib.util.find_spec(PACKAGE)
+    if found is None or not found.submodule_search_locations:
         raise WorkbenchError(
             f"the reference {PACKAGE}/ is not installed here; name your own with "
             "--parts DIR (python -m workbench assemble makes it)"
         )
-    folder = Path(importlib.util.find_spec(PACKAGE).submodule_search_locations[0])
+    folder = Path(found.submodule_search_locations[0])
     return Parts(str(folder), *_import_modules(folder))
 
 
@@ -402,12 +403,15 @@ def _rename(modules: dict[str, ModuleType], folder: Path) -> None:
 # --- the model ------------------------------------------------------------------------
 
 
-def build(config: Config, parts: Parts | None = None) -> nn.Module:
+def build(config: Config, parts: Parts | None = None) -> Any:
     """Build a model with new parameters, from torch's global random generator.
 
     Args:
         config: its shape.
         parts: what it is made of; None: the reference. The baseline needs none.
+
+    Returns:
+        An nn.Module. It has what somebody's parts have given it, and no type says that.
     """
     values = {each.name: getattr(config, each.name) for each in fields(config)}
     if isinstance(config, BaselineConfig):
@@ -574,7 +578,7 @@ def save(
         write_beside(folder / name, content)
 
 
-def load(folder: Path, parts: Parts | None = None) -> tuple[nn.Module, Config]:
+def load(folder: Path, parts: Parts | None = None) -> tuple[Any, Config]:
     """Build the model that was saved in a folder, in evaluation mode, on the CPU.
 
     Raises:

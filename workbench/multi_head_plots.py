@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from workbench.plots import COLORS, as_array, matrix_heatmap
+from workbench.plots import COLORS, as_array, matrix_heatmap, parts_of
 
 HEADS = ["#56B4E9", "#E69F00", "#5FBF9F", "#D9A0C1"]  # one colour a head, all light
 DARKER = ["#2F93CC", "#C08400"]  # the first two, for lines on white
@@ -39,7 +39,7 @@ def look_up_errors(errors: dict[str, Any], names: Sequence[str]) -> None:
         for which, (role, mark) in enumerate([("query", "o"), ("key", "s")]):
             middle = place + (-0.17, 0.17)[which]
             places = [middle + 0.06 * (seed - 1) for seed in range(len(values))]
-            style = {"color": COLORS[role], "ms": 8}
+            style: dict[str, Any] = {"color": COLORS[role], "ms": 8}
             style["label"] = names[which] if place == 0 else None
             ax.plot(places, values[:, which], mark, **style)
     ax.axhline(0.5, color="#999999", lw=1, ls="--")
@@ -124,7 +124,11 @@ def stages() -> None:
     whole = [(1.4, "Q", "query"), (middle, "K", "key"), (5.8, "V", "value")]
     for x, name, role in whole:
         _bands(ax, x, 8.6, length, width, heads)
-        label = {"color": COLORS[role], "fontweight": "bold", "ha": "right"}
+        label: dict[str, Any] = {
+            "color": COLORS[role],
+            "fontweight": "bold",
+            "ha": "right",
+        }
         ax.text(x - 0.75, 8.6, f"${name}$", fontsize=13, va="center", **label)
         arrow(ax, (middle + (x - middle) * 0.3, 9.9), (x, 9.1))
     for head, x in enumerate([1.4, 5.6]):
@@ -177,7 +181,7 @@ def masks_seen(right: Any, wrong: Any) -> None:
         wrong: the same, after the mask went to the wrong axis.
     """
     figure = plt.figure(figsize=(6.8, 4.0))
-    halves = figure.subfigures(1, 2, wspace=0.06)
+    halves = parts_of(figure, 1, 2, wspace=0.06)
     sides = [(right, "(B, 1, 1, T)", "right"), (wrong, "(B, 1, T)", "wrong")]
     for half, (seen, shape, role) in zip(halves, sides, strict=True):
         half.suptitle(f"mask {shape}", color=COLORS[role], fontweight="bold")
@@ -191,7 +195,11 @@ def masks_seen(right: Any, wrong: Any) -> None:
             if sequence == 0:
                 ax.set_title(f"head {head}", fontsize=11, fontweight="normal")
             if not (allowed == as_array(right)[sequence, head]).all():
-                mark = {"ha": "center", "va": "center", "fontweight": "bold"}
+                mark: dict[str, Any] = {
+                    "ha": "center",
+                    "va": "center",
+                    "fontweight": "bold",
+                }
                 color = COLORS["wrong"]
                 mark["bbox"] = {"boxstyle": "round", "fc": "white", "ec": color}
                 ax.text(1.5, 1.5, "wrong", color=color, fontsize=11, **mark)

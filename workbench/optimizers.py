@@ -71,7 +71,9 @@ class Muon(torch.optim.AdamW):
     """
 
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:
+    def step(  # type: ignore[override]  # nobody here has a closure
+        self, closure: None = None
+    ) -> None:
         """Take a step with the gradients."""
         groups = self.param_groups
         self.param_groups = [each for each in groups if not each.get("muon")]

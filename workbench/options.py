@@ -171,8 +171,8 @@ def training_config(
     preset: TrainingConfig, arguments: argparse.Namespace, device: torch.device
 ) -> TrainingConfig:
     """Return a preset's training with the options that were given."""
-    names = ("epochs", "steps", "minutes", "warmup", "schedule", "smoothing")
-    names += (
+    names = (
+        *("epochs", "steps", "minutes", "warmup", "schedule", "smoothing"),
         "average",
         "optimizer",
         "seed",

@@ -327,7 +327,7 @@ class Verb:
 
     english: str
     infinitive: str
-    forms: tuple[str, str, str, str]
+    forms: tuple[str, ...]
     prefix: str
     kinds: tuple[str, ...]
     uses: tuple[str, ...]
@@ -380,6 +380,7 @@ class Clause:
         """Return what stands before the subject of a question, and what after it."""
         third, to_be = self.subject.row == 2, ("am", "are", "is", "are")
         if self.verb is None:
+            assert self.adjective is not None
             auxiliary, rest = to_be[self.subject.row], self.adjective.english
         elif self.modal and not self.modal[0].endswith(" to"):
             auxiliary, rest = self.modal[0], self.verb.english
@@ -411,6 +412,7 @@ class Clause:
         """
         row = self.subject.row
         if self.verb is None:
+            assert self.adjective is not None
             finite, end = ("bin", "bist", "ist", "sind")[row], self.adjective.german
             last = f"{end} {finite}"
         elif self.modal:
@@ -574,12 +576,14 @@ def decline(
 
 
 def noun_phrase(
-    noun: Noun, determiner: str, adjective: Adjective | None = None, plural=False
+    noun: Noun,
+    determiner: str,
+    adjective: Adjective | None = None,
+    plural: bool = False,
 ) -> Phrase:
     """Make a phrase of a noun; `determiner` is English: the, a, my, … or nothing."""
-    words = " ".join(
-        filter(None, [adjective and adjective.english, noun.in_english(plural)])
-    )
+    described = [adjective.english] if adjective else []
+    words = " ".join([*described, noun.in_english(plural)])
     if determiner == "a":
         english, german = with_article(words), "ein"
     else:
@@ -673,8 +677,9 @@ class Writer:
             others = [n for n in range(5) if not self.same_person(n, subject)]
             return pronoun_phrase(self.random.choice(others))
         if kind < 0.45:
-            others = [name for name in NAMES if name not in subject.english.split()]
-            return name_phrase(self.random.choice(others))
+            named = subject.english.split()
+            names = [name for name in NAMES if name not in named]
+            return name_phrase(self.random.choice(names))
         noun = self.random.choice(nouns_of(("person", "child")))
         return self.object(noun, indefinite=False)
 
@@ -717,7 +722,8 @@ class Writer:
         if "general" not in verb.uses and self.chance(0.2):
             modal = self.random.choice(MODALS)
         negated = modal is None and self.chance(0.25)
-        place, objects, pairs = ("", ""), (), subject.pairs()
+        place, pairs = ("", ""), list(subject.pairs())
+        objects: tuple[tuple[Phrase, str], ...] = ()
         if "place" in verb.uses:
             place, more = self.place(verb)
             pairs += more
@@ -725,8 +731,8 @@ class Writer:
             objects = self.objects(verb, subject)
             for phrase, _ in objects:
                 pairs += [(verb.english, phrase.lemma), *phrase.pairs()]
-        pairs = tuple(pairs)
-        return Clause(subject, verb, objects, place, None, modal, negated, pairs)
+        known = tuple(pairs)
+        return Clause(subject, verb, objects, place, None, modal, negated, known)
 
     def description(self, form: str) -> Clause:
         """Write a clause with "to be" and an adjective."""
@@ -763,7 +769,9 @@ class Writer:
     def happens(self, clause: Clause) -> bool:
         """Say whether it can be so at one time and not at another."""
         if clause.verb is None:
-            return clause.adjective.english in FEELINGS
+            return clause.adjective is not None and (
+                clause.adjective.english in FEELINGS
+            )
         return clause.verb.english not in ("love", "know")
 
     def finish(self, clause: Clause, form: str) -> Pair | None:
@@ -784,7 +792,8 @@ class Writer:
             )
         else:
             pair = clause.in_english(), clause.in_german()
-        return tuple(text[0].upper() + text[1:] + end for text in pair)
+        english, german = (text[0].upper() + text[1:] + end for text in pair)
+        return english, german
 
     def sentence(self, split: str) -> Pair | None:
         """Draw one sentence of a split; None if the draw makes no good one."""
@@ -808,7 +817,8 @@ def draw(
     generator: random.Random, split: str, size: int, known: Set[str]
 ) -> list[Pair]:
     """Draw different sentences of a split; with `known`, of these words alone."""
-    writer, found = Writer(generator), {}
+    writer = Writer(generator)
+    found: dict[Pair, None] = {}
     if split == "test":
         found[RUNNING_EXAMPLE] = None
     while len(found) < size:

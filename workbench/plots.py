@@ -16,8 +16,11 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from cycler import cycler
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.image import AxesImage
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Circle, Rectangle
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart. A thing
@@ -45,7 +48,7 @@ STYLE: dict[str, Any] = {
     "figure.constrained_layout.use": True,
     "axes.facecolor": "white",
     "axes.edgecolor": "#444444",
-    "axes.prop_cycle": mpl.cycler(color=PALETTE),
+    "axes.prop_cycle": cycler(color=PALETTE),
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": False,
@@ -70,13 +73,25 @@ def use_course_style(formats: str = "svg") -> None:
     Use "png" in a cell whose figure has many thousands of points or image cells: an SVG
     writes every one of them down.
     """
-    mpl.rcParams.update(STYLE)
+    mpl.rcParams.update(STYLE)  # type: ignore[arg-type]  # there, each key has a type
     try:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
     except ImportError:  # a plain Python process: nothing is displayed in line
         return
     metadata = {"Date": None} if formats == "svg" else None
     set_matplotlib_formats(formats, metadata=metadata, facecolor="white")
+
+
+def parts_of(figure: Figure, rows: int, columns: int, **more: Any) -> list[SubFigure]:
+    """Divide a figure; return its parts row by row."""
+    return list(figure.subfigures(rows, columns, squeeze=False, **more).flat)
+
+
+def set_gaps(figure: Figure, **gaps: Any) -> None:
+    """Set what a figure's layout keeps free, such as ``w_pad``, in inches."""
+    engine = figure.get_layout_engine()
+    if isinstance(engine, ConstrainedLayoutEngine):
+        engine.set(**gaps)
 
 
 def as_array(values: Any) -> np.ndarray:
@@ -268,20 +283,29 @@ def _name_tip(ax: Axes, x: float, y: float, name: str, color: str) -> None:
     across, up = np.array([x, y]) / max(float(np.hypot(x, y)), 1e-9)
     horizontal = "left" if across > 0.4 else "right" if across < -0.4 else "center"
     vertical = "bottom" if up > 0.4 else "top" if up < -0.4 else "center"
-    style = {"ha": horizontal, "va": vertical, "color": color, "fontweight": "bold"}
+    style: dict[str, Any] = {
+        "ha": horizontal,
+        "va": vertical,
+        "color": color,
+        "fontweight": "bold",
+    }
     shift = (5 * across, 5 * up)
     ax.annotate(name, (x, y), shift, textcoords="offset points", **style)
 
 
-def label_lines(ax: Axes, *, gap: float = 0.02, rename: dict[str, str] | None = None):
+def label_lines(
+    ax: Axes, *, gap: float = 0.02, rename: dict[str, str] | None = None
+) -> None:
     """Write each line's name at its right end, in its colour, in place of a legend."""
     rename = rename or {}
-    lines = [line for line in ax.get_lines() if not line.get_label().startswith("_")]
-    for line in lines:
-        name = line.get_label()
+    for line in ax.get_lines():
+        name = str(line.get_label())
+        if name.startswith("_"):
+            continue
+        x, y = np.asarray(line.get_xydata())[-1]
         ax.annotate(
             rename.get(name, name),
-            xy=(line.get_xdata()[-1], line.get_ydata()[-1]),
+            xy=(x, y),
             xytext=(6, 0),
             textcoords="offset points",
             color=line.get_color(),

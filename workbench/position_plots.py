@@ -94,7 +94,7 @@ def accuracy_by_position(
         values = as_array(values)
         width = max(width, len(values))
         color = (colors or {}).get(name)
-        marker = {"marker": "o", "ms": 3.5, "lw": 1.6}
+        marker: dict[str, Any] = {"marker": "o", "ms": 3.5, "lw": 1.6}
         ax.plot(
             np.arange(1, len(values) + 1), values, label=name, color=color, **marker
         )

@@ -139,7 +139,8 @@ def ours(
     """List our runs on a data set; of those that need a GPU what is recorded."""
     head = ["run", "what", *(NAMES[each] for each in metrics), "parameters", "seeds"]
     head += ["training, s"]
-    rows, where, without = [], {}, []
+    rows, without = [], []
+    where: dict[str, list[str]] = {}
     for name, run in runs_of(data, path).items():
         start = [f"`{name}`", run["about"]]
         if name not in results.names(folder):

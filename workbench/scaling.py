@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 from workbench.errors import WorkbenchError
 from workbench.results import FOLDER
@@ -70,7 +71,7 @@ def problem_of(row: object) -> str:
     if not isinstance(row, dict):
         return f"is {row!r} and no object with keys"
     for key in (*COUNTS, LOSS):
-        value = row.get(key)
+        value: Any = row.get(key)
         if key not in row:
             return f"has no {key}"
         if key in COUNTS and (type(value) is not int or value < 1):

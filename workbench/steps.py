@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import nn
@@ -38,7 +38,7 @@ class Recorded:
     """A step that is played again, on whatever its own tensors hold."""
 
     batch: Batch
-    play: Callable[[], None]
+    play: Callable[[], object]
     loss: torch.Tensor
 
 
@@ -67,7 +67,7 @@ class Steps:
         self.run, self.share, self.config, self.device = run, share, config, device
         self.model, self.loss_of = distributed(run.model, device), loss_of
         self.recorded: dict[tuple, Recorded] = {}
-        self.pool = None  # the memory that all graphs share: one is played at a time
+        self.pool: Any = None  # the memory that all graphs share: one plays at a time
         self.place = device.type in ("cuda", "mps")
         if config.capture and world()[1] > 1:
             raise WorkbenchError("--capture is for one process: leave it out")
@@ -81,7 +81,9 @@ class Steps:
         by_itself = self.device.type == "cuda" and not self.config.capture
         mode = "reduce-overhead" if by_itself else "default"
         if world()[1] > 1:  # gradients are shared between its pieces
-            self.model = torch.compile(self.model, mode=mode, dynamic=False)
+            self.model = cast(
+                nn.Module, torch.compile(self.model, mode=mode, dynamic=False)
+            )
         else:
             self.loss_of = torch.compile(self.loss_of, mode=mode, dynamic=False)
 
@@ -93,7 +95,8 @@ class Steps:
         """
         if not (self.config.compile or self.config.capture or self.place):
             return 0.0
-        begin, seen = time.perf_counter(), set()
+        begin = time.perf_counter()
+        seen: set[tuple] = set()
         state = random_state(self.device)
         self.run.model.train()
         for batch in batches.epoch(0):

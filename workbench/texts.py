@@ -323,7 +323,7 @@ def tabbed_pairs(path: Path) -> list[Pair]:
                 f"{path}, line {number}: expected a sentence, a tab and its "
                 f"translation, found {len([c for c in cells if c])} sentences"
             )
-        pairs.append(tuple(cells))
+        pairs.append((cells[0], cells[1]))
     return pairs
 
 

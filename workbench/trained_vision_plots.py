@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from workbench.plots import COLORS, SIGNED, WEIGHTS, as_array, format_number
+from workbench.plots import COLORS, SIGNED, WEIGHTS, as_array, format_number, parts_of
 from workbench.vision_plots import INK, bare
 
 ROLES = ("query", "key", "value", "weight")  # colours of curves, in this order
@@ -73,7 +73,9 @@ def confusion(counts: Any, names: Sequence[str]) -> None:
     for (row, column), count in np.ndenumerate(counts):
         if count:
             right = row == column
-            style = {"color": "#777777"} if right else {"fontweight": "bold"}
+            style: dict[str, Any] = (
+                {"color": "#777777"} if right else {"fontweight": "bold"}
+            )
             ax.text(column, row, str(count), ha="center", va="center", **style)
     ax.set_xticks(range(len(names)), names)
     ax.set_yticks(range(len(names)), names)
@@ -96,7 +98,7 @@ def verdicts(images: Any, shares: Any, truths: Any, names: Sequence[str]) -> Non
     images, shares, truths = map(as_array, (images, shares, truths))
     lines = -(-len(images) // 2)
     figure = plt.figure(figsize=(7.2, 2.1 * lines))
-    cells = figure.subfigures(lines, 2, squeeze=False).flat
+    cells = parts_of(figure, lines, 2)
     for cell, image, row, truth in zip(cells, images, shares, truths, strict=False):
         picture, bars = cell.subplots(1, 2, width_ratios=[1, 1.25])
         picture.imshow(image, INK, vmin=0, vmax=1)
@@ -144,8 +146,8 @@ def similarities(tables: Mapping[str, Any], grid: tuple[int, int]) -> None:
         grid: rows and columns of patches, N in all.
     """
     figure = plt.figure(figsize=(6.8, 3.4))
-    parts = figure.subfigures(1, len(tables))
-    for part, (name, table) in zip(np.atleast_1d(parts), tables.items(), strict=True):
+    parts = parts_of(figure, 1, len(tables))
+    for part, (name, table) in zip(parts, tables.items(), strict=True):
         part.suptitle(name, fontsize=10.5, fontweight="bold")
         axes = part.subplots(*grid, squeeze=False)
         for number, (ax, row) in enumerate(
@@ -181,7 +183,7 @@ def heads(weights: Any) -> None:
     for (layer, head), ax in np.ndenumerate(axes):
         ax.imshow(weights[layer, head], WEIGHTS, vmin=0, vmax=1)
         bare(ax, f"head {head + 1}" if layer == 0 else "", 10)
-        ticks = np.arange(tokens) if tokens <= 6 else []
+        ticks = np.arange(tokens if tokens <= 6 else 0)
         if layer == layers - 1 and len(ticks):
             ax.set_xticks(ticks, ticks + 1, fontsize=9)
         if head == 0 and len(ticks):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
@@ -33,7 +33,7 @@ PRECISIONS = ("float32", "bfloat16")
 PROBE = 20  # steps whose time says how many fit into config.minutes
 
 
-Validate = Callable[[nn.Module], dict[str, float]]  # scores of a model, by name
+Validate = Callable[[Any], dict[str, float]]  # scores of a model, by name
 
 
 class Batches(Protocol):
@@ -132,7 +132,7 @@ def rate_at(step: int, total: int, config: TrainingConfig) -> float:
     """
     warmup = min(config.warmup, max(1, total // 2))
     peak = config.peak_rate
-    if config.schedule == "noam":
+    if config.schedule == "noam" and config.d_model:
         peak = (config.d_model * warmup) ** -0.5
     if step <= warmup:
         return peak * step / warmup
@@ -176,7 +176,7 @@ class Average:
         """Exchange the weights and their average, if there is one yet."""
         if self.count:
             kept = [weight.detach().clone() for weight in self.weights]
-            torch._foreach_copy_(self.weights, self.values)
+            torch._foreach_copy_([*self.weights], self.values)
             torch._foreach_copy_(self.values, kept)
 
 
@@ -308,11 +308,10 @@ def loop(
         run.average.update(run.step, run.total, an_epoch)
         bar.update()
         at_end = run.step == run.total
-        to_check = validate is not None and (
-            at_end or is_multiple(run.step, config.validate_every * an_epoch)
-        )
+        to_check = at_end or is_multiple(run.step, config.validate_every * an_epoch)
+        to_check = to_check and validate is not None
         to_save = is_multiple(run.step, every) and not at_end
-        fitted = not at_end and config.minutes and not run.measured
+        fitted = config.minutes is not None and not at_end and not run.measured
         to_fit = fitted and run.step - probed == PROBE
         if filled == config.read_every or at_end or to_check or to_save or to_fit:
             mean = read(losses[:filled])  # waits for the device
@@ -323,7 +322,7 @@ def loop(
         if to_fit:
             fit_into_minutes(run, config, an_epoch, probed, device)
             bar.total = run.total
-        if to_check:
+        if to_check and validate is not None:
             scores = checked(run, validate)
             bar.set_postfix(scores | {"loss": mean}, refresh=False)
         if to_save:
@@ -340,7 +339,8 @@ def is_multiple(step: int, every: int) -> bool:
 
 def left(batches: Batches, run: Run, device: torch.device) -> Iterator[Batch]:
     """Yield the batches from the run's next step to its last."""
-    an_epoch, state = len(batches), random_state(device)
+    an_epoch = len(batches)
+    state: dict[str, torch.Tensor] | None = random_state(device)
     while run.step < run.total:
         number, skip = divmod(run.step, an_epoch)
         for position, batch in enumerate(batches.epoch(number)):
@@ -399,6 +399,7 @@ def fit_into_minutes(
     run: Run, config: TrainingConfig, an_epoch: int, probed: int, device: torch.device
 ) -> None:
     """Lower the number of steps to what the first ones say that there is time for."""
+    assert config.minutes is not None  # else there is nothing to fit into
     a_step = run.seconds / run.step
     steps = int(config.minutes * 60 / a_step)
     if world()[1] > 1:  # the first process decides for all

@@ -51,8 +51,8 @@ def families() -> dict[str, frozenset[str]]:
         forms = (*verb.forms, verb.infinitive)
         joined = (verb.prefix + form for form in forms)
         add(f"verb {verb.english}", *forms, *joined)
-    for english, _, forms in phrasebook.MODALS:
-        add(f"verb {english}", *forms)
+    for english, _, of_modal in phrasebook.MODALS:
+        add(f"verb {english}", *of_modal)
     for each in phrasebook.ADJECTIVE.values():
         add(f"adjective {each.english}", each.german)
         add(f"adjective {each.english}", *(each.stem + end for end in ENDINGS))

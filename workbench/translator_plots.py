@@ -57,7 +57,11 @@ def combinations(
         for column, cell in enumerate(line_of_cells):
             if cell:  # to be read in grey, too
                 letter = names[cell][0]
-                style = {"ha": "center", "va": "center", "color": "white"}
+                style: dict[str, Any] = {
+                    "ha": "center",
+                    "va": "center",
+                    "color": "white",
+                }
                 ax.text(column, row, letter, fontweight="bold", fontsize=10, **style)
     column, row = nouns.index(marked[1]), verbs.index(marked[0])
     corner = (column - 0.5, row - 0.5)
@@ -118,7 +122,7 @@ def training_step() -> None:
             arrow(ax, (2.3 * x - 0.8, 0.6), (2.3 * x - 1.5, 0.6))
     arrow(ax, (6.9, 1.8), (6.9, 0.92))
     arrow(ax, (2.3, 0.9), (2.3, 1.78))
-    style = {"ha": "center", "fontsize": SMALL, "color": STREAM}
+    style: dict[str, Any] = {"ha": "center", "fontsize": SMALL, "color": STREAM}
     notes = ["ids, padded", "with dropout", "smoothed, real\ntokens only"]
     notes += ["backward"]
     for x, note in enumerate(notes):
@@ -233,7 +237,7 @@ def intervals(rows: dict[str, tuple[float, float, float]], label: str) -> None:
     for row, (score, low, high) in enumerate(rows.values()):
         ax.plot([low, high], [row, row], color=COLORS["query"], lw=3, alpha=0.45)
         ax.plot(score, row, "o", ms=7, color=COLORS["query"])
-        style = {"ha": "center", "va": "bottom", "fontsize": SMALL}
+        style: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": SMALL}
         ax.text(score, row - 0.16, f"{score:.1f}", **style)
     ax.set_yticks(range(len(rows)), list(rows), fontsize=10)
     ax.set_ylim(len(rows) - 0.5, -0.7)

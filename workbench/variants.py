@@ -13,13 +13,13 @@ import torch
 from torch import nn
 
 
-def untie(model: nn.Module, parts: Any) -> nn.Module:
+def untie(model: Any, parts: Any) -> nn.Module:
     """Give the logits a matrix of their own, ``output`` (vocab_size, d_model).
 
     It begins as a copy of the embedding's, and is trained apart from it.
     """
 
-    class Untied(type(model)):
+    class Untied(type(model)):  # type: ignore[misc]  # the class that somebody wrote
         def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
             hidden = self.decode(target, self.encode(source), source)
             return parts.tied_logits(hidden, self.output)
@@ -29,13 +29,13 @@ def untie(model: nn.Module, parts: Any) -> nn.Module:
     return model
 
 
-def unscale(model: nn.Module) -> nn.Module:
+def unscale(model: Any) -> nn.Module:
     """Take the factor √d_model from the embedded tokens, not from their table."""
     root = math.sqrt(model.embedding.weight.shape[1])
     model.embedding.register_forward_hook(lambda _, inputs, output: output / root)
     return model
 
 
-def output_matrix(model: nn.Module) -> torch.Tensor:
+def output_matrix(model: Any) -> torch.Tensor:
     """Return the matrix that scores the vocabulary, (vocab_size, d_model)."""
     return getattr(model, "output", model.embedding.weight)

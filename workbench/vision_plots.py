@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from workbench.plots import COLORS, SIGNED, WEIGHTS, as_array
+from workbench.plots import COLORS, SIGNED, WEIGHTS, as_array, parts_of
 
 GREY = "#555555"
 INK = "Greys"  # colour map of a digit: dark ink on white paper
@@ -73,7 +73,7 @@ def pipeline(digit: Any) -> None:
         color = COLORS["output"] if name == "class" else COLORS["value"]
         token = plt.Rectangle((x - 0.13, 0.98), 0.26, 0.6, fc=color, ec="white")
         ax.add_patch(token)
-        position = str(0 if name == "class" else number + 1)
+        position = str(0 if number is None else number + 1)
         ax.text(x, 1.62, f"+ {position}", ha="center", va="bottom", fontsize=9)
         arrow(ax, (x, 1.85), (x, 2.12))
     ax.text(2.5, 0.5, "class\ntoken", ha="center", va="center", fontsize=9)
@@ -106,10 +106,11 @@ def patches_and_reshape(image: Any, right: Any, wrong: Any, patch: int) -> None:
         patch: P.
     """
     figure = plt.figure(figsize=(7.2, 3.3))
-    left, side = figure.subfigures(1, 2, width_ratios=[1.15, 1])
+    left, side = parts_of(figure, 1, 2, width_ratios=[1.15, 1])
     ax = left.subplots()
     ax.imshow(as_array(image))
-    grid_lines(ax, *as_array(image).shape[:2], patch, "white")
+    height, width, *_ = as_array(image).shape
+    grid_lines(ax, height, width, patch, "white")
     bare(ax, "224 × 224 pixels")
     axes = side.subplots(2, len(right))
     for row, (name, parts) in zip(
@@ -138,7 +139,11 @@ def data_curves(sizes: Sequence[int], scores: dict[str, Any]) -> None:
         ax.plot(x, values, "o", ms=5, alpha=0.65, color=COLORS[role])
         at = (x[-1], values.mean(1)[-1])
         shift_up = (12, 7 if shift else -7)
-        style = {"color": COLORS[role], "va": "center", "fontweight": "bold"}
+        style: dict[str, Any] = {
+            "color": COLORS[role],
+            "va": "center",
+            "fontweight": "bold",
+        }
         ax.annotate(name, at, shift_up, textcoords="offset points", **style)
     ax.set(xscale="log", xlabel="images to learn from", ylabel="right on new images")
     ax.set_xticks(sizes, [str(size) for size in sizes])
@@ -191,7 +196,7 @@ def filters(rows: dict[str, tuple[Any, Any]]) -> None:
     count = len(next(iter(rows.values()))[1])
     figure = plt.figure(figsize=(7.2, 5.0))
     for part, (name, (pictures, shares)) in zip(
-        figure.subfigures(len(rows), 1), rows.items(), strict=True
+        parts_of(figure, len(rows), 1), rows.items(), strict=True
     ):
         part.suptitle(name, fontsize=10.5, fontweight="bold")
         for ax, picture, share in zip(

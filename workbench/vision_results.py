@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -67,7 +66,7 @@ def recorded_cells(record: dict[str, Any]) -> list[str]:
     ]
 
 
-def attention_of(model: nn.Module, images: torch.Tensor) -> torch.Tensor:
+def attention_of(model: Any, images: torch.Tensor) -> torch.Tensor:
     """Return the attention weights of a Vision Transformer, (layers, B, heads, T, T).
 
     Args:

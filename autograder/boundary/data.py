@@ -149,7 +149,7 @@ class _Writer:
             shape = struct.pack(f">{value.ndim}q", *value.shape)
             self._header(_TENSOR, bytes([number]) + shape)
             plain = value.detach().resolve_conj().resolve_neg().cpu().contiguous()
-            self.packer.pack(memoryview(plain.reshape(-1).view(torch.uint8).numpy()))
+            self.packer.pack(plain.reshape(-1).view(torch.uint8).numpy().data)
 
     def _container(self, value: Data, depth: int) -> None:
         if depth >= _DEPTH:
@@ -161,7 +161,7 @@ class _Writer:
             self._count(len(value), len(value))
             code = _LIST if isinstance(value, list) else _TUPLE
             self._header(code, struct.pack(">I", len(value)))
-            items = value
+            items = list(value)
         elif isinstance(value, dict):
             self._count(2 * len(value), 2 * len(value))
             if sum(not isinstance(key, str) for key in value) > MAXIMUM_KEYS:
@@ -187,7 +187,7 @@ def _text(value: str) -> bytes:
 # --- and back -------------------------------------------------------------------------
 
 
-def unpack(content: bytes, *, named: bool = False) -> Data:
+def unpack(content: bytes | memoryview, *, named: bool = False) -> Data:
     """Read what ``pack`` has written, or what somebody pretends it has.
 
     Args:
@@ -217,7 +217,7 @@ def unpack(content: bytes, *, named: bool = False) -> Data:
 class _Reader:
     """Reads one value; counts what it has read."""
 
-    def __init__(self, content: bytes, named: bool) -> None:
+    def __init__(self, content: bytes | memoryview, named: bool) -> None:
         self.size, self.named = len(content), named
         self.items, self.keys = 0, 0
         self.unpacker = msgpack.Unpacker(

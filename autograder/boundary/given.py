@@ -94,6 +94,7 @@ def _asked(question: dict) -> dict:
     data = {key: to_data(value) for key, value in question.items()}
     if not is_plain(data):
         raise CannotBeGivenError(f"a right {name} takes data only: tensors, numbers …")
+    assert _Line.ask is not None  # what asks was made by `stand_ins`
     _Line.busy = True
     try:
         answer = _Line.ask(data)
@@ -127,7 +128,9 @@ class _Answered(torch.autograd.Function):
     """The results of a call, whose gradients are asked for when they are needed."""
 
     @staticmethod
-    def forward(ctx, question, results, depends, *tensors):
+    def forward(
+        ctx: Any, question: dict, results: list, depends: list, *tensors: torch.Tensor
+    ) -> tuple:
         ctx.question = question
         ctx.set_materialize_grads(False)
         constant = [each for each, yes in zip(results, depends, strict=True) if not yes]
@@ -136,7 +139,7 @@ class _Answered(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, *cotangents):
+    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> tuple:
         question = ctx.question | {"do": "pull", "cotangents": cotangents}
         return None, None, None, *_asked(question)["gradients"]
 
@@ -161,13 +164,18 @@ def _signature(parameters: list[tuple]) -> inspect.Signature:
 def _function(name: str, about: dict) -> Callable:
     signature = _signature(about["parameters"])
 
-    def given(*args, **kwargs):
+    def given(*args: Any, **kwargs: Any) -> Any:
         signature.bind(*args, **kwargs)
         return _call({"name": name, "seed": 0}, args, kwargs, {})
 
-    given.__name__ = given.__qualname__ = name
-    given.__signature__ = signature
-    return given
+    return _named(given, name, signature)
+
+
+def _named(function: Callable, name: str, signature: inspect.Signature) -> Callable:
+    """Give a function the name and the signature of the one that it stands for."""
+    function.__name__ = function.__qualname__ = name
+    vars(function)["__signature__"] = signature
+    return function
 
 
 class _Module(nn.Module):
@@ -179,7 +187,8 @@ class _Module(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self._given, self._own = {}, []
+        self._given: dict[str, Any] = {}
+        self._own: list[str] = []
 
     def _ask_method(self, method: str, args: tuple, kwargs: dict) -> Any:
         tensors = dict(self.named_parameters()) | dict(self.named_buffers())
@@ -200,7 +209,7 @@ def _seed() -> int:
 def _class(name: str, about: dict) -> type:
     signature = _signature(about["parameters"])
 
-    def build(self, *args, **kwargs):
+    def build(self: _Module, *args: Any, **kwargs: Any) -> None:
         signature.bind(*args, **kwargs)
         _Module.__init__(self)
         given = {"name": name, "build": (args, kwargs)}
@@ -218,13 +227,11 @@ def _methods(described: dict[str, list]) -> dict[str, Callable]:
 def _method(name: str, parameters: list[tuple]) -> Callable:
     signature = _signature(parameters)
 
-    def given(self, *args, **kwargs):
+    def given(self: _Module, *args: Any, **kwargs: Any) -> Any:
         signature.bind(self, *args, **kwargs)
         return self._ask_method(name, args, kwargs)
 
-    given.__name__ = given.__qualname__ = name
-    given.__signature__ = signature
-    return given
+    return _named(given, name, signature)
 
 
 def _fill(module: nn.Module, given: dict, described: dict[str, dict]) -> None:

@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator
 from socket import socket
+from types import FrameType
 from typing import Any
 
 import torch
@@ -40,6 +41,7 @@ from autograder.boundary.outputs import Outputs
 from autograder.interface import (
     Data,
     LocalFunction,
+    LocalInstance,
     LocalModule,
     StudentError,
 )
@@ -60,6 +62,8 @@ NAMING = ("state_dict", "parameter_names", "buffer_names")  # what a module cons
 ALARMS = (signal.SIGINT, signal.SIGALRM)  # which would tear a message in two
 _MISSING = object()
 
+Kept = LocalFunction | LocalModule | LocalInstance  # the other side has a handle of it
+
 # --- cells ----------------------------------------------------------------------------
 
 
@@ -69,17 +73,19 @@ class _Shell(InteractiveShell):
     outputs = Outputs(0)
     busy = False  # with the student's code, which may be interrupted
 
-    def showtraceback(self, *args, **kwargs):
+    def showtraceback(self, *args: Any, **kwargs: Any) -> None:
         self.busy = False  # writing a traceback is not
         super().showtraceback(*args, **kwargs)
 
-    def ask_exit(self):
+    def ask_exit(self) -> None:
         """Go on: `exit` ends a kernel, and here the next cells are still to run."""
 
-    def enable_gui(self, gui=None):
+    def enable_gui(self, gui: str | None = None) -> None:
         """Open no window; ``%matplotlib inline`` asks for none, too."""
 
-    def _showtraceback(self, etype, evalue, stb):
+    def _showtraceback(
+        self, etype: type, evalue: BaseException, stb: Iterable[str]
+    ) -> None:
         stopped = etype is KeyboardInterrupt and not evalue.args
         text = "stopped" if stopped else _text(evalue)
         self.outputs.fail(etype.__name__, text, list(stb))
@@ -88,23 +94,23 @@ class _Shell(InteractiveShell):
 class _DisplayHook(DisplayHook):
     """Shows a cell's result."""
 
-    def write_output_prompt(self):
+    def write_output_prompt(self) -> None:
         pass
 
-    def write_format_data(self, format_dict, md_dict=None):
-        self.shell.outputs.show(format_dict, result=True)
+    def write_format_data(self, format_dict: dict, md_dict: dict | None = None) -> None:
+        shell().outputs.show(format_dict, result=True)
 
-    def finish_displayhook(self):
+    def finish_displayhook(self) -> None:
         pass
 
 
 class _DisplayPublisher(DisplayPublisher):
     """Shows what ``display`` is given."""
 
-    def publish(self, data, *args, **kwargs):
-        self.shell.outputs.show(data)
+    def publish(self, data: dict, *args: Any, **kwargs: Any) -> None:
+        shell().outputs.show(data)
 
-    def clear_output(self, wait=False):
+    def clear_output(self, wait: bool = False) -> None:
         pass
 
 
@@ -127,7 +133,7 @@ class _Stream(io.TextIOBase):
 
 
 @functools.cache
-def shell() -> InteractiveShell:
+def shell() -> _Shell:
     """Make the one IPython of this process; a process may do so before it forks."""
     config = Config()
     config.HistoryManager.enabled = False
@@ -164,7 +170,7 @@ class _Student:
 
     def __init__(self, channel: Channel, shell: _Shell) -> None:
         self.channel, self.shell = channel, shell
-        self.objects: dict[int, LocalFunction | LocalModule] = {}
+        self.objects: dict[int, Kept] = {}
         self.moments: list[Moment] = []
         self.made = 0
         self.forbidden: tuple[str, ...] = ()
@@ -182,7 +188,7 @@ class _Student:
                 if "do" in request:  # else an answer that came too late
                     self._reply(request)
 
-    def _on_interrupt(self, number, frame) -> None:
+    def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
         if not self.shell.busy:
             return
         self.interrupted = True
@@ -310,12 +316,12 @@ class _Student:
         name = getattr(found, "__name__", type(found).__name__)
         name = _text(name)[: ERROR_SIZES[0]]
         if isinstance(found, type):
-            kept, kind = LocalModule(found, name), "class"
-        else:
-            kept, kind = LocalFunction(found, name), "function"
-        return {"kind": kind, "name": name, "handle": self._keep(kept)}
+            handle = self._keep(LocalModule(found, name))
+            return {"kind": "class", "name": name, "handle": handle}
+        handle = self._keep(LocalFunction(found, name))
+        return {"kind": "function", "name": name, "handle": handle}
 
-    def _keep(self, wrapped: LocalFunction | LocalModule) -> int:
+    def _keep(self, wrapped: Kept) -> int:
         self.made += 1
         self.objects[self.made] = wrapped
         return self.made
@@ -330,7 +336,7 @@ class _Student:
         kwargs = {key: self._found(each) for key, each in given.items()}
         names = tuple(request.get("forbidden", ()))
         self._forbid(names)
-        if method == "build":
+        if method == "build" and isinstance(target, LocalModule):
             target.forbidden = names
             return self._keep(target.build(*args, **kwargs))
         function = _as_function(target)
@@ -346,12 +352,15 @@ class _Student:
             _expect_few(value)
         return value
 
-    def _several(self, function: LocalFunction, calls: list[tuple]) -> list[tuple]:
+    def _several(
+        self, function: LocalFunction | LocalInstance, calls: list[tuple]
+    ) -> list[tuple]:
         """Answer the first calls, up to an error, or until it is time to reply.
 
         What is left is asked again: one reply holds no more than one call's time.
         """
-        began, found, numbers = time.perf_counter(), [], 0
+        began, numbers = time.perf_counter(), 0
+        found: list[tuple] = []
         for args in calls:
             try:
                 answer = True, function(*args)
@@ -375,7 +384,7 @@ class _Student:
         return value
 
 
-def _as_function(wrapped: LocalFunction | LocalModule) -> LocalFunction:
+def _as_function(wrapped: Kept) -> LocalFunction | LocalInstance:
     """A class can be called, too, where a check wanted a function."""
     if isinstance(wrapped, LocalModule):
         return LocalFunction(wrapped._target, wrapped.name)

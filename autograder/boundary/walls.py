@@ -16,6 +16,7 @@ import struct
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 HOME = Path("/tmp")  # the only folder that can be written to
 WORK = HOME / "work"  # the current folder when a notebook starts
@@ -133,7 +134,7 @@ def filter_of_calls() -> bytes:
         return file.read()
 
 
-def _add(calls: object, action: int, name: str, *arguments: object) -> None:
+def _add(calls: Any, action: int, name: str, *arguments: object) -> None:
     with contextlib.suppress(OSError):  # unknown on this processor or to this library
         calls.add_rule(action, name, *arguments)
 

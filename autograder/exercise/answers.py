@@ -47,7 +47,7 @@ def judge_by_hand(spec: Specification, got: Data, reasons: dict[str, str]) -> No
         got: what came.
         reasons: for each key what a message says where no mistake explains the entry.
     """
-    right = spec.oracle()
+    right = spec.ask_oracle()
     expect_entries(got, right)
     for key, why in reasons.items():
         on, wanted = f"the entry {key!r}", right[key]

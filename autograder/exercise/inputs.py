@@ -1,6 +1,7 @@
 """What checks draw their inputs with."""
 
 import random
+from typing import TypeAlias
 
 import torch
 
@@ -28,7 +29,7 @@ class WholeNumbers:
         return self._twister.getrandbits(32) % limit
 
 
-Source = torch.Generator | WholeNumbers
+Source: TypeAlias = torch.Generator | WholeNumbers
 
 
 def seeded(seed: int) -> torch.Generator:

@@ -99,7 +99,8 @@ class Collector:
     """Takes note of every value that a check compares, in place of stopping at one."""
 
     def __init__(self, close: Callable[[Data, Data, float], bool]) -> None:
-        self._close, self.judged = close, []
+        self._close = close
+        self.judged: list[_Judged] = []
 
     def note(self, comparison: Comparison, known: Iterable[Mistake]) -> None:
         """Take note of one value; work out the known mistakes at once.
@@ -162,8 +163,11 @@ class Collector:
                 where = smallest(
                     each for each in wrong if each.values().keys() >= set(both)
                 )
-                first, second = (where.known_as(key) for key in both)
-                return Named(first, where.comparison, besides=second)
+                return Named(
+                    where.known_as(both[0]),
+                    where.comparison,
+                    besides=where.known_as(both[1]),
+                )
         return None
 
 

@@ -7,6 +7,7 @@ what came, on every input.
 
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
@@ -26,7 +27,7 @@ WAYS: tuple[Way, ...] = (
 
 def two_at_once(
     cases: Sequence[tuple[Data, Data, Values, float]],
-) -> tuple[object, object] | None:
+) -> tuple[Any, Any] | None:
     """Find two mistakes that together explain every case.
 
     Args:

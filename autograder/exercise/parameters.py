@@ -79,41 +79,41 @@ def _names_misread(
     lost = ", ".join(sorted(missing)[:5])
     inside = any(n.endswith((".weight", "_weight")) and n not in shapes for n in extra)
     yield (
-        missing and inside,
+        bool(missing) and inside,
         "PyTorch's module in place of your own",
         "nn.Linear and its like would do the same work, but they hide the matrix and "
         "store its transpose. Here the matrices themselves are the parameters: "
         "nn.Parameter, under the names of the docstring.",
     )
     yield (
-        missing and any(name in state for name in missing),
+        bool(missing) and any(name in state for name in missing),
         "a buffer in place of a parameter",
         f"{lost}: it moves with the module but is never trained. {ONLY}",
     )
     biases = all(name.rpartition(".")[2].startswith("b") for name in missing)
     yield (
-        missing and biases and not extra,
+        bool(missing) and biases and not extra,
         "the biases are missing",
         f"Not there: {lost}. Each projection is x W + b.",
     )
     yield (
-        missing and not extra,
+        bool(missing) and not extra,
         "parameters are missing",
         f"Not among the parameters: {lost}. {ONLY}",
     )
     yield (
-        missing,
+        bool(missing),
         "the parameters have other names",
         "The check loads its own numbers by name: keep the names of the docstring.",
     )
     biases = all(name.rpartition(".")[2].startswith("b") for name in extra)
     yield (
-        extra and biases,
+        bool(extra) and biases,
         "the projections have a bias",
         "Here y = x W, without a bias.",
     )
     yield (
-        extra,
+        bool(extra),
         "one parameter too many",
         f"Not asked for: {', '.join(sorted(extra)[:5])}.",
     )
@@ -262,7 +262,7 @@ def structural(reference: type, *names: str) -> Iterator[tuple[str, type]]:
         yield mistake, _changed(reference, change)
 
 
-def _changed(reference: type, change: Callable[[Any], None]) -> type:
+def _changed(reference: Any, change: Callable[[Any], None]) -> type:
     @functools.wraps(reference.__init__)
     def build(module: Any, *args: Any, **kwargs: Any) -> None:
         reference.__init__(module, *args, **kwargs)

@@ -144,10 +144,9 @@ def _note(page: str, call: str, result: bool | None) -> None:
 def _merged(old: Results, new: Mapping[str, Mapping[str, bool | None]]) -> Results:
     found = {page: dict(calls) for page, calls in old.items()}
     for page, calls in new.items():
+        together: dict[str, bool | None] = {**found.get(page, {}), **calls}
         found[page] = {
-            call: result
-            for call, result in (found.get(page, {}) | calls).items()
-            if result is not None
+            call: result for call, result in together.items() if result is not None
         }
     return found
 

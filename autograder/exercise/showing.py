@@ -77,7 +77,8 @@ def show_both(got: Data, expected: Data, tolerance: float) -> Pair:
     pair = _pair(got, expected, tolerance)
     if pair[0] == pair[1]:
         sides = zip((got, expected), pair, strict=True)
-        pair = tuple(Shown(_with_kind(value, text)) for value, text in sides)
+        first, second = (Shown(_with_kind(value, text)) for value, text in sides)
+        pair = first, second
     return Shown(pair[0], pair[0].marks, got), Shown(pair[1], pair[1].marks, expected)
 
 
@@ -133,7 +134,7 @@ def _pair(got: Data, expected: Data, tolerance: float) -> Pair:
         return _show_dicts(got, expected, tolerance)
     if all(type(each) in (int, float) for each in both):
         return _show_numbers(got, expected)
-    pair = tuple(Shown(_show_rows(each)) for each in both)
+    pair = Shown(_show_rows(got)), Shown(_show_rows(expected))
     if pair[0] == pair[1] and type(got) is type(expected):
         return _show_first_difference(repr(got), repr(expected))
     return pair
@@ -152,7 +153,8 @@ def _show_tensors(got: torch.Tensor, expected: torch.Tensor, tolerance: float) -
         place = (*row, slice(first, last))
     entries = _entries(got[place], expected[place], wrong[place])
     shape, marked = tuple(got[place].shape), flat(wrong[place])
-    return tuple(_marked(before, each, shape, marked) for each in entries)
+    first, second = (_marked(before, each, shape, marked) for each in entries)
+    return first, second
 
 
 def _entries(
@@ -191,7 +193,8 @@ def _show_results(got: tuple, expected: tuple, tolerance: float) -> Pair:
         (_pair if same(a, b, tolerance) else show_both)(a, b, tolerance)
         for a, b in zip(got, expected, strict=True)
     ]
-    return tuple(_joined([("", pair[side]) for pair in pairs], "()") for side in (0, 1))
+    first, second = ([("", pair[side]) for pair in pairs] for side in (0, 1))
+    return _joined(first, "()"), _joined(second, "()")
 
 
 def _joined(
@@ -231,14 +234,16 @@ def _show_dicts(got: dict, expected: dict, tolerance: float) -> Pair:
         }
         parts = [(f"{key!r}: ", text) for key, text in texts.items()]
         sides.append(_joined(parts, "{}", more=bool(alike)))
-    return tuple(sides)
+    first, second = sides
+    return first, second
 
 
 def _show_numbers(got: float, expected: float) -> Pair:
     for digits in range(NUMBER_DIGITS, ALL_DIGITS + 1):
         texts = _number(got, digits), _number(expected, digits)
         if texts[0] != texts[1]:
-            return tuple(Shown(text, [(0, len(text))]) for text in texts)
+            first, second = (Shown(text, [(0, len(text))]) for text in texts)
+            return first, second
     return _show_first_difference(repr(got), repr(expected))
 
 
@@ -246,7 +251,7 @@ def _show_first_difference(got: str, expected: str) -> Pair:
     """Write the part of two long texts where they first differ."""
     pairs = enumerate(itertools.zip_longest(got, expected))
     first = next((place for place, (a, b) in pairs if a != b), 0)
-    return tuple(Shown(_around(each, first)) for each in (got, expected))
+    return Shown(_around(got, first)), Shown(_around(expected, first))
 
 
 def _around(text: str, place: int) -> str:

@@ -180,9 +180,17 @@ class Specification:
         """The right value of a case."""
         if case.expected is not UNASKED:
             return case.expected
+        return self.ask_oracle(*case.inputs, *case.given)
+
+    def ask_oracle(self, *told: Data) -> Data:
+        """What the oracle gives for inputs, parameters and options.
+
+        Raises:
+            TypeError: there is no oracle.
+        """
         if self.oracle is None:
             raise TypeError(f"{self.exercise}: no oracle, and no value by hand")
-        return self.oracle(*case.inputs, *case.given)
+        return self.oracle(*told)
 
     def accidents_named(self) -> contextlib.AbstractContextManager:
         """Name the mistake behind an exception of the student's code."""
@@ -214,6 +222,8 @@ class Specification:
         found = student.gradients(
             *case.inputs, wrt=wrt, cotangent=cotangent, output=output
         )
+        if self.oracle is None:
+            raise TypeError(f"{self.exercise}: no oracle to differentiate")
         names = _argument_names(self.oracle, wrt)
         order = parameters or student.loaded or found.parameters
         trained = found.parameters
@@ -299,7 +309,7 @@ class Module(Specification):
 
     given: Callable[[Any], tuple] = lambda module: tuple(module.parameters())
 
-    def handed_in(self, mistake: Known, reference: type) -> type:
+    def handed_in(self, mistake: Known, reference: Any) -> type:
         """Derive a class whose ``forward`` makes the mistake."""
         signature = inspect.signature(reference.forward)
         given = self.given
@@ -312,7 +322,7 @@ class Module(Specification):
                 return reference.forward(module, *args, **kwargs)
             return mistake.answer(*told)
 
-        forward.__signature__ = signature
+        vars(forward)["__signature__"] = signature
         return type(reference.__name__, (reference,), {"forward": forward})
 
 
@@ -411,7 +421,7 @@ def judge_parts(
             known.append(replace(each, value=form(each.value)))
             yield known[-1]
 
-    common = {"on": case.on, "tolerance": case.tolerance}
+    common: dict[str, Any] = {"on": case.on, "tolerance": case.tolerance}
     expect.equal(got, right, what=case.what, mistakes=mistakes(), **common)
     if not expect.is_collecting():
         return  # it is right
@@ -432,7 +442,9 @@ def _places(right: tuple | dict, names: Iterable[str]) -> dict[str, Any]:
     return dict(zip(names, range(len(right)), strict=True))
 
 
-def _of_part(place, known, got, right, places, case: Case) -> Iterator[Mistake]:
+def _of_part(
+    place: Any, known: list[Mistake], got: Data, right: Data, places: Any, case: Case
+) -> Iterator[Mistake]:
     """What the mistakes that spoil a part make of it; of those not made, no value."""
 
     def differs(value: Data, where: Any) -> bool:

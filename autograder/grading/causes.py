@@ -95,18 +95,19 @@ def first_cause(stops: Iterable[Stop], name: str, exercise: str) -> Stop | None:
         exercise: whose answer is wanted.
     """
     stops = list(stops)
-    found = _last(stops, lambda each: each.exercise == exercise or name in each.binds)
+    found = _last(s for s in stops if s.exercise == exercise or name in s.binds)
     while found and (wanted := missing_name(found.error)):
         before = [each for each in stops if each.number < found.number]
-        earlier = _last(before, lambda each, name=wanted: name in each.binds)
+        earlier = _last(each for each in before if wanted in each.binds)
         if earlier is None:
             break
         found = earlier
     return found
 
 
-def _last(stops: list[Stop], fits) -> Stop | None:
-    return next((each for each in reversed(stops) if fits(each)), None)
+def _last(stops: Iterable[Stop]) -> Stop | None:
+    found = list(stops)
+    return found[-1] if found else None
 
 
 def explained(failure: Mapping, stop: Stop, exercise: str) -> dict[str, str]:

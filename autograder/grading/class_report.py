@@ -340,7 +340,7 @@ def _wanted(chapter: _Chapter) -> list[tuple[str, int]]:
 
 
 def _page(chapters: list[_Chapter]) -> str:
-    with rc_context(STYLE):
+    with rc_context(STYLE):  # type: ignore[arg-type]  # each key has a type there
         views = [_view(chapter) for chapter in chapters]
     return template("report.html").render(
         chapters=views,
@@ -390,7 +390,7 @@ def _plot_scores(chapter: _Chapter) -> Markup:
     axes.axvline(statistics.median(scores), color=INK, linewidth=1.5, linestyle="--")
     axes.set_xlabel("points (dashed: the median)")
     axes.set_ylabel("students")
-    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.locator_params(axis="y", integer=True)
     return _svg(
         figure,
         f"Histogram of the points of {len(scores)} students: from {min(scores):g} to "

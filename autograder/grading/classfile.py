@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from pathlib import Path
+from typing import NoReturn, TypeVar
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from autograder.grading.deadlines import BEST, LAST, YEARS, LateRule, parse_rule
+
+Value = TypeVar("Value")  # what a text of the file stands for
 
 NAME = "class.yml"
 COLLECTED = ".collected"  # beside it, what `collect` keeps
@@ -166,7 +169,8 @@ class _Reader:
         known = list(students) or None
         for name, value in self._entries(node, known, "student").items():
             if isinstance(value, ScalarNode):  # one for all chapters
-                yield name, {ALL: self._value(value, _days)}
+                extended: datetime | timedelta = self._value(value, _days)
+                yield name, {ALL: extended}
                 continue
             own = self._entries(value, self.chapters, "chapter")
             for chapter, each in own.items():
@@ -252,22 +256,26 @@ class _Reader:
         return entries
 
     def _scalar(
-        self, top: dict[str, Node], key: str, default: str, convert: Callable
-    ) -> object:
+        self,
+        top: dict[str, Node],
+        key: str,
+        default: str,
+        convert: Callable[[str], Value],
+    ) -> Value:
         return self._value(top[key], convert) if key in top else convert(default)
 
-    def _value(self, node: Node, convert: Callable) -> object:
+    def _value(self, node: Node, convert: Callable[[str], Value]) -> Value:
         try:
             return convert(self._text(node))
         except ValueError as error:
-            return self._fail(node, str(error))
+            self._fail(node, str(error))
 
     def _text(self, node: Node) -> str:
         if not isinstance(node, ScalarNode):
             self._fail(node, "expected a single value here")
         return node.value.strip()
 
-    def _fail(self, node: Node, message: str) -> None:
+    def _fail(self, node: Node, message: str) -> NoReturn:
         raise ClassError(f"{self.path}:{node.start_mark.line + 1}: {message}")
 
 

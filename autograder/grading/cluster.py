@@ -9,7 +9,7 @@ and no shared folder.
 import contextlib
 import queue
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from typing import Any
@@ -84,7 +84,9 @@ class Graders(WorkerPlugin):
 
 def work(job: Job) -> Outcome:
     """Grade a submission (runs on a worker)."""
-    return get_worker().plugins[NAME].grade(job)
+    plugin = get_worker().plugins[NAME]
+    assert isinstance(plugin, Graders)  # `Cluster` has registered it
+    return plugin.grade(job)
 
 
 def fitness(version: str, unsafe: bool) -> str:
@@ -231,7 +233,7 @@ def _first(items: Iterator, number: int) -> Iterator:
 class _Run:
     """The jobs that are under way."""
 
-    def __init__(self, client: Client, is_alive) -> None:
+    def __init__(self, client: Client, is_alive: Callable[[], bool]) -> None:
         self._client, self._is_alive = client, is_alive
         self._done: queue.SimpleQueue[Future] = queue.SimpleQueue()
         # by the future's key; the texts say how earlier tries were ended
@@ -243,15 +245,15 @@ class _Run:
     def submit(self, label: Any, job: Job, tried: Iterable[str] = ()) -> None:
         """Hand a job to the cluster; ``tried``: how earlier tries were ended."""
         future = self._client.submit(work, job, pure=False)
-        self.pending[future.key] = label, job, list(tried)
-        self._futures[future.key] = future
+        self.pending[str(future.key)] = label, job, list(tried)
+        self._futures[str(future.key)] = future
         future.add_done_callback(self._done.put)
 
     def next(self) -> tuple[Any, Outcome] | None:
         """Wait for a job to end; None if it has to be done again."""
         future = self._wait()
-        label, job, tried = self.pending.pop(future.key)
-        del self._futures[future.key]
+        label, job, tried = self.pending.pop(str(future.key))
+        del self._futures[str(future.key)]
         outcome = _outcome(future, job)
         future.release()
         earlier = [*tried, outcome.reason]

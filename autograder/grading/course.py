@@ -1,5 +1,6 @@
 """The nbgrader course that a class is graded in: its folders and its gradebook."""
 
+import copy
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +38,7 @@ class Course:
         self, converter: type[BaseConverter], chapter: str, student: str, config: Config
     ) -> dict:
         """Run one of nbgrader's steps; return its success, log and error."""
-        config = config.copy()
+        config = copy.deepcopy(config)
         config.CourseDirectory.assignment_id = chapter
         config.CourseDirectory.student_id = student
         step = converter(coursedir=CourseDirectory(config=config), config=config)

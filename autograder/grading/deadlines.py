@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from nbgrader.utils import parse_utc
 
@@ -75,7 +76,7 @@ def parse_rule(text: str, grace: timedelta = timedelta(0)) -> LateRule:
     """
     if text.strip() == "none":
         return LateRule(grace=grace)
-    found: dict[str, float] = {}
+    found: dict[str, Any] = {}
     for part in text.split(","):
         words = " ".join(part.split())
         for name, pattern in _RULES:
@@ -324,10 +325,10 @@ def choose(
         The attempt that counts. If none could be graded, that is the last one.
     """
     costs = [penalty(rule, due, each.handed_in, maximum) for each in attempts]
-    graded = [n for n, score in enumerate(scores) if score is not None]
+    graded = {n: score for n, score in enumerate(scores) if score is not None}
     if not graded:
         return Choice(len(attempts) - 1)
-    best = max(graded, key=lambda n: (after_penalty(scores[n], costs[n]), -n))
+    best = max(graded, key=lambda n: (after_penalty(graded[n], costs[n]), -n))
     late = late_by(due, attempts[best].handed_in, rule.grace)
     notes = []
     if len(attempts) > 1:

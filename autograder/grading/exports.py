@@ -179,8 +179,9 @@ class Roster:
     def cell(self, row: list[str], name: str) -> str:
         """Return a row's cell; empty if there is no such column."""
         position = self.column(name)
-        there = position is not None and position < len(row)
-        return row[position].strip() if there else ""
+        if position is None or position >= len(row):
+            return ""
+        return row[position].strip()
 
 
 def read_roster(path: Path, system: str) -> Roster:

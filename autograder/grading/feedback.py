@@ -251,7 +251,8 @@ def _cells(notebook: str) -> list[dict]:
 def _headings(released: str) -> dict[str, tuple[str, list[tuple[str, Markup]]]]:
     """Return the title and the hints of every exercise, by its name."""
     found: dict[str, tuple[str, list[tuple[str, Markup]]]] = {}
-    title, hints = "", []
+    title = ""
+    hints: list[tuple[str, Markup]] = []
     for cell in _cells(released):
         if cell["cell_type"] == "markdown":
             if heading := TITLE.search(cell["source"]):

@@ -82,7 +82,9 @@ _known: dict[str, tuple[Paper, Answers]] = {}  # all of a class have the same pa
 
 
 def _read(paper: Paper) -> Answers:
-    own, answers, checks = [], {}, {}
+    own: list[str] = []
+    answers: dict[str, str] = {}
+    checks: dict[str, str] = {}
     for cell in nbformat.reads(paper.source, as_version=4).cells:
         if cell.cell_type != "code":
             continue
@@ -120,7 +122,8 @@ def reached(text: str, cells: Iterable[str]) -> set[str]:
     for cell in cells:
         for name in binds(cell):
             by_name.setdefault(name, []).append(cell)
-    found, waiting = set(), [text]
+    found: set[str] = set()
+    waiting = [text]
     while waiting:
         new = reads(waiting.pop()) - found
         found |= new

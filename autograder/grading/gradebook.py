@@ -11,7 +11,8 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import nbformat
 import sqlalchemy
@@ -73,7 +74,7 @@ class Lateness:
         """
         if self.penalty is not None or due is None or self.handed_in is None:
             return False
-        return _naive(self.handed_in) > due
+        return self.handed_in.astimezone(UTC).replace(tzinfo=None) > due
 
 
 @dataclass
@@ -120,7 +121,9 @@ class _Result:
     @classmethod
     def of(cls, outcome: Outcome, late: Lateness) -> "_Result":
         """Take it from an outcome."""
-        scores = {each.grade_id: each.score for each in outcome.verdicts}
+        scores: dict[str, float | None] = {
+            each.grade_id: each.score for each in outcome.verdicts
+        }
         scores |= {each["grade_id"]: None for each in outcome.by_hand}
         comments = _comments(outcome.notebook) | _flagged(outcome.flags)
         return cls(outcome.student, outcome.chapter, scores, comments, late)
@@ -313,7 +316,7 @@ class Book:
             )
 
             def names(kind: type) -> dict[str, str]:
-                found = session.query(kind).filter_by(notebook_id=notebook.id)
+                found: Any = session.query(kind).filter_by(notebook_id=notebook.id)
                 return {cell.id: cell.name for cell in found}
 
             self._chapters[name] = _Chapter(
@@ -392,12 +395,12 @@ class Book:
         grades, comments = self._grades(session, ids), self._comments(session, ids)
 
         def row(entry: _Entry) -> Row:
-            own = grades.get(entry.notebook, [])
+            own = grades.get(entry.notebook or "", [])
             points = sum((grade.score for grade, _ in own), start=0.0)
             found = Row(_columns(entry, students[entry.student], assignment, points))
             for grade, most in own:
                 _add_grade(found, ids.graded[grade.cell_id], grade, most)
-            for comment in comments.get(entry.notebook, []):
+            for comment in comments.get(entry.notebook or "", []):
                 _add_comment(found, ids.commented[comment.cell_id], comment)
             return found
 
@@ -482,12 +485,12 @@ def _insert(
 
     One object for each row, as _submission makes them, takes ten times as long.
     """
-    rows: dict[type, list[dict]] = {
+    rows: dict[Any, list[dict]] = {
         kind: [] for kind in (SubmittedAssignment, SubmittedNotebook, Grade, Comment)
     }
     for result in results:
-        for kind, values in _rows_of(result, chapter, due):
-            rows[kind].append(values)
+        for kind, row in _rows_of(result, chapter, due):
+            rows[kind].append(row)
     for kind, values in rows.items():
         if values:
             session.execute(sqlalchemy.insert(kind.__table__), values)
@@ -572,10 +575,11 @@ def _naive(when: datetime | None) -> datetime | None:
     return when and when.astimezone(UTC).replace(tzinfo=None)
 
 
-def _extension(general: datetime | None, own: datetime | None):
+def _extension(general: datetime | None, own: datetime | None) -> timedelta | None:
     own = _naive(own)
-    extended = general is not None and own is not None and own != general
-    return own - general if extended else None
+    if general is None or own is None or own == general:
+        return None
+    return own - general
 
 
 def _columns(

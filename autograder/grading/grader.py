@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 
@@ -58,6 +59,23 @@ SET = {
 }
 
 
+@dataclass(frozen=True)
+class _Running:
+    """A process that grades, and how this side holds it.
+
+    Args:
+        process: itself.
+        pipe: for jobs and what comes of them.
+        life: it ends when this one is closed.
+        folder: its current one, with its log.
+    """
+
+    process: subprocess.Popen
+    pipe: Connection
+    life: Connection
+    folder: str
+
+
 class Grader:
     """A handle of the process; it is started when there is something to grade.
 
@@ -71,10 +89,7 @@ class Grader:
 
     def __init__(self, imports: tuple[str, ...] | None = None) -> None:
         self._imports = imports
-        self._process: subprocess.Popen | None = None
-        self._pipe: Connection | None = None
-        self._life: Connection | None = None
-        self._folder = ""
+        self._running: _Running | None = None
 
     def __enter__(self) -> "Grader":
         return self
@@ -85,7 +100,7 @@ class Grader:
     @property
     def process(self) -> int | None:
         """The number of the process, while there is one."""
-        return self._process.pid if self._process else None
+        return self._running.process.pid if self._running else None
 
     def start(self, limits: Limits, unsafe: bool = False) -> None:
         """Start the process and its sandbox, and do not wait: the first job will.
@@ -93,8 +108,7 @@ class Grader:
         If it fails, ``grade`` tries again and says why.
         """
         with contextlib.suppress(OSError):
-            self._start()
-            self._pipe.send((limits, unsafe))
+            self._start().pipe.send((limits, unsafe))
 
     def grade(self, job: Job, deadline: float | None = None) -> Outcome:
         """Grade a submission.
@@ -108,34 +122,38 @@ class Grader:
             The outcome; ungraded if the process failed, and worth another try if the
             submission cannot have caused it.
         """
-        if self._process is None or self._process.poll() is not None:
+        running = self._running
+        if running is None or running.process.poll() is not None:
             try:
-                self._start()
+                running = self._start()
             except OSError as error:
                 self.close()
                 return _failed(job, f"the grading process does not start ({error})")
         most = LATER * job.limits.wall_seconds + SPARE_SECONDS
-        timer, where = _Timer(self._process, START_SECONDS), ""
+        timer, where = _Timer(running.process, START_SECONDS), ""
         try:
-            self._pipe.send(job)
+            running.pipe.send(job)
             while True:
-                kind, content = self._pipe.recv()
+                kind, content = running.pipe.recv()
                 if kind == "outcome":
                     content.versions = versions()  # known here, and slow to find out
                     return content
                 if not where:  # all is ready: what follows is the submission's time
                     timer.cancel()
-                    timer = _Timer(self._process, deadline or most)
+                    timer = _Timer(running.process, deadline or most)
                 where = content
         except (OSError, EOFError):
-            return self._ended(job, timer, where)
+            return self._ended(job, running, timer, where)
         finally:
             timer.cancel()
 
-    def _ended(self, job: Job, timer: "_Timer", where: str) -> Outcome:
+    def _ended(
+        self, job: Job, running: "_Running", timer: "_Timer", where: str
+    ) -> Outcome:
         """Say why the process has ended, and whether that came from outside."""
         late = timer.rang.is_set()
-        reason, code, log = self._end(f"stopped after {timer.seconds:g} seconds" * late)
+        why = f"stopped after {timer.seconds:g} seconds" if late else ""
+        reason, code, log = self._end(running, why)
         if not where:
             return _failed(job, reason, log)
         outcome = _failed(job, f"{reason}, while running {where}", log)
@@ -146,31 +164,43 @@ class Grader:
 
     def close(self) -> None:
         """End the process and all below it."""
-        if self._process:
-            self._end("closed")
+        if self._running:
+            self._end(self._running, "closed")
 
     # --- the process ------------------------------------------------------------------
 
-    def _start(self) -> None:
-        self.close()
-        self._folder = tempfile.mkdtemp(prefix="autograder-")
-        self._pipe, theirs = Pipe()
-        life, self._life = Pipe(duplex=False)
-        with theirs, life, Path(self._folder, LOG).open("wb") as log:
-            given = theirs.fileno(), life.fileno()
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", MODULE, *map(str, given), self._folder],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=_environment(),
-                cwd=self._folder,
-                pass_fds=given,
-                start_new_session=True,
-            )
-        self._pipe.send(self._imports)
+    def _start(self) -> "_Running":
+        """Start the process; if it does not start, nothing of it is left.
 
-    def _end(self, reason: str) -> tuple[str, int | None, str]:
+        Raises:
+            OSError: it does not start, or has ended at once.
+        """
+        self.close()
+        with contextlib.ExitStack() as left:
+            folder = tempfile.mkdtemp(prefix="autograder-")
+            left.callback(shutil.rmtree, folder, ignore_errors=True)
+            pipe, theirs = Pipe()
+            left.callback(pipe.close)
+            life, ours = Pipe(duplex=False)
+            left.callback(ours.close)
+            with theirs, life, Path(folder, LOG).open("wb") as log:
+                given = theirs.fileno(), life.fileno()
+                process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", MODULE, *map(str, given), folder],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=_environment(),
+                    cwd=folder,
+                    pass_fds=given,
+                    start_new_session=True,
+                )
+            left.pop_all()
+        self._running = _Running(process, pipe, ours, folder)
+        pipe.send(self._imports)
+        return self._running
+
+    def _end(self, running: "_Running", reason: str) -> tuple[str, int | None, str]:
         """End the process with all below it.
 
         Returns:
@@ -179,14 +209,14 @@ class Grader:
         """
         if not reason:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(10)  # it may be about to end, and say why
-        code = self._process.poll()
-        _kill(self._process)
-        for connection in (self._pipe, self._life):
+                running.process.wait(10)  # it may be about to end, and say why
+        code = running.process.poll()
+        _kill(running.process)
+        for connection in (running.pipe, running.life):
             connection.close()
-        said = Path(self._folder, LOG).read_text("utf-8", "replace")[-LONGEST_LOG:]
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._process = None
+        said = Path(running.folder, LOG).read_text("utf-8", "replace")[-LONGEST_LOG:]
+        shutil.rmtree(running.folder, ignore_errors=True)
+        self._running = None
         traceback = said if TRACEBACK in said and not reason else ""
         return reason or _why(code, said.strip()), code, plain(traceback, LONGEST_LOG)
 
@@ -277,15 +307,15 @@ def main(pipe: Connection, life: Connection, folder: str) -> None:
     _prepare(imports)
     reference.prepare()  # before there is a second thread
     threading.Thread(target=_end_with, args=(life, folder), daemon=True).start()
-    sandbox, made_for = None, None
+    sandbox: Sandbox | None = None
+    made_for: tuple[Limits, bool] | None = None
     while (asked := _next(pipe)) is not None:
-        is_job = isinstance(asked, Job)
-        terms = (asked.limits, asked.unsafe) if is_job else asked
-        if terms != made_for:
+        terms = (asked.limits, asked.unsafe) if isinstance(asked, Job) else asked
+        if sandbox is None or terms != made_for:
             if sandbox:
                 sandbox.close()
             sandbox, made_for = Sandbox(*terms, imports), terms
-        if is_job:
+        if isinstance(asked, Job):
             outcome = examine(asked, sandbox, lambda where: pipe.send(("where", where)))
             pipe.send(("outcome", outcome))
         else:

@@ -24,7 +24,8 @@ def modules_of(texts: Iterable[str], ours: tuple[str, ...] = OURS) -> set[str]:
     >>> sorted(modules_of(["import math", "from torch import nn"]))
     ['math', 'torch', 'torch.nn']
     """
-    found, waiting = set(), list(texts)
+    found: set[str] = set()
+    waiting = list(texts)
     while waiting:
         statements = _imports(waiting.pop())
         new = {name for module, names in statements for name in (module, *names)}
@@ -79,7 +80,8 @@ def file_of(module: str, root: Path = ROOT) -> Path | None:
 @functools.lru_cache(maxsize=1000)
 def _imports(text: str) -> list[tuple[str, list[str]]]:
     """List the modules that are imported, each with the dotted names taken from it."""
-    tree, found = ast.Module([], []), []
+    tree = ast.Module([], [])
+    found: list[tuple[str, list[str]]] = []
     with contextlib.suppress(SyntaxError):  # it will be said where it is run
         tree = ast.parse(text)
     for node in ast.walk(tree):

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 Key = tuple[str, str]  # student, chapter
 
@@ -25,6 +26,7 @@ class Journal:
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
         self._places: dict[Key, tuple[int, int]] = {}  # offset and length
+        self._file: BinaryIO
         if read_only:
             self._file = path.open("rb") if path.exists() else io.BytesIO()
             self._read()
@@ -73,7 +75,8 @@ class Journal:
     def entries(self) -> Iterator[dict]:
         """Give the last entry of each student and chapter, by chapter."""
         for student, chapter in sorted(self._places, key=lambda key: key[::-1]):
-            yield self.find(student, chapter)
+            if entry := self.find(student, chapter):
+                yield entry
 
     def close(self) -> None:
         """Close the file."""

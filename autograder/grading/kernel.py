@@ -7,10 +7,11 @@ no reply can be prepared for a question that has not been asked yet.
 """
 
 import contextlib
+import io
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -62,6 +63,7 @@ class Clock:
 
     def __init__(self, process: int) -> None:
         path = Path(f"/proc/{process}/schedstat")
+        self._file: io.FileIO | None
         try:  # stays open: it is read some thousand times a notebook
             self._file = path.open("rb", buffering=0)
         except OSError:  # it has ended, or the system does not tell
@@ -88,8 +90,10 @@ class Clock:
     def _waited(self) -> float:
         """Return for how many seconds the process could have run, and did not."""
         try:
+            if self._file is None:
+                return 0.0
             return int(os.pread(self._file.fileno(), 100, 0).split()[1]) / 1e9
-        except (AttributeError, OSError, IndexError):
+        except (OSError, IndexError):
             return 0.0
 
 
@@ -318,7 +322,7 @@ class Kernel:
         self._endless.add(name)
         self.stopped.append(f"{name} {why}")
 
-    def try_again(self, names: set[str]) -> None:
+    def try_again(self, names: Set[str]) -> None:
         """Ask again for calls of names that a cell has bound anew."""
         self._endless -= names
 
@@ -380,9 +384,9 @@ class Kernel:
             self._left -= self._clock.now() - began
         with self._checked():
             _expect(type(reply) is dict and reply.get("number") == number)
-            error = reply.get("error")
-            if error is not None:
-                return _Reply(error=error_of(error), late=late)
+            facts = reply.get("error")
+            if facts is not None:
+                return _Reply(error=error_of(facts), late=late)
             return _Reply(reply.get("value"), late=late)
 
     def _exchange(
@@ -440,7 +444,7 @@ class Kernel:
                 return self._channel.receive(min(now + max(left, 0.0), self._last))
 
     @contextlib.contextmanager
-    def _checked(self):
+    def _checked(self) -> Iterator[None]:
         """End the process if what it has sent is not what was asked for."""
         try:
             yield
@@ -464,7 +468,7 @@ _WORDS = {
 
 
 @contextlib.contextmanager
-def _unless_late(really: bool = True):
+def _unless_late(really: bool = True) -> Iterator[None]:
     """Go on after the block if nothing has come in time."""
     try:
         yield
@@ -490,7 +494,7 @@ def _nowhere(name: str) -> StudentError:
     return StudentError("endless", "", name)
 
 
-def error_of(facts: object) -> StudentError:
+def error_of(facts: Any) -> StudentError:
     """Make an exception of what a student's process says of one."""
     _expect(type(facts) is tuple and len(facts) == len(ERROR_SIZES))
     _expect(all(type(fact) is str for fact in facts))
@@ -498,7 +502,7 @@ def error_of(facts: object) -> StudentError:
     return StudentError(*(fact[:size] for fact, size in pairs))
 
 
-def _outputs_of(reply: object, room: int) -> Outputs:
+def _outputs_of(reply: Any, room: int) -> Outputs:
     _expect(type(reply) is dict and type(reply.get("outputs")) is list)
     _expect(type(reply.get("error")) is str and len(reply["error"]) <= ERROR_SIZES[1])
     outputs = Outputs(room)
@@ -507,7 +511,7 @@ def _outputs_of(reply: object, room: int) -> Outputs:
     return outputs
 
 
-def _found(reply: object) -> Found:
+def _found(reply: Any) -> Found:
     _expect(type(reply) is dict)
     kind, name, handle = (reply.get(key) for key in ("kind", "name", "handle"))
     if kind == "missing":

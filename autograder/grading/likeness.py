@@ -215,7 +215,7 @@ class _Answers:
 
     def alike(self) -> tuple[np.ndarray, ...]:
         """Return pairs of students: two rows, the weight in common, and its share."""
-        parts = [(_NONE, _NONE, np.zeros(0), np.zeros(0))]
+        parts: list[tuple[np.ndarray, ...]] = [(_NONE, _NONE, np.zeros(0), np.zeros(0))]
         for start, end in self._blocks():
             found = (self._links[start:end] @ self._links.T).tocoo()
             later = found.col > found.row + start

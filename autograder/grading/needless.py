@@ -14,13 +14,8 @@ from collections.abc import Iterable, Sequence
 from autograder.grading.trees import LONGEST, parse_flat, remembered
 
 DRAWING = {"plt", "plots"}  # modules, although notebooks bind them by an assignment
-DEFINITIONS = (
-    ast.Import,
-    ast.ImportFrom,
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.ClassDef,
-)
+NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+DEFINITIONS = (ast.Import, ast.ImportFrom, *NAMED)
 BY_NAME = {"eval", "exec", "globals", "locals", "vars", "get_ipython", "__main__"}
 
 
@@ -64,10 +59,9 @@ def _only_shows(text: str) -> bool:
     for node in ast.walk(tree):
         if isinstance(node, (ast.Global, ast.Delete)):
             return False
-        changed = isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(
-            node.ctx, ast.Load
-        )
-        if changed and _root(node) not in own:
+        if not isinstance(node, (ast.Attribute, ast.Subscript)):
+            continue
+        if not isinstance(node.ctx, ast.Load) and _root(node) not in own:
             return False
     return True
 
@@ -95,7 +89,7 @@ def binds(text: str) -> frozenset[str]:
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             names |= {(a.asname or a.name).partition(".")[0] for a in node.names}
-        elif isinstance(node, DEFINITIONS):
+        elif isinstance(node, NAMED):
             names.add(node.name)
     return frozenset(names)
 
@@ -131,7 +125,8 @@ def reads(text: str) -> frozenset[str]:
     tree = parse_flat(text)
     if tree is None:
         return frozenset(words(text))
-    read, bound = set(), set()
+    read: set[str] = set()
+    bound: set[str] = set()
     for statement in tree.body:
         read |= _loaded(statement) - bound
         if not isinstance(statement, (ast.If, ast.Try, ast.While)):

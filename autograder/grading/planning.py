@@ -141,21 +141,21 @@ class Work:
         """Give a job for each attempt; note the outcome of what cannot be graded."""
         for number, content in enumerate(self.contents):
             notes = list(self.attempts[number].notes)
-            refused = isinstance(content, Refused)
-            notebook = b"" if refused else content.notebook
+            given = Content(b"") if isinstance(content, Refused) else content
+            notebook = given.notebook
             job = Job(
                 student=self.student.name,
                 chapter=self.chapter,
                 notebook=notebook,
                 paper=terms.papers[self.chapter],
-                notes=notes if refused else [*notes, *content.notes],
-                models={} if refused else content.models,
+                notes=[*notes, *given.notes],
+                models=given.models,
                 limits=terms.limits,
                 unsafe=terms.unsafe,
                 keys=seeds.Keys.of(terms.secret, self.chapter, notebook),
                 carried_forward=terms.of_class.carried_forward,
             )
-            if refused:
+            if isinstance(content, Refused):
                 self.outcomes[number] = job.ungraded(str(content))
             else:
                 yield (self, number), job
@@ -163,6 +163,11 @@ class Work:
     def forget(self) -> None:
         """Let go of what was read."""
         self.contents, self.outcomes = [], []
+
+    @property
+    def done(self) -> list[Outcome]:
+        """The outcomes there are: once it is done, one of every attempt, in order."""
+        return [each for each in self.outcomes if each is not None]
 
     @property
     def is_done(self) -> bool:

@@ -5,6 +5,7 @@ import functools
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
 from nbgrader.utils import is_grade
@@ -25,7 +26,9 @@ NOT_SAID = "The check failed; your instructor sees how."
 class RepairSubmission(NbGraderPreprocessor):
     """Compare a submission with what was released; put right what grading needs."""
 
-    def preprocess(self, nb, resources):
+    def preprocess(
+        self, nb: NotebookNode, resources: dict
+    ) -> tuple[NotebookNode, dict]:
         """Repair a notebook; log what was done."""
         release = self._release(resources["nbgrader"])
         if release is None:
@@ -68,7 +71,9 @@ class ExecuteSubmission(NbGraderPreprocessor):
         "wrong ones that it uses are replaced by right ones; 0 for none.",
     ).tag(config=True)
 
-    def preprocess(self, nb, resources):
+    def preprocess(
+        self, nb: NotebookNode, resources: dict
+    ) -> tuple[NotebookNode, dict]:
         """Run a notebook; fail with the reason if it cannot be graded."""
         if not self.unsafe and sandbox.problem():
             raise NotGradedError(sandbox.problem())
@@ -150,7 +155,9 @@ class HideHiddenTests(ClearHiddenTests):
     An error that nothing was written down for was made by another grader.
     """
 
-    def preprocess_cell(self, cell, resources, cell_index):
+    def preprocess_cell(
+        self, cell: NotebookNode, resources: dict, cell_index: int
+    ) -> tuple[NotebookNode, dict]:
         """Cut hidden tests from a check cell, and what its error would give away."""
         if cell.cell_type != "code" or not is_grade(cell):
             return cell, resources

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from autograder.files import write_beside
 from autograder.grading import class_report, deadlines, feedback, report, seeds
@@ -25,6 +26,7 @@ from autograder.grading.job import GRADED, Outcome
 from autograder.grading.journal import Journal, Key
 from autograder.grading.planning import Terms, Work, is_id, is_kept
 from autograder.grading.reading import Refused
+from autograder.grading.submission import Content
 from autograder.grading.version import page_version, versions
 
 
@@ -101,9 +103,12 @@ class Record:
         written otherwise is written again; the grades stay.
         """
         entry = self._journal.find(*work.key)
-        if not is_kept(entry, work, self._terms) or not self._page(work.key).is_file():
+        if entry is None or not is_kept(entry, work, self._terms):
             return False
-        facts, is_graded = {"page": page_version()}, entry["status"] == GRADED
+        if not self._page(work.key).is_file():
+            return False
+        facts: dict[str, Any] = {"page": page_version()}
+        is_graded = entry["status"] == GRADED
         if is_graded:
             if work.key not in self._entered:
                 return False  # another gradebook, perhaps
@@ -154,17 +159,17 @@ class Record:
 
     def _write_files(self, work: Work) -> tuple[dict, tuple[Outcome, Lateness] | None]:
         """Write notebooks and feedback; return what journal and gradebook get."""
-        scores = [o.score if o.status == GRADED else None for o in work.outcomes]
+        scores = [o.score if o.status == GRADED else None for o in work.done]
         choice = self._choose(work, scores)
-        outcome, content = work.outcomes[choice.number], work.contents[choice.number]
+        outcome, content = work.done[choice.number], work.contents[choice.number]
         if not isinstance(content, Refused):
             outcome.sha256 = content.sha256()
         outcome.versions = outcome.versions or versions()
         entry = self._entry(work, choice, scores)
-        if outcome.status != GRADED:
+        if outcome.status != GRADED or isinstance(content, Refused):
             self._write_page(entry)
             return entry, None
-        self._write_notebooks(work, choice)
+        self._write_notebooks(work, choice, content)
         self._write_page(entry)
         return entry, (outcome, self._lateness(work, choice))
 
@@ -195,13 +200,11 @@ class Record:
             "notes": list(choice.notes),
         }
 
-    def _write_notebooks(self, work: Work, choice: Choice) -> None:
+    def _write_notebooks(self, work: Work, choice: Choice, content: Content) -> None:
         """Write what came in and what ran to where nbgrader has them."""
-        attempt, content = (
-            each[choice.number] for each in (work.attempts, work.contents)
-        )
+        attempt = work.attempts[choice.number]
         executed = self._course.notebook("autograded", *work.key)
-        write_beside(executed, work.outcomes[choice.number].notebook)
+        write_beside(executed, work.done[choice.number].notebook)
         submitted = self._course.notebook("submitted", *work.key)
         write_beside(submitted, content.notebook)
         for model, files in content.models.items():
@@ -213,7 +216,7 @@ class Record:
                 write_beside(folder / deadlines.TIMESTAMP, time)
 
     def _entry(self, work: Work, choice: Choice, scores: list[float | None]) -> dict:
-        outcome = work.outcomes[choice.number]
+        outcome = work.done[choice.number]
         entry = outcome.to_dict() | self._lateness_facts(work, choice)
         del entry["notebook"]
         attempts = [
@@ -225,7 +228,7 @@ class Record:
                 "score": score,
             }
             for attempt, each, score in zip(
-                work.attempts, work.outcomes, scores, strict=True
+                work.attempts, work.done, scores, strict=True
             )
         ]
         return entry | {
@@ -242,10 +245,14 @@ class Record:
         """Return what there is to say of a submission: the fault, or the journal's."""
         fault = self._faults.get(key)
         if fault is None:
-            return self._journal.find(*key)
+            entry = self._journal.find(*key)
+            if entry is None:
+                raise LookupError(f"the journal has no entry of {' and '.join(key)}")
+            return entry
         outcome = Outcome(*key, reason=str(fault), log=fault.log)
         outcome.unsafe, outcome.versions = self._terms.unsafe, versions()
-        unknown = {"handed_in": None, "due": None, "penalty": None, "notes": []}
+        unknown: dict[str, Any] = {"handed_in": None, "due": None, "penalty": None}
+        unknown["notes"] = []
         known = {"paper": self._terms.digests[key[1]], "attempt": ""}
         known["seeds"] = seeds.digest(self._terms.secret)
         return outcome.to_dict() | unknown | known
@@ -289,7 +296,7 @@ class Record:
         if isinstance(fault, Fault):
             self.fail(key, fault)
             guarded(self._report, key, about)  # as ungraded; else it is without it
-        if key in self._faults:
+        if isinstance(told, Fault) or key in self._faults:
             told = report.of_a_fault(self._entry_of(key), own)
         tables.rows.append(told[0])
         tables.lines.append(told[1])
@@ -345,4 +352,4 @@ class Record:
 
 
 def _iso(time: datetime | None) -> str | None:
-    return time and time.isoformat()
+    return None if time is None else time.isoformat()

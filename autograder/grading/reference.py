@@ -118,6 +118,7 @@ class Reference:
         if self._process:
             self._process.kill()
             self._process.wait()
+        if self._channel:
             self._channel.close()
         self._process = self._channel = None
 
@@ -139,6 +140,7 @@ class Reference:
 
     def _exchange(self, message: Data, seconds: float) -> Any:
         deadline = time.monotonic() + seconds
+        assert self._channel is not None  # `_start` has opened it
         try:
             self._channel.send(message, deadline)
             return self._channel.receive(deadline)
@@ -315,7 +317,7 @@ def _ring(number: int, frame: object) -> None:
 
 
 def _describe(target: Any) -> dict:
-    about = {"kind": "function", "parameters": _parameters(target)}
+    about: dict[str, Any] = {"kind": "function", "parameters": _parameters(target)}
     if isinstance(target, type):
         about |= {"kind": "class", "methods": _methods(target)}
     return about
@@ -425,13 +427,12 @@ def _pull(target: Any, question: dict) -> dict:
         if result.requires_grad and cotangent is not None
     ]
     wanted = [source for source in sources if source.requires_grad]
-    found = ()
+    found: Iterator[torch.Tensor | None] = iter(())
     if pairs and wanted:
         results, cotangents = zip(*pairs, strict=True)
         found = iter(
             torch.autograd.grad(results, wanted, cotangents, allow_unused=True)
         )
-    found = iter(found)
     gradients = [next(found, None) if each.requires_grad else None for each in sources]
     return {"gradients": _sendable(gradients)}
 

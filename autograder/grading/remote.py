@@ -127,24 +127,24 @@ class RemoteFunction(StudentFunction):
 class RemoteInstance(RemoteFunction, StudentInstance):
     """A built module in the student's process."""
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, torch.Tensor]:
         """Return copies of the parameters and buffers, by name."""
         return self._ask("state_dict")
 
-    def parameter_names(self):
+    def parameter_names(self) -> list[str]:
         """Return the names of what is trained, in order."""
         return self._ask("parameter_names")
 
-    def buffer_names(self):
+    def buffer_names(self) -> list[str]:
         """Return the names of what moves with the module without being trained."""
         return self._ask("buffer_names")
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
         """Copy the tensors in."""
         self._ask("load_state_dict", (state,))
         self.loaded = state
 
-    def train(self, mode: bool = True):
+    def train(self, mode: bool = True) -> None:
         """Switch to training (True) or evaluation (False)."""
         self._ask("train", (mode,))
         self.training = mode

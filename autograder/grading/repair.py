@@ -28,7 +28,7 @@ class _Cell:
 
     node: NotebookNode
     grading: dict | None  # the nbgrader metadata it came with
-    id: str
+    id: str | None
     key: str | None = None  # the id of the released cell
 
 
@@ -89,7 +89,8 @@ def _read_cell(cell: NotebookNode) -> _Cell:
         node.attachments = copy.deepcopy(cell.attachments)
     metadata = cell.get("metadata")
     grading = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-    return _Cell(node, grading if isinstance(grading, dict) else None, cell.get("id"))
+    grading = grading if isinstance(grading, dict) else None
+    return _Cell(node, grading, cell.get("id"))
 
 
 def _new_cell(kind: str, source: str) -> NotebookNode:
@@ -165,8 +166,8 @@ def _find_check(work: _Work, key: str, released: NotebookNode) -> list[_Cell]:
         (_likeness(cell.node.source, released.source), number, cell)
         for number, cell in enumerate(_free(work))
     ]
-    best = max(scored, default=(0, 0, None))
-    return [best[2]] if best[0] >= ALIKE else []
+    likeness, _, best = max(scored, default=(0, 0, None))
+    return [best] if best is not None and likeness >= ALIKE else []
 
 
 def _likeness(text: str, other: str) -> float:

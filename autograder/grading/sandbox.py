@@ -219,9 +219,10 @@ class Sandbox:
 
     def _open(self, files: dict[str, bytes]) -> "Cage":
         self.start()
-        zygote = self._zygote
+        zygote, watcher = self._zygote, self._watcher
+        assert zygote is not None and watcher is not None  # `start` has made them
         cage = Cage(zygote, files, self._lent)
-        self._watcher.watch(cage)
+        watcher.watch(cage)
         if zygote.alone:
             self._zygote = None  # it is the cage's own
         return cage
@@ -274,7 +275,8 @@ class Cage:
 
     def _prepare(self, files: dict[str, bytes]) -> int:
         """Send the files, wait until the walls stand; return the process's number."""
-        message, sender = b"", []
+        message = b""
+        sender: list = []
         try:
             if self._folder:
                 self._send_file("", self._folder.encode())

@@ -4,6 +4,7 @@ import copy
 import io
 import traceback
 from dataclasses import replace
+from typing import Any
 
 from nbformat import NotebookNode
 
@@ -146,7 +147,9 @@ class _SecondSitting(Sitting):
 def _given_outputs(verdict: Verdict) -> list[dict]:
     """Say what was given; of fewer points, nbgrader wants the number as a result."""
     text = f"Solved, given a right {' and '.join(verdict.given)}.\n"
-    outputs = [{"output_type": "stream", "name": "stdout", "text": text}]
+    outputs: list[dict[str, Any]] = [
+        {"output_type": "stream", "name": "stdout", "text": text}
+    ]
     if verdict.score < verdict.points:
         data = {"text/plain": repr(verdict.score)}
         result = {"data": data, "metadata": {}, "execution_count": None}

@@ -154,7 +154,8 @@ class _Labels(ast.NodeTransformer):
             facts = [ast.Constant(node.arg), node.value, ast.Constant(self.grade_id)]
             node.value = ast.Call(ast.Name(DRAW, ast.Load()), facts, [])
             return node
-        return self.generic_visit(node)
+        self.generic_visit(node)
+        return node
 
 
 def drawing(keys: Keys) -> dict[str, Callable]:

@@ -56,8 +56,16 @@ MODELS = ("results/models", "workbench/recorded/models")  # the latter in a whee
 def files(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
     """Give each file that every submission sees, and its place among the course's."""
     for name in (*EVERYBODYS, BOUNDARY, *_modules_in(BOUNDARY, root)):
-        path = file_of(name, root)
+        path = _file(name, root)
         yield path, path.relative_to(root).as_posix()
+
+
+def _file(module: str, root: Path) -> Path:
+    """Return the file of one of the course's modules that has to be there."""
+    found = file_of(module, root)
+    if found is None:
+        raise FileNotFoundError(f"{root}: no file of {module}, which submissions see")
+    return found
 
 
 def stubs() -> list[str]:
@@ -78,21 +86,32 @@ def given_to(released: str) -> dict[str, bytes]:
     Args:
         released: the notebook as it was handed out, in nbformat's JSON.
     """
-    paths = files_of(imported_by(released))
-    return {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
+    code = "\n".join(_code_cells(released))
+    return {
+        path.relative_to(ROOT).as_posix(): path.read_bytes()
+        for path in files_of(imported_by(released))
+        if not _is_model(path) or f'"{path.parent.name}"' in code  # the cells name it
+    }
 
 
 def imported_by(released: str) -> set[str]:
     """Name what a notebook imports, and what those modules do that it may be given."""
+    return modules_of(_code_cells(released), SOME_CHAPTERS)
+
+
+def _code_cells(released: str) -> list[str]:
     cells = nbformat.reads(released, as_version=4).cells
-    code = [cell.source for cell in cells if cell.cell_type == "code"]
-    return modules_of(code, SOME_CHAPTERS)
+    return [cell.source for cell in cells if cell.cell_type == "code"]
+
+
+def _is_model(path: Path) -> bool:
+    return any(path.is_relative_to(ROOT / each) for each in MODELS)
 
 
 def files_of(imported: Iterable[str], root: Path = ROOT) -> list[Path]:
     """List the files that come with what a notebook imports."""
     wanted = set(SOME_CHAPTERS).intersection(imported)
-    paths = [file_of(name, root) for name in sorted(wanted)]
+    paths = [_file(name, root) for name in sorted(wanted)]
     if DIGITS in wanted:
         paths.append(root / DIGITS_FILE)
     if RESULTS in wanted:

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType
+from typing import Any
 
 import torch
 from nbformat import NotebookNode
@@ -318,7 +319,7 @@ class _Patient(Kernel):
         """Give the next part of a check its time."""
         self.calls_left = CALLS_SECONDS
 
-    def ask(self, method: str, handle: int, *request: object) -> Data:
+    def ask(self, method: str, handle: int, *request: Any) -> Data:
         """Ask for a call of the student's code."""
         if self.calls_left <= 0:
             why = f"had taken {CALLS_SECONDS} seconds in many calls"
@@ -337,7 +338,7 @@ class _Patient(Kernel):
 # --- words ----------------------------------------------------------------------------
 
 
-def facts_of(failure: CheckFailure, name: str) -> dict[str, str | bool | None]:
+def facts_of(failure: CheckFailure, name: str) -> dict[str, Any]:
     """Return what a failed check says, part by part; what came from outside, cut."""
     failure.check = failure.check or exercise_of(name)
     for fact in FACTS:

@@ -9,6 +9,7 @@ instructor.
 import re
 import textwrap
 from collections.abc import Mapping
+from typing import Any
 
 FOR_STUDENTS = "for_students"  # metadata of a failed check's cell: what feedback says
 WIDTH = 88
@@ -21,7 +22,7 @@ TRY = (
 )
 
 
-def told(failure: Mapping) -> dict[str, str]:
+def told(failure: Mapping) -> dict[str, Any]:
     """Return what a student may read of a failure: its facts, and all of it as text.
 
     Args:

@@ -54,6 +54,8 @@ class Trained:
 
     attend_cached: Any  # functions of the same parts
     repeat: Any
+    project: Any  # what somebody wrote
+    finish: Any
 
     def forward(
         self,
@@ -74,7 +76,8 @@ class Trained:
             (B, T, d_model).
         """
         if cache is None and not fused:
-            return super().forward(x)
+            written: Any = super()
+            return written.forward(x)
         q, k, v = self.project(x)
         if turns is not None:
             q, k = rotate(q, turns), rotate(k, turns)
@@ -168,7 +171,7 @@ def rotate(x: torch.Tensor, turns: torch.Tensor) -> torch.Tensor:
     pairs = x.float().unflatten(-1, (-1, 2))  # (B, heads, T, d_k/2, 2)
     if torch.compiler.is_compiling():  # which merges these, but nothing complex
         (even, odd), (cos, sin) = pairs.unbind(-1), turns.unbind(-1)
-        turned = (even * cos - odd * sin, even * sin + odd * cos)
-        return torch.stack(turned, dim=-1).flatten(-2).type_as(x)
+        both = (even * cos - odd * sin, even * sin + odd * cos)
+        return torch.stack(both, dim=-1).flatten(-2).type_as(x)
     turned = torch.view_as_complex(pairs) * torch.view_as_complex(turns)
     return torch.view_as_real(turned).flatten(-2).type_as(x)

@@ -10,6 +10,7 @@ from workbench import models, options, records
 from workbench.devices import choose_device
 from workbench.errors import WorkbenchError
 from workbench.language_model import corpora, counting, scoring, training, writing
+from workbench.language_model.model import LanguageModel
 from workbench.language_model.tokenizer import TextTokenizer
 from workbench.models import FEED_FORWARDS, NORMS, POSITIONS
 from workbench.runs import train_each
@@ -81,7 +82,7 @@ def not_negative(text: str) -> int:
 
 def load(
     arguments: argparse.Namespace, device: torch.device
-) -> tuple[torch.nn.Module, TextTokenizer, models.Parts]:
+) -> tuple[LanguageModel, TextTokenizer, models.Parts]:
     """Load a trained language model.
 
     Raises:
@@ -94,6 +95,7 @@ def load(
     parts = models.load_parts(arguments.parts)
     model, config = models.load(folder, parts)
     tokenizer = TextTokenizer.load(folder, parts)
+    assert isinstance(config, models.LanguageModelConfig)
     if tokenizer.name != config.tokenizer:
         raise WorkbenchError(
             f"{folder / TOKENIZER_FILE} is not the tokenizer that this model was "

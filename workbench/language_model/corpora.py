@@ -52,10 +52,13 @@ def load_texts(name: str, data_dir: Path | None = None) -> Texts:
             in UTF-8 or empty.
     """
     if name == "tales":
-        told = ("".join(story.text for story in stories(x)) for x in SPLITS)
-        return Texts(name, *told, stories=True)
+        train, validation, test = (
+            "".join(story.text for story in stories(split)) for split in SPLITS
+        )
+        return Texts(name, train, validation, test, stories=True)
     if name == "repeats":
-        return Texts(name, *map(repeats.told, SPLITS))
+        train, validation, test = map(repeats.told, SPLITS)
+        return Texts(name, train, validation, test)
     if name == "shakespeare":
         return Texts(name, *divide(shakespeare(data_dir)))
     if name.startswith("text:"):
@@ -85,8 +88,8 @@ def shakespeare(data_dir: Path | None) -> str:
         )
     else:
         places = [data_dir / f"{SHAKESPEARE}.gz", data_dir / SHAKESPEARE]
-        path = next((each for each in places if each.is_file()), None)
-        if path is None:
+        path = next((each for each in places if each.is_file()), places[0])
+        if not path.is_file():
             raise WorkbenchError(
                 f"{data_dir} has no {SHAKESPEARE}: put tiny Shakespeare there (from "
                 "the repository karpathy/char-rnn, folder data/tinyshakespeare), or "

@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import nn
 
 from workbench import models, results
 from workbench.language_model.blocks import rotate
+from workbench.language_model.model import LanguageModel
 from workbench.language_model.tokenizer import TextTokenizer
 
 
-def load(name: str) -> tuple[nn.Module, TextTokenizer]:
+def load(name: str) -> tuple[LanguageModel, TextTokenizer]:
     """Load a recorded language model with its tokenizer, in evaluation mode.
 
     Raises:
@@ -25,7 +27,7 @@ def load(name: str) -> tuple[nn.Module, TextTokenizer]:
 
 
 @torch.no_grad()
-def attention_weights(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
+def attention_weights(model: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
     """Return how all heads attend while a text is read.
 
     Args:
@@ -37,7 +39,7 @@ def attention_weights(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
     """
     found = []
 
-    def look(block: nn.Module, given: tuple, _: torch.Tensor) -> None:
+    def look(block: Any, given: tuple, _: torch.Tensor) -> None:
         x, turns = given[:2]
         q, k, _ = block.project(x)
         if turns is not None:
@@ -53,7 +55,7 @@ def attention_weights(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
 
 
 @torch.no_grad()
-def residual_stream(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
+def residual_stream(model: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
     """Return the residual stream while a text is read.
 
     Args:
@@ -63,7 +65,7 @@ def residual_stream(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
     Returns:
         (layers + 1, T, d_model): the embeddings, then what each block gives.
     """
-    found = []
+    found: list[torch.Tensor] = []
 
     def look(_: nn.Module, given: tuple, output: torch.Tensor) -> None:
         found.extend([given[0], output] if not found else [output])
@@ -74,7 +76,7 @@ def residual_stream(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
 
 
 @contextlib.contextmanager
-def hooked(model: nn.Module, look: Callable) -> Iterator[None]:
+def hooked(model: LanguageModel, look: Callable) -> Iterator[None]:
     """Show each block, what it is given and what it gives, inside of this."""
     hooks = [block.register_forward_hook(look) for block in model.blocks]
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -22,12 +22,15 @@ class LanguageModel(nn.Module):
     PyTorch's one kernel or exercise 4.7 as it is written: the same numbers.
     """
 
+    turns: torch.Tensor | None
+
     def __init__(self, config: LanguageModelConfig, parts: Parts) -> None:
         """Build the parts, with new parameters."""
         super().__init__()
         self.fused, self.max_length = False, config.max_length
-        self.embedding = parts.Embedding(config.vocab_size, config.d_model)
-        self.position, turns = None, None
+        self.embedding: Any = parts.Embedding(config.vocab_size, config.d_model)
+        self.position: Any = None
+        turns = None
         if config.positions == "learned":
             self.position = parts.LearnedPositionalEncoding(
                 config.max_length, config.d_model

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from workbench.language_model.looking import attention_weights
+from workbench.language_model.model import LanguageModel
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from workbench.language_model.tokenizer import TextTokenizer
     from workbench.models import Parts
 
@@ -51,7 +50,7 @@ def asked() -> Iterator[str]:
 
 @torch.no_grad()
 def copying_scores(
-    model: nn.Module, tokenizer: TextTokenizer, parts: Parts
+    model: LanguageModel, tokenizer: TextTokenizer, parts: Parts
 ) -> dict[str, float]:
     """Say how well a model copies, and by how much of an induction head.
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from workbench.errors import WorkbenchError
+from workbench.language_model.model import LanguageModel
 from workbench.language_model.tales.stories import Prompt
 from workbench.language_model.tokenizer import TextTokenizer
 
@@ -17,7 +17,7 @@ ROWS = 32  # blocks, or prompts, at once
 
 
 @torch.no_grad()
-def code_length(model: nn.Module, ids: Sequence[int], length: int) -> float:
+def code_length(model: LanguageModel, ids: Sequence[int], length: int) -> float:
     """Return how many nats the model needs to tell a text.
 
     The text is read in blocks that overlap by half, so that each token, but those of
@@ -63,7 +63,7 @@ def text_scores(nats: float, text: str) -> dict[str, float]:
 
 @torch.no_grad()
 def agreement_scores(
-    model: nn.Module, tokenizer: TextTokenizer, prompts: dict[str, list[Prompt]]
+    model: LanguageModel, tokenizer: TextTokenizer, prompts: dict[str, list[Prompt]]
 ) -> dict[str, float]:
     """Return for each kind how many agreements are kept, in percent.
 
@@ -82,7 +82,7 @@ def agreement_scores(
 
 @torch.no_grad()
 def keeps(
-    model: nn.Module, tokenizer: TextTokenizer, prompts: Sequence[Prompt]
+    model: LanguageModel, tokenizer: TextTokenizer, prompts: Sequence[Prompt]
 ) -> list[bool]:
     """Say of each prompt whether the model goes on with what is right.
 

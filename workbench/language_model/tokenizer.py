@@ -30,7 +30,8 @@ class TextTokenizer:
         joined = ("".join(pair) for pair in self.merges)
         self.tokens = list(dict.fromkeys([*self.alphabet, *joined]))
         self.numbers = {token: number for number, token in enumerate(self.tokens)}
-        self.parts, self.cut = parts, {}  # piece -> ids
+        self.parts = parts
+        self.cut: dict[str, list[int]] = {}  # piece -> ids
 
     @classmethod
     def train(

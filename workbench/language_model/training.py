@@ -17,6 +17,7 @@ from workbench.devices import world
 from workbench.language_model import repeats, scoring
 from workbench.language_model.batches import BlockBatches
 from workbench.language_model.corpora import Texts, load_texts
+from workbench.language_model.model import LanguageModel
 from workbench.language_model.tales.stories import prompts, stories
 from workbench.language_model.tokenizer import TextTokenizer
 from workbench.runs import Trained, finish, prepare_folder
@@ -175,12 +176,12 @@ def next_token_loss(smoothing: float = 0.0) -> Loss:
     return loss_of
 
 
-def mean_loss(model: nn.Module, ids: list[int], length: int) -> float:
+def mean_loss(model: LanguageModel, ids: list[int], length: int) -> float:
     """Return the nats that a token of a text takes."""
     return scoring.code_length(model, ids, length) / max(1, len(ids))
 
 
-def score(model: nn.Module, material: Material, split: str) -> dict[str, Any]:
+def score(model: LanguageModel, material: Material, split: str) -> dict[str, Any]:
     """Score a split: nats a character, bits a byte, and what else the text asks for."""
     text = getattr(material.texts, split)
     ids = material.tokenizer.encode(text)

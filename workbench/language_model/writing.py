@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import torch
-from torch import nn
 
 from workbench.errors import WorkbenchError
+from workbench.language_model.model import LanguageModel
 
 if TYPE_CHECKING:
     from workbench.models import Parts
@@ -30,7 +30,7 @@ def window(count: int, most: int) -> int:
 class Reading:
     """The logits of what follows everything that was read."""
 
-    def __init__(self, model: nn.Module, use_cache: bool = True) -> None:
+    def __init__(self, model: LanguageModel, use_cache: bool = True) -> None:
         """Begin with nothing."""
         self.model, self.use_cache = model, use_cache
         self.ids: list[int] = []
@@ -54,7 +54,7 @@ class Reading:
 
 
 def write(
-    model: nn.Module,
+    model: LanguageModel,
     prompt: list[int],
     length: int,
     parts: Parts,

@@ -69,7 +69,8 @@ def diagnose(comparisons: Sequence[Comparison]) -> str:
 
 def _looked_at(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Take the first comparisons, not more than can be searched in a moment."""
-    taken, entries = [], 0
+    taken: list[Comparison] = []
+    entries = 0
     for each in comparisons[:MANY]:
         size = _entries(each.expected)
         entries += size if size <= LARGEST else 0
@@ -146,8 +147,8 @@ def _wrong(group: Sequence[Comparison]) -> list[Comparison]:
 
 def _cases(wrong: Sequence[Comparison]) -> list[Case] | None:
     """Prepare answers of the right shape; None if one has no or another shape."""
-    cases = [case_of(each) for each in wrong]
-    return None if None in cases else cases
+    cases = [case for each in wrong if (case := case_of(each)) is not None]
+    return cases if len(cases) == len(wrong) else None
 
 
 def _of_groups(comparisons: Sequence[Comparison]) -> str:
@@ -220,8 +221,8 @@ def _late(parts: Sequence[Comparison]) -> str:
     """What is true of rows and columns, told if nothing else relates the values."""
     for group in _groups(parts):
         cases = _cases(_wrong(group))
-        for relation in relations.LATE if cases else ():
-            if said := relation(cases):
+        for relation in relations.LATE:
+            if cases and (said := relation(cases)):
                 return said
     return ""
 
@@ -242,7 +243,7 @@ def _pairs(
 
 def _differing(first: Comparison, second: Comparison) -> list[str]:
     """Name the arguments, and "" for the parameters, that differ."""
-    a, b = first.arguments, second.arguments
+    a, b = first.arguments or {}, second.arguments or {}
     names = [n for n in {**a, **b} if not same(a.get(n), b.get(n), 0.0)]
     others = first.parameters or {}, second.parameters or {}
     return names if same(*others, 0.0) else [*names, ""]
@@ -272,7 +273,8 @@ def _telling(value: Data) -> bool:
 
 def _without_effect(comparisons: Sequence[Comparison]) -> str:
     """An argument that changes the right answer, and never this one."""
-    idle, works = {}, set()
+    idle: dict[str, bool] = {}
+    works = set()
     for first, second in _pairs(comparisons):
         names = _differing(first, second)
         if len(names) != 1:
@@ -450,7 +452,7 @@ def _contrast(group: list[Comparison]) -> str:
     wrong = _wrong(group)
     if not right or any(each.arguments is None for each in group):
         return ""
-    names = list({name: 0 for each in group for name in each.arguments})
+    names = list({name: 0 for each in group for name in each.arguments or {}})
     truths = [[_properties(each, names) for each in part] for part in (right, wrong)]
     found = []
     for key in dict.fromkeys(key for part in truths for each in part for key in each):

@@ -7,6 +7,7 @@ values speak for it. Everything here is computed in float64, and NaN equals NaN.
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 
@@ -16,6 +17,7 @@ from autograder.interface import Data
 LARGEST = 100_000  # entries of a tensor that is looked at; larger ones are passed over
 ENOUGH = 4  # different values that must agree
 NUMBERS = (int, float)
+Way = TypeVar("Way")  # what is said of one
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +55,7 @@ def real(value: Data) -> torch.Tensor | None:
     return value.detach().to(torch.float64)
 
 
-def entries_close(
-    a: torch.Tensor, b: torch.Tensor, tolerance: float | torch.Tensor
-) -> torch.Tensor:
+def entries_close(a: torch.Tensor, b: torch.Tensor, tolerance: float) -> torch.Tensor:
     """Mark equal entries of two float64 tensors that broadcast."""
     return torch.isclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
 
@@ -146,7 +146,7 @@ def speaks(cases: Iterable[Case]) -> bool:
     return len(shapes) > 1 and sum(int(case.wrong.sum()) for case in cases) >= 8
 
 
-def common(found: Iterable[dict[str, str]]) -> dict[str, str]:
+def common(found: Iterable[dict[str, Way]]) -> dict[str, Way]:
     """Keep the entries that all dicts have by their keys, in the order of the first."""
     first, *others = list(found) or [{}]
     return {key: first[key] for key in first if all(key in other for other in others)}

@@ -6,6 +6,7 @@ sentence that holds for every one of them, or "".
 
 import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 import torch
@@ -72,13 +73,20 @@ def _fitted(case: Case, difference: bool) -> float | None:
     if difference:
         value = float((got - right).mean())
         fits = abs(value) > 10 * case.tolerance
-        fits = fits and entries_close(got, right + value, case.tolerance).all()
+        fits = fits and bool(entries_close(got, right + value, case.tolerance).all())
     else:
         square = float(right @ right)
         value = float(got @ right) / square if square else 0.0
         fits = abs(value) > 1e-3
-        fits = fits and entries_close(got, right * value, case.tolerance).all()
+        fits = fits and bool(entries_close(got, right * value, case.tolerance).all())
     return value if fits else None
+
+
+def _all(values: Iterable[float | None]) -> list[float]:
+    """List the values; none, if one of them is missing."""
+    found = list(values)
+    given = [each for each in found if each is not None]
+    return given if len(given) == len(found) else []
 
 
 def _precise(case: Case) -> float:
@@ -89,7 +97,7 @@ def _precise(case: Case) -> float:
 
 def _names(cases: list[Case], values: list[float], forms: tuple) -> list[tuple]:
     """Find forms of one size that give every value: (form, sizes, whose size)."""
-    found = {}
+    found: dict[tuple, str] = {}
     known = [sizes(case.comparison) for case in cases]
     for name in common({key: key for key in each} for each in known):
         numbers = tuple(each[name] for each in known)
@@ -108,7 +116,7 @@ def _pairs_of_sizes(cases: list[Case], values: list[float]) -> list[tuple]:
     """Find forms of two sizes that give every value: (form, whose n, whose m)."""
     known = [sizes(case.comparison) for case in cases]
     shared = common({key: key for key in each} for each in known)
-    owners = {}
+    owners: dict[tuple, str] = {}
     for name in shared:
         owners.setdefault(tuple(each[name] for each in known), name)
     found = []
@@ -162,8 +170,8 @@ def _explained(value: float, names: list[tuple], precise: float) -> str:
 
 def constant_factor(cases: list[Case]) -> str:
     """One factor between all values, or one for each input."""
-    factors = [_fitted(case, difference=False) for case in cases]
-    if None in factors:
+    factors = _all(_fitted(case, difference=False) for case in cases)
+    if not factors:
         return ""
     what = subject(cases)
     if max(abs(factor + 1) for factor in factors) < max(map(_precise, cases)):
@@ -205,8 +213,8 @@ def nearly_a_factor(cases: list[Case]) -> str:
     for case in cases:
         comparison = replace(case.comparison, tolerance=3e-4)
         loose.append(Case(comparison, case.got, case.expected, case.wrong))
-    factors = [_fitted(case, difference=False) for case in loose]
-    if None in factors or not _solid(cases) or not all(map(_far, factors)):
+    factors = _all(_fitted(case, difference=False) for case in loose)
+    if not factors or not _solid(cases) or not all(map(_far, factors)):
         return ""
     names = _names(loose, factors, FORMS)
     if len(names) != 1 or _guessed(loose, factors, names):
@@ -222,12 +230,12 @@ def _far(factor: float) -> bool:
 
 def before_softmax(cases: list[Case]) -> str:
     """Weights of scores that are a factor too large or too small."""
-    factors = []
-    for case in cases:
-        if case.got.ndim < 1 or not _are_weights(case.got, case.expected):
-            return ""
-        factors.append(_temperature(case))
-    if None in factors or not _solid(cases):
+    if any(case.got.ndim < 1 for case in cases) or not all(
+        _are_weights(case.got, case.expected) for case in cases
+    ):
+        return ""
+    factors = _all(map(_temperature, cases))
+    if not factors or not _solid(cases):
         return ""
     start = f"What the softmax gets for {subject(cases)} is"
     return _told(cases, factors, start, "times as large as it should be")
@@ -261,8 +269,8 @@ def _temperature(case: Case) -> float | None:
 
 def constant_difference(cases: list[Case]) -> str:
     """One difference between all values, or one for each input."""
-    differences = [_fitted(case, difference=True) for case in cases]
-    if None in differences:
+    differences = _all(_fitted(case, difference=True) for case in cases)
+    if not differences:
         return ""
     what = cases[0].comparison.what
     low, high = min(differences), max(differences)

@@ -100,7 +100,7 @@ def other_order(cases: list[Case]) -> str:
     """The right numbers in an order that can be described."""
     found = []
     for case in cases:
-        ways = {}
+        ways: dict[str, str] = {}
         for how, moved in _orders(case.expected):
             if moved.shape == case.got.shape and same_tensors(
                 case.got, moved.reshape(case.got.shape), case.tolerance
@@ -134,8 +134,8 @@ def any_order(cases: list[Case]) -> str:
 
 
 def _same_sorted(got: torch.Tensor, right: torch.Tensor, case: Case, axis: int) -> bool:
-    pair = [each.sort(axis).values for each in (got, right)]
-    return got.shape[axis] > 1 and same_tensors(*pair, case.tolerance)
+    first, second = got.sort(axis).values, right.sort(axis).values
+    return got.shape[axis] > 1 and same_tensors(first, second, case.tolerance)
 
 
 def shifted(cases: list[Case]) -> str:
@@ -166,7 +166,7 @@ def rearranged_argument(cases: list[Case]) -> str:
     """An argument, cut and its axes put into another order than asked for."""
     found = []
     for case in cases:
-        ways = {}
+        ways: dict[str, str] = {}
         for name, value in telling_arguments(case).items():
             if value.numel() != case.got.numel() or value.numel() > SEARCHED:
                 continue

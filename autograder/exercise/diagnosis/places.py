@@ -175,7 +175,9 @@ def _rows(name: str, value: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
     yield f"in rows where {name} is 0 throughout", zeros.all(-1, keepdim=True)
 
 
-def _beyond(name: str, value: torch.Tensor, shape: torch.Size):
+def _beyond(
+    name: str, value: torch.Tensor, shape: torch.Size
+) -> Iterator[tuple[str, torch.Tensor]]:
     """Mark the positions from a sentence's length on; sentences are the first axis."""
     if value.ndim != 1 or len(shape) < 2 or len(value) != shape[0]:
         return
@@ -251,7 +253,7 @@ def where_arguments(cases: list[Case]) -> str:
         if _lies_in(_counted(cases, places)):
             fitting[words] = sum(int(place.sum()) for place in places)
     if fitting:
-        return f"{_start(cases)} wrong only {min(fitting, key=fitting.get)}."
+        return f"{_start(cases)} wrong only {min(fitting, key=fitting.__getitem__)}."
     return _beyond_a_threshold(cases)
 
 
@@ -356,7 +358,9 @@ def shape(comparisons: list[Comparison]) -> str:
     return next(iter(common(found)), "")
 
 
-def _differences(got, expected, comparison: Comparison) -> Iterator[str]:
+def _differences(
+    got: torch.Tensor, expected: torch.Tensor, comparison: Comparison
+) -> Iterator[str]:
     yield from _one_axis_of_one(got, expected, comparison)
     yield from _reduced(got, expected, comparison)
     yield from _repeated(got, expected, comparison)
@@ -369,7 +373,9 @@ def _differences(got, expected, comparison: Comparison) -> Iterator[str]:
         yield f"The values of {comparison.what} are right; only the shape is not."
 
 
-def _one_axis_of_one(got, expected, comparison: Comparison) -> Iterator[str]:
+def _one_axis_of_one(
+    got: torch.Tensor, expected: torch.Tensor, comparison: Comparison
+) -> Iterator[str]:
     what, tolerance = comparison.what, comparison.tolerance
     start = f"{what[:1].upper()}{what[1:]}"
     for more, less, words in (
@@ -383,7 +389,9 @@ def _one_axis_of_one(got, expected, comparison: Comparison) -> Iterator[str]:
                 yield f"{start} {words} of length 1, {axis_name(axis)}.{after}"
 
 
-def _reduced(got, expected, comparison: Comparison) -> Iterator[str]:
+def _reduced(
+    got: torch.Tensor, expected: torch.Tensor, comparison: Comparison
+) -> Iterator[str]:
     what, tolerance = comparison.what, comparison.tolerance
     for more, less, order in ((expected, got, 0), (got, expected, 1)):
         for axis in range(-1, -more.ndim - 1, -1):
@@ -398,7 +406,9 @@ def _reduced(got, expected, comparison: Comparison) -> Iterator[str]:
                     yield f"{first} is {second} {words} {name}{after}."
 
 
-def _repeated(got, expected, comparison: Comparison) -> Iterator[str]:
+def _repeated(
+    got: torch.Tensor, expected: torch.Tensor, comparison: Comparison
+) -> Iterator[str]:
     if got.ndim != expected.ndim or not expected.numel():
         return
     for axis in range(-1, -got.ndim - 1, -1):
@@ -414,7 +424,9 @@ def _repeated(got, expected, comparison: Comparison) -> Iterator[str]:
                 yield f"Every value is there {times} times along {name}, {words}."
 
 
-def _exchanged(got, expected, comparison: Comparison) -> Iterator[str]:
+def _exchanged(
+    got: torch.Tensor, expected: torch.Tensor, comparison: Comparison
+) -> Iterator[str]:
     for first in range(-1, -got.ndim - 1, -1):
         for second in range(first - 1, -got.ndim - 1, -1):
             moved = expected.transpose(first, second)
@@ -428,7 +440,9 @@ def _exchanged(got, expected, comparison: Comparison) -> Iterator[str]:
                 yield f"{start}."
 
 
-def _other_length(got, expected, comparison: Comparison) -> Iterator[str]:
+def _other_length(
+    got: torch.Tensor, expected: torch.Tensor, comparison: Comparison
+) -> Iterator[str]:
     differing = [a for a in range(got.ndim) if got.shape[a] != expected.shape[a]]
     if len(differing) != 1:
         return
@@ -437,12 +451,14 @@ def _other_length(got, expected, comparison: Comparison) -> Iterator[str]:
     is_, should = got.shape[axis], expected.shape[axis]
     least = min(is_, should)
     what = comparison.what
-    for start, words in ((0, "end"), (None, "beginning")):
-        part = [
-            each.narrow(axis, start if start == 0 else each.shape[axis] - least, least)
+    for from_start, words in ((True, "end"), (False, "beginning")):
+        first, second = (
+            each.narrow(axis, 0 if from_start else each.shape[axis] - least, least)
             for each in (got, expected)
-        ]
-        if same_tensors(*part, comparison.tolerance) and part[0].numel() >= ENOUGH:
+        )
+        if same_tensors(first, second, comparison.tolerance) and (
+            first.numel() >= ENOUGH
+        ):
             count = abs(is_ - should)
             verb = "are" if count > 1 else "is"
             more = f"{verb} too many" if is_ > should else f"{verb} missing"

@@ -54,8 +54,8 @@ def nothing_but(cases: list[Case]) -> str:
         return f"Every value of {what} is NaN."
     if len(values) > 1:
         return f"All values of {what} are equal, and the right ones are not."
-    (value,) = values
-    if value == "0" and "gradient" in what:
+    (constant,) = values
+    if constant == "0" and "gradient" in what:
         return f"All of {what} is 0: is it cut off by detach, .data or no_grad?"
     return f"Every value of {what} is {value}, and the right ones differ."
 
@@ -116,7 +116,8 @@ def a_term(cases: list[Case]) -> str:
     """The difference is an argument or a parameter, or a multiple of one."""
     found = []
     for case in cases:
-        difference, ways = case.got - case.expected, {}
+        difference = case.got - case.expected
+        ways: dict[str, tuple[str, str]] = {}
         if not difference.isfinite().all():
             return ""
         for name, value in telling_arguments(case).items():
@@ -250,7 +251,9 @@ def a_product(cases: list[Case]) -> str:
     return f"Your values are the right ones times {name}{of_what(cases)}."
 
 
-def _is_product(a, value, product, tolerance: float) -> bool:
+def _is_product(
+    a: torch.Tensor, value: torch.Tensor, product: torch.Tensor, tolerance: float
+) -> bool:
     try:
         made = a * value
     except RuntimeError:
@@ -296,7 +299,12 @@ def a_function(cases: list[Case]) -> str:
     return ""
 
 
-def _maps(function, x: torch.Tensor, y: torch.Tensor, case: Case) -> bool:
+def _maps(
+    function: Callable[[torch.Tensor], torch.Tensor],
+    x: torch.Tensor,
+    y: torch.Tensor,
+    case: Case,
+) -> bool:
     return same_tensors(function(x), y, case.tolerance)
 
 
@@ -458,7 +466,12 @@ def sums(cases: list[Case]) -> str:
     return ""
 
 
-def _holds(excess, x: torch.Tensor, axis: int, case: Case) -> bool:
+def _holds(
+    excess: Callable[[torch.Tensor, int], torch.Tensor],
+    x: torch.Tensor,
+    axis: int,
+    case: Case,
+) -> bool:
     return bool((excess(x, axis).abs() < 20 * case.tolerance).all())
 
 

@@ -323,7 +323,7 @@ def _said(comparison: Comparison) -> dict[str, str]:
         found = of_lists(got, right, what)
     else:
         return {}
-    said = {}
+    said: dict[str, str] = {}
     for key, text in found:
         said.setdefault(key, f"{text[:1].upper()}{text[1:]}")
     return said

@@ -39,6 +39,8 @@ UNLIKELIER = (
 SECONDS_PER_CALL = 0.2  # of changed code; what ends at all needs far less
 LONGEST = 60  # characters of a line that is shown
 SWITCH = "COURSE_LOOK"  # environment variable; "0" leaves the search out
+Target = types.FunctionType | type  # what a student wrote
+Definition = ast.FunctionDef | ast.ClassDef
 OUTSIDE = {  # names of what reaches out of the code: it is not tried
     *("open", "input", "print_exc", "save", "savefig", "show", "display", "exec"),
     *("eval", "exit", "quit", "globals", "setattr", "delattr", "vars", "__import__"),
@@ -104,12 +106,20 @@ def locate(
     """
     try:
         with _undisturbed():
-            return _search(_Code(student_object), judge, clock() + budget, clock)
+            target = _local(student_object)
+            if target is None:
+                return None
+            return _search(_Code(target), judge, clock() + budget, clock)
     except (Exception, TookTooLong):
         return None
 
 
-def _search(code: "_Code", judge, end: float, clock) -> Place | None:
+def _search(
+    code: "_Code",
+    judge: Callable[[object], bool],
+    end: float,
+    clock: Callable[[], float],
+) -> Place | None:
     found: list[Change] = []
     seen = {ast.dump(code.tree)}
     code.made()  # raises if it cannot be built again
@@ -131,7 +141,12 @@ def _search(code: "_Code", judge, end: float, clock) -> Place | None:
     return code.place(found[0]) if found else None
 
 
-def _passes(code: "_Code", judge, end: float, clock) -> bool:
+def _passes(
+    code: "_Code",
+    judge: Callable[[object], bool],
+    end: float,
+    clock: Callable[[], float],
+) -> bool:
     """Try the tree as it is now; whatever goes wrong is no pass."""
     try:
         with limited_time(min(max(end - clock(), 0.001), SECONDS_PER_TRY)):
@@ -184,7 +199,7 @@ def _silent_libraries() -> Iterator[None]:
 class _Code:
     """What a student wrote in one cell for an answer, to be built again and again."""
 
-    def __init__(self, target: object) -> None:
+    def __init__(self, target: Target) -> None:
         function = _some_function(target)
         self.name = target.__name__
         self.file = function.__code__.co_filename
@@ -196,7 +211,8 @@ class _Code:
         if main is None or not _has_parameters(main):
             raise _Unfit("an answer that is only a value is not looked into")
         parts = [main, *self._helpers(cell, main)]
-        self.tree = ast.Module(sorted(parts, key=lambda part: part.lineno), [])
+        ordered = sorted(parts, key=lambda part: part.lineno)
+        self.tree = ast.Module([*ordered], [])
         self._refuse_what_reaches_out()
         if not _holds(self._compiled(), function.__code__):
             raise _Unfit("the text is not that of the code")
@@ -216,14 +232,15 @@ class _Code:
         text = self.lines[change.line - 1].strip()
         return Place(change.line, text, change.look_at)
 
-    def _helpers(self, cell: ast.Module, main: ast.AST) -> list[ast.AST]:
+    def _helpers(self, cell: ast.Module, main: Definition) -> list[Definition]:
         """Find what the cell defines beside an answer that uses it."""
         defined = {
             node.name: node
             for node in cell.body
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node is not main
         }
-        found, waiting = {}, [main]
+        found: dict[str, Definition] = {}
+        waiting = [main]
         while waiting:
             for name in _read(waiting.pop()) & defined.keys() - found.keys():
                 if self._comes_from_here(name, defined[name]):
@@ -231,11 +248,11 @@ class _Code:
                     waiting.append(defined[name])
         return list(found.values())
 
-    def _comes_from_here(self, name: str, node: ast.AST) -> bool:
+    def _comes_from_here(self, name: str, node: Definition) -> bool:
         """Tell whether a name still stands for what the cell defined."""
         with contextlib.suppress(_Unfit):
             code = _some_function(self.names.get(name)).__code__
-            inside = _first_line(node) <= code.co_firstlineno <= node.end_lineno
+            inside = code.co_firstlineno in _lines_of(node)
             return code.co_filename == self.file and inside
         return False
 
@@ -318,24 +335,28 @@ def _moved(function: types.FunctionType, names: dict) -> types.FunctionType:
     return moved
 
 
-def _definition(cell: ast.Module, function, target: object) -> ast.AST | None:
+def _definition(
+    cell: ast.Module, function: types.FunctionType, target: Target
+) -> Definition | None:
     """Find the function or class of a name that a function is, or is a method of."""
     line = function.__code__.co_firstlineno
     wanted = ast.ClassDef if isinstance(target, type) else ast.FunctionDef
     for node in ast.walk(cell):
-        if isinstance(node, wanted) and node.name == target.__name__:
-            first = _first_line(node)
-            inside = first <= line <= node.end_lineno
-            if inside if wanted is ast.ClassDef else first == line:
-                return node
+        if not isinstance(node, wanted) or node.name != target.__name__:
+            continue
+        lines = _lines_of(node)
+        if line in lines if isinstance(node, ast.ClassDef) else line == lines[0]:
+            return node
     return None
 
 
-def _first_line(node: ast.AST) -> int:
-    return min([node.lineno, *(each.lineno for each in node.decorator_list)])
+def _lines_of(node: Definition) -> range:
+    """Return the numbers of a definition's lines, its decorators' among them."""
+    first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+    return range(first, (node.end_lineno or first) + 1)
 
 
-def _has_parameters(node: ast.AST) -> bool:
+def _has_parameters(node: Definition) -> bool:
     if isinstance(node, ast.ClassDef):
         return True
     given = node.args
@@ -392,14 +413,15 @@ def _is_wanted(failure: Any) -> bool:
 
 def _of_students(check: Callable, students: list, options: dict) -> Place | None:
     """Look into the answer; the other students are of earlier exercises, or its own."""
-    objects = [_local(each) for each in students]
-    if any(each is None for each in objects):
+    local = [_local(each) for each in students]
+    objects = [each for each in local if each is not None]
+    if len(objects) < len(local):
         return None
     end = time.monotonic() + SECONDS
     for index, target in enumerate(objects):
 
         def judge(candidate: object, index: int = index) -> bool:
-            tried = [*objects[:index], candidate, *objects[index + 1 :]]
+            tried: list[Any] = [*objects[:index], candidate, *objects[index + 1 :]]
             check(*map(_wrapped, tried), **options)
             return True
 
@@ -418,13 +440,14 @@ def _cell_of(target: object) -> str:
         return ""
 
 
-def _local(student: object) -> object | None:
+def _local(student: object) -> Target | None:
     """Return the function or class itself, if it is in this process."""
     if isinstance(student, (LocalFunction, LocalModule)):
         student = student._target
     return student if isinstance(student, (type, types.FunctionType)) else None
 
 
-def _wrapped(target: object) -> LocalFunction | LocalModule:
-    kind = LocalModule if isinstance(target, type) else LocalFunction
-    return kind(target, target.__name__)
+def _wrapped(target: Target) -> LocalFunction | LocalModule:
+    if isinstance(target, type):
+        return LocalModule(target, target.__name__)
+    return LocalFunction(target, target.__name__)

@@ -91,9 +91,9 @@ def _brings_back(node: ast.AST, scope: Scope) -> bool:
 def _line(node: ast.AST) -> int:
     """Say on which line a reader looks for a node: that of a method's own name."""
     if isinstance(node, ast.Call):
-        return node.func.end_lineno
+        return node.func.end_lineno or node.lineno
     if isinstance(node, (ast.BinOp, ast.Compare)):
-        return node.left.end_lineno
+        return node.left.end_lineno or node.lineno
     if isinstance(node, ast.Subscript):
         return node.slice.lineno
     if isinstance(node, ast.keyword):
@@ -160,7 +160,7 @@ def _of_body(owner: ast.AST, field: str, body: list[ast.stmt]) -> Iterator[Chang
             yield from _of_block(owner, field, body, index)
 
 
-def _of_block(owner, field: str, body: list, index: int) -> Iterator[Change]:
+def _of_block(owner: ast.AST, field: str, body: list, index: int) -> Iterator[Change]:
     """Move the last line out of a block, and the next one in."""
     block, before, after = body[index], body[:index], body[index + 1 :]
     parts = dict(ast.iter_fields(block))
@@ -176,7 +176,9 @@ def _of_block(owner, field: str, body: list, index: int) -> Iterator[Change]:
         yield _step(2, after[0].lineno, look_at, owner, field, new)
 
 
-def _step(rank: int, line: int, look_at: str, owner, field: str, new) -> Change:
+def _step(
+    rank: int, line: int, look_at: str, owner: ast.AST, field: str, new: object
+) -> Change:
     return Change(rank, line, look_at, ((owner, field, new),))
 
 

@@ -8,6 +8,7 @@ in words that fit every change of the kind, and tell none.
 import ast
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 from autograder.exercise.locate.nodes import (
     Nodes,
@@ -141,11 +142,11 @@ def _transposed(node: ast.BinOp, scope: Scope) -> Nodes:
         for field in ("left", "right"):
             operand = getattr(node, field)
             parts = {"left": node.left, "right": node.right}
-            turned = ast.Attribute(operand, "mT", ast.Load())
+            turned: ast.expr = ast.Attribute(operand, "mT", ast.Load())
             if isinstance(operand, ast.Attribute) and operand.attr in ("T", "mT"):
                 turned = operand.value
             elif isinstance(operand, ast.Call) and called(operand) == "transpose":
-                turned = operand.func.value
+                turned = getattr(operand.func, "value", turned)
             parts[field] = turned
             yield ast.BinOp(parts["left"], node.op, parts["right"])
 
@@ -158,14 +159,15 @@ def _without_transpose(node: ast.Attribute, scope: Scope) -> Nodes:
 
 @kind(6, "what is transposed", ast.Name, ast.Call)
 def _with_transpose(node: ast.expr, scope: Scope) -> Nodes:
-    if isinstance(node, ast.Call) or node.id in scope.names:
+    if isinstance(node, ast.Call) or getattr(node, "id", "") in scope.names:
         yield ast.Attribute(node, "mT", ast.Load())
 
 
 @kind(5, "how the values are laid out", ast.Call)
 def _transposed_before(node: ast.Call, scope: Scope) -> Nodes:
-    if called(node) in ("view", "reshape", "flatten") and inner_of(node):
-        inner = inner_of(node)[0]
+    made = inner_of(node)
+    if called(node) in ("view", "reshape", "flatten") and made:
+        inner = made[0]
         for pair in ((1, 2), (-1, -2), (2, 3), (0, 1)):
             turned = method_of(inner, "transpose", *map(number, pair))
             yield method_of(turned, "reshape", *node.args)
@@ -274,19 +276,21 @@ def _brackets(node: ast.BinOp, scope: Scope) -> Nodes:
 
 @kind(3, "what stands inside the brackets", ast.Call)
 def _out_of_call(node: ast.Call, scope: Scope) -> Nodes:
-    inner, made_on = inner_of(node) or (None, None)
-    if isinstance(inner, ast.BinOp):
+    made = inner_of(node)
+    inner = made[0] if made else None
+    if made and isinstance(inner, ast.BinOp):
+        made_on = made[1]
         yield ast.BinOp(made_on(inner.left), inner.op, inner.right)
         yield ast.BinOp(inner.left, inner.op, made_on(inner.right))
 
 
 @kind(3, "what stands inside the brackets", ast.BinOp)
 def _into_call(node: ast.BinOp, scope: Scope) -> Nodes:
-    if inner_of(node.left):
-        inner, made_on = inner_of(node.left)
+    if left := inner_of(node.left):
+        inner, made_on = left
         yield made_on(ast.BinOp(inner, node.op, node.right))
-    if inner_of(node.right):
-        inner, made_on = inner_of(node.right)
+    if right := inner_of(node.right):
+        inner, made_on = right
         yield made_on(ast.BinOp(node.left, node.op, inner))
     if isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.Pow):
         inner = ast.BinOp(node.left.left, node.op, node.right)
@@ -300,7 +304,11 @@ def _into_call(node: ast.BinOp, scope: Scope) -> Nodes:
 def _bounds(node: ast.Slice, scope: Scope) -> Nodes:
     for field in ("lower", "upper"):
         bound = getattr(node, field)
-        new = {"lower": node.lower, "upper": node.upper, "step": node.step}
+        new: dict[str, Any] = {
+            "lower": node.lower,
+            "upper": node.upper,
+            "step": node.step,
+        }
         options = [None, *(plus(bound, step) for step in (1, -1))] if bound else []
         if bound is None:
             options = [number(1)] if field == "lower" else [number(-1)]

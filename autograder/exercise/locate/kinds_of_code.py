@@ -89,6 +89,8 @@ def _mask_negated(node: ast.expr, scope: Scope) -> Nodes:
         yield ast.Subscript(
             node.value, ast.UnaryOp(ast.Invert(), node.slice), ast.Load()
         )
+    elif not isinstance(node, ast.Call):
+        return
     elif called(node) in ("masked_fill", "masked_fill_", "where", "masked_select"):
         turned = ast.UnaryOp(ast.Invert(), node.args[0]) if node.args else None
         yield call_like(node, [turned, *node.args[1:]]) if turned else node
@@ -104,7 +106,7 @@ def _negated(node: ast.expr, scope: Scope) -> Nodes:
 
 
 @kind(3, "the condition", ast.If, ast.While, ast.IfExp)
-def _condition_negated(node: ast.AST, scope: Scope) -> Nodes:
+def _condition_negated(node: ast.If | ast.While | ast.IfExp, scope: Scope) -> Nodes:
     parts = dict(ast.iter_fields(node))
     yield type(node)(**{**parts, "test": ast.UnaryOp(ast.Not(), node.test)})
 
@@ -123,7 +125,7 @@ def _namesake(node: ast.Call, scope: Scope) -> Nodes:
     for pair in map(str.split, NAMESAKES):
         if called(node) in pair:
             name = pair[1 - pair.index(called(node))]
-            func = ast.Name(name, ast.Load())
+            func: ast.expr = ast.Name(name, ast.Load())
             if isinstance(node.func, ast.Attribute):
                 func = ast.Attribute(node.func.value, name, ast.Load())
             yield ast.Call(func, node.args, node.keywords)
@@ -133,8 +135,9 @@ def _namesake(node: ast.Call, scope: Scope) -> Nodes:
 def _arguments(node: ast.Call, scope: Scope) -> Nodes:
     for index in range(len(node.args) - 1):
         yield call_like(node, exchanged(node.args, index, index + 1))
-    if node.args and inner_of(node) and inner_of(node)[0] is not node.args[0]:
-        yield method_of(node.args[0], called(node), node.func.value, *node.args[1:])
+    made = inner_of(node)
+    if node.args and made and made[0] is not node.args[0]:
+        yield method_of(node.args[0], called(node), made[0], *node.args[1:])
     for first, second in itertools.pairwise(node.keywords):
         new = [
             ast.keyword(first.arg, second.value),
@@ -180,15 +183,15 @@ def _argument_too_few(node: ast.Call, scope: Scope) -> Nodes:
 
 @kind(4, "whether this call belongs here", ast.Call)
 def _call_too_many(node: ast.Call, scope: Scope) -> Nodes:
-    if inner_of(node):
-        yield inner_of(node)[0]
+    if made := inner_of(node):
+        yield made[0]
 
 
 @kind(5, "the order of the calls", ast.Call)
 def _order_of_calls(node: ast.Call, scope: Scope) -> Nodes:
     outer = inner_of(node)
     middle = inner_of(outer[0]) if outer else None
-    if middle:
+    if outer and middle:
         yield middle[1](outer[1](middle[0]))
 
 

@@ -34,9 +34,9 @@ def value_of(node: ast.AST | None) -> float | None:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = value_of(node.operand)
         return None if inner is None else -inner
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return node.value
-    return None
+    value = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value if is_number else None
 
 
 def is_integer(node: ast.AST | None) -> bool:
@@ -57,7 +57,7 @@ def call_like(
     return ast.Call(node.func, args, node.keywords if keywords is None else keywords)
 
 
-def with_keyword(node: ast.Call, name: str, value: object) -> ast.Call:
+def with_keyword(node: ast.Call, name: str, value: bool | float | str) -> ast.Call:
     """Set a keyword argument of a call."""
     others = [each for each in node.keywords if each.arg != name]
     return call_like(node, keywords=[*others, ast.keyword(name, ast.Constant(value))])
@@ -82,8 +82,9 @@ def exchanged(items: list, first: int, second: int) -> list:
 
 def plus(node: ast.expr, step: int) -> ast.expr:
     """Add 1 or subtract it; of a number, the number."""
-    if is_integer(node):
-        return number(value_of(node) + step)
+    value = value_of(node)
+    if is_integer(node) and value is not None:
+        return number(value + step)
     for op, sign in ((ast.Add, 1), (ast.Sub, -1)):
         if isinstance(node, ast.BinOp) and isinstance(node.op, op):
             last = value_of(node.right)

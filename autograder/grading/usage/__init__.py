@@ -16,6 +16,8 @@ import ast
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
 
 from autograder import forbidden
 from autograder.expect import ADVICE, CheckFailure
@@ -128,13 +130,14 @@ def demands(checks: Mapping[str, str], imports: Iterable[str]) -> dict[str, Dema
     modules = _modules(imports)
     found = {}
     for grade_id, text in checks.items():
-        names, banned, called = dict[str, None](), set(), ("", "")
+        names, called = dict[str, None](), ("", "")
+        banned: set[str] = set()
         for node in ast.walk(ast.parse(text)):
             match node:
                 case ast.Call(
                     func=ast.Attribute(value=ast.Name(id=alias), attr=check)
                 ) if alias in modules:
-                    function = getattr(modules[alias], check, None)
+                    function: Any = getattr(modules[alias], check, None)
                     if getattr(function, "forbidden", ()):
                         banned |= set(function.forbidden)
                         called = check, function.read
@@ -147,7 +150,7 @@ def demands(checks: Mapping[str, str], imports: Iterable[str]) -> dict[str, Dema
     return found
 
 
-def _modules(imports: Iterable[str]) -> dict[str, object]:
+def _modules(imports: Iterable[str]) -> dict[str, ModuleType]:
     found = {}
     for statement in imports:
         for node in ast.parse(statement).body:
@@ -247,7 +250,7 @@ class _Reading:
         elsewhere = self._elsewhere(demand)
         found = self.interpreter.judge(asked, elsewhere, doubting=doubting)
         if doubting:
-            found = [_doubted(each) for each in found if each not in self.notes[name]]
+            found = {_doubted(each) for each in found - self.notes[name].keys()}
         self.notes[name] |= dict.fromkeys(found)
 
     def _elsewhere(self, demand: Demand) -> Elsewhere:

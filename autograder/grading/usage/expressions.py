@@ -40,6 +40,9 @@ HARMLESS = frozenset(  # packages of which a computed name is no way to anything
 )
 
 
+Gathering = ast.ListComp | ast.SetComp | ast.GeneratorExp
+
+
 class Expressions(Lookups):
     """Reads expressions."""
 
@@ -245,12 +248,14 @@ class Expressions(Lookups):
                 return join(*(self.entry(value.path, each, node) for each in key))
             case Outside():
                 texts = [
-                    e for e in key if isinstance(e, Known) and type(e.value) is str
+                    each.value
+                    for each in key
+                    if isinstance(each, Known) and isinstance(each.value, str)
                 ]
                 parts = [
-                    self.attribute(value, each.value, node)
-                    for each in texts
-                    if each.value.isidentifier()
+                    self.attribute(value, text, node)
+                    for text in texts
+                    if text.isidentifier()
                 ]
                 own = frozenset({value}) if value.note else NONE
                 return join(ANYTHING, own, *parts)
@@ -265,9 +270,9 @@ class Expressions(Lookups):
             return frozenset({value})
         if isinstance(key.value, folding.SCALARS) and key.value in value.table:
             return join(value.table[key.value], value.rest)
-        length = len(value.items or ())
-        if isinstance(key.value, int) and -length <= key.value < length:
-            return join(value.items[key.value], value.rest)
+        items = value.items or []
+        if isinstance(key.value, int) and -len(items) <= key.value < len(items):
+            return join(items[key.value], value.rest)
         return value.rest or value.everything()
 
     def entry(self, path: str, key: Value, node: ast.AST) -> Values:
@@ -293,7 +298,7 @@ class Expressions(Lookups):
 
     # --- comprehensions, lambdas and the like -----------------------------------------
 
-    def _comprehension(self, node: ast.ListComp, scope: Scope) -> Values:
+    def _comprehension(self, node: Gathering, scope: Scope) -> Values:
         inner = Scope("function", scope, _targets(node.generators))
         (first, *others) = node.generators
         values = self.evaluate(first.iter, scope)
@@ -316,7 +321,7 @@ class Expressions(Lookups):
 
     _listcomp = _setcomp = _generatorexp = _comprehension
 
-    def _element(self, node: ast.AST, scope: Scope) -> Values:
+    def _element(self, node: Gathering, scope: Scope) -> Values:
         return self.evaluate(node.elt, scope)
 
     def _dictcomp(self, node: ast.DictComp, scope: Scope) -> Values:
@@ -340,7 +345,8 @@ class Expressions(Lookups):
     def _defaults(self, given: ast.arguments, found: Function, scope: Scope) -> None:
         positional = [*given.posonlyargs, *given.args]
         late = positional[len(positional) - len(given.defaults) :]
-        pairs = [*zip(late, given.defaults, strict=True)]
+        pairs: list[tuple[ast.arg, ast.expr | None]] = []
+        pairs += zip(late, given.defaults, strict=True)
         pairs += zip(given.kwonlyargs, given.kw_defaults, strict=True)
         for parameter, default in pairs:
             values = self.evaluate(default, scope)
@@ -392,10 +398,10 @@ class Expressions(Lookups):
             else:
                 arguments.append(self.evaluate(each, scope))
         keywords: dict[str, Values] = {}
-        for each in node.keywords:
-            values = self.evaluate(each.value, scope)
-            if each.arg is not None:
-                keywords[each.arg] = values
+        for keyword in node.keywords:
+            values = self.evaluate(keyword.value, scope)
+            if keyword.arg is not None:
+                keywords[keyword.arg] = values
                 continue
             for value in values:
                 table = value.table if isinstance(value, Collection) else {}
@@ -407,9 +413,9 @@ class Expressions(Lookups):
         ):
             return self._super(scope)
         found = []
-        for each in functions or ANYTHING:
+        for function in functions or ANYTHING:
             self.scope = scope  # of whatever reads a text as code
-            found.append(self.call_value(each, arguments, keywords, node))
+            found.append(self.call_value(function, arguments, keywords, node))
         return join(*found)
 
     def _super(self, scope: Scope) -> Values:
@@ -536,5 +542,4 @@ def may_lead_on(
 
 
 def _targets(generators: list[ast.comprehension]) -> frozenset[str]:
-    bound = [ast.Expr(each.target) for each in generators]
-    return own_names(bound)[0]
+    return own_names([ast.Expr(each.target) for each in generators])[0]

@@ -6,7 +6,7 @@ to it. What an exercise uses is then read from the names that its check asks for
 """
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from autograder.grading.usage import stops, ways
 from autograder.grading.usage.library import GROWING, Library
@@ -20,6 +20,7 @@ from autograder.grading.usage.values import (
     NONE,
     Class,
     Collection,
+    Defining,
     Function,
     Instance,
     Known,
@@ -61,7 +62,7 @@ class Interpreter(Library):
             self.touch(frozenset([*self.functions.values(), *self.classes.values()]))
 
     def judge(
-        self, asked: list[ast.expr], elsewhere: Elsewhere, *, doubting: bool = False
+        self, asked: Sequence[ast.expr], elsewhere: Elsewhere, *, doubting: bool = False
     ) -> set[Note]:
         """Return what the values of some expressions use.
 
@@ -119,7 +120,7 @@ class Interpreter(Library):
             self.touching.discard(owner)
 
     def function(
-        self, node: ast.AST, scope: Scope, owner: Class | None = None
+        self, node: Defining, scope: Scope, owner: Class | None = None
     ) -> Function:
         """Return the function that is defined at a place of the text."""
         key = node, id(scope)
@@ -151,10 +152,10 @@ class Interpreter(Library):
             rest = self.gathered(given.vararg, [NONE, *arguments[len(names) :]])
             found[given.vararg.arg] = rest
         if given.kwarg is not None:
-            rest = self.collection(given.kwarg)
+            others = self.collection(given.kwarg)
             for name in keywords.keys() - known_names:
-                self.put(rest, Known(name), keywords[name])
-            found[given.kwarg.arg] = frozenset({rest})
+                self.put(others, Known(name), keywords[name])
+            found[given.kwarg.arg] = frozenset({others})
         self._record(function, found)
         result = self.body(function)
         self.notes |= result.notes
@@ -211,7 +212,9 @@ class Interpreter(Library):
     def _scope_of(self, function: Function) -> Scope:
         if function not in self.scopes:
             node = function.node
-            body = [ast.Expr(node.body)] if isinstance(node, ast.Lambda) else node.body
+            body: Sequence[ast.stmt] = (
+                [ast.Expr(node.body)] if isinstance(node, ast.Lambda) else node.body
+            )
             bound, shared = own_names(body)
             given = node.args
             names = {each.arg for each in ast.walk(given) if isinstance(each, ast.arg)}
@@ -231,16 +234,17 @@ class Interpreter(Library):
                 if place == 0 and function.owner is not None:
                     values = self._first_parameter(function)
             scope.names[each.arg] = Binding(values)
-        for each in (given.vararg, given.kwarg):
-            if each is not None:
-                values = seen.get(each.arg) or self.gathered(each, [ANYTHING])
-                scope.names[each.arg] = Binding(values)
+        for rest in (given.vararg, given.kwarg):
+            if rest is not None:
+                values = seen.get(rest.arg) or self.gathered(rest, [ANYTHING])
+                scope.names[rest.arg] = Binding(values)
 
     def _first_parameter(self, function: Function) -> Values:
-        how = {getattr(each, "id", "") for each in function.node.decorator_list}
-        if "staticmethod" in how:
-            return ANYTHING
+        decorated = getattr(function.node, "decorator_list", [])  # no lambda is
+        how = {getattr(each, "id", "") for each in decorated}
         owner = function.owner
+        if "staticmethod" in how or owner is None:
+            return ANYTHING
         return frozenset({owner if "classmethod" in how else Instance(owner)})
 
     # --- statements -------------------------------------------------------------------
@@ -437,13 +441,12 @@ class Interpreter(Library):
         found = self.function(node, scope, owner)
         with self.noting() as notes:
             self._defaults(node.args, found, scope)
-            values = frozenset({found})
+            values: Values = frozenset({found})
             for each in reversed(node.decorator_list):
                 values = self._decorated(each, values, scope)
-            given = node.args
-            for each in ast.walk(given):
-                if isinstance(each, ast.arg) and each.annotation is not None:
-                    self._annotation(each.annotation, scope)
+            for part in ast.walk(node.args):
+                if isinstance(part, ast.arg) and part.annotation is not None:
+                    self._annotation(part.annotation, scope)
             if node.returns is not None:
                 self._annotation(node.returns, scope)
         self.notes |= notes
@@ -468,8 +471,8 @@ class Interpreter(Library):
     def _do_classdef(self, node: ast.ClassDef, scope: Scope, strong: bool) -> None:
         with self.noting() as notes:
             bases = [self.evaluate(each, scope) for each in node.bases]
-            for each in node.keywords:
-                self.evaluate(each.value, scope)
+            for keyword in node.keywords:
+                self.evaluate(keyword.value, scope)
             key = node, id(scope)
             if key not in self.classes:
                 inner = Scope("class", scope, *own_names(node.body))
@@ -479,7 +482,7 @@ class Interpreter(Library):
             found.bases = join(found.bases, *bases)
             self.own_attributes |= found.scope.bound
             self.execute(node.body, found.scope, strong=False)
-            values = frozenset({found})
+            values: Values = frozenset({found})
             for each in reversed(node.decorator_list):
                 values = self._decorated(each, values, scope)
         self.notes |= notes

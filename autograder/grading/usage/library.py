@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Callable
 
 from autograder.grading.usage import cells, folding, ways
 from autograder.grading.usage.expressions import (
@@ -197,7 +198,7 @@ class Library(Expressions):
         return self._modules(names, node, top=False)
 
     def _modules(self, names: Values, node: ast.AST, *, top: bool) -> Values:
-        found = []
+        found: list[Values] = []
         for each in names or ANYTHING:
             if isinstance(each, Known) and isinstance(each.value, str):
                 path = each.value.strip(".")
@@ -223,7 +224,8 @@ class Library(Expressions):
         found = []
         for key in arguments[0]:
             values = arguments[1] or ANYTHING
-            parts = key.value.split(".") if type(_text(key)) is str else [None]
+            text = _text(key)
+            parts = text.split(".") if isinstance(text, str) else [None]
             for part in parts[:20]:
                 name = Text() if part is None else Known(part)
                 values = join(*(self.by_name(each, name, node) for each in values))
@@ -385,7 +387,8 @@ class Library(Expressions):
             self.note(node, "it runs texts that run texts", always=True)
             return ANYTHING
         before, scope = self.line, self.scope
-        self.line, self.depth = self.line or node.lineno, self.depth + 1
+        self.line = self.line or getattr(node, "lineno", 0)
+        self.depth += 1
         try:
             with self.noting() as notes:
                 value = self._statements_of(tree, scope)
@@ -481,8 +484,8 @@ class Library(Expressions):
                 for key in arguments[0]:
                     self.put(receiver, key, arguments[1])
                 return self.taken(receiver.everything())
-            for key, each in keywords.items():
-                self.put(receiver, Known(key), each)
+            for argument, own in keywords.items():
+                self.put(receiver, Known(argument), own)
             for each in values:
                 if isinstance(each, Collection) and name in ("update", "extend"):
                     self._box_into(receiver, each)
@@ -603,7 +606,7 @@ def _may_be_imported(name: Value) -> bool:
     return not isinstance(text, str) or not text or text.endswith(ways.IMPORTABLE)
 
 
-_CALLS = {
+_CALLS: dict[str, Callable[[Library, Arguments, Keywords, ast.AST], Values]] = {
     "builtins.open": Library._open,
     "io.open": Library._open,
     "timeit.timeit": Library._timed,

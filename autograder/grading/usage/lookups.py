@@ -168,7 +168,7 @@ class Lookups(State):
         found = join(ANYTHING, frozenset({value}))
         return join(found, self.emit(self.patches.get(name, Binding())))
 
-    def _held_by(self, value: Value, node: ast.AST) -> Values:
+    def _held_by(self, value: Function | Class | Instance, node: ast.AST) -> Values:
         """Return the collection of an object's attributes."""
         if isinstance(value, Function):
             found = [each.values for each in self.patches.values()]

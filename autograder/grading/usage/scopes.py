@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from autograder.grading.usage.values import ANYTHING, NONE, Note, Values, join
@@ -83,12 +84,12 @@ class Scope:
         if name in self.bound and self.kind == "function":
             return self
         around = self.parent
-        while around.kind == "class":  # its names are not seen from inside
-            around = around.parent
+        while around.kind == "class" and around.parent is not None:
+            around = around.parent  # a class's names are not seen from inside
         return around.finder(name)
 
 
-def own_names(body: list[ast.stmt]) -> tuple[frozenset[str], dict[str, str]]:
+def own_names(body: Sequence[ast.stmt]) -> tuple[frozenset[str], dict[str, str]]:
     """Return the names that statements bind, and those that they give to another."""
     found: set[str] = set()
     shared: dict[str, str] = {}

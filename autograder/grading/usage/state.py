@@ -2,7 +2,8 @@
 
 import ast
 import contextlib
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from autograder.grading.usage import ways
@@ -11,8 +12,11 @@ from autograder.grading.usage.values import (
     ANYTHING,
     Class,
     Collection,
+    Defining,
     Function,
     Instance,
+    Method,
+    Namespace,
     Note,
     Outside,
     Prepared,
@@ -41,8 +45,12 @@ class Moment:
     stars: list[str]
 
 
-class State:
-    """The state of a reading; what reads expressions and statements is built on it."""
+class State(ABC):
+    """The state of a reading; what reads expressions and statements is built on it.
+
+    Its layers call one another in a circle: to read a name may mean to read a function,
+    and so its statements. What a layer asks of those above it is declared here.
+    """
 
     def __init__(self) -> None:
         self.notebook = Scope("notebook")
@@ -69,6 +77,86 @@ class State:
         self.touching: set[Class] = set()
         self.sums: dict[ast.AugAssign, ast.BinOp] = {}  # x + y, of x += y
         self.collections: dict[tuple[ast.AST, str], Collection] = {}
+
+    # --- of the layers above ----------------------------------------------------------
+
+    @abstractmethod
+    def touch(self, values: Values) -> None:
+        """Read the bodies of what is used."""
+
+    @abstractmethod
+    def gathered(self, node: ast.AST, parts: list[Values], part: str = "") -> Values:
+        """Return the collection of some values in no known order."""
+
+    @abstractmethod
+    def call_value(
+        self,
+        value: Value,
+        arguments: list[Values],
+        keywords: dict[str, Values],
+        node: ast.AST,
+    ) -> Values:
+        """Return what the call of a value may give."""
+
+    @abstractmethod
+    def call_library(
+        self,
+        value: Outside,
+        arguments: list[Values],
+        keywords: dict[str, Values],
+        node: ast.AST,
+    ) -> Values:
+        """Return what a call of a library's object may give."""
+
+    @abstractmethod
+    def call_method(
+        self,
+        method: Method,
+        arguments: list[Values],
+        keywords: dict[str, Values],
+        node: ast.AST,
+    ) -> Values:
+        """Return what a method of a known value may give."""
+
+    @abstractmethod
+    def function(
+        self, node: Defining, scope: Scope, owner: Class | None = None
+    ) -> Function:
+        """Return the function that is defined at a place of the text."""
+
+    @abstractmethod
+    def called_by_others(self, function: Function) -> None:
+        """Note that a function is called with arguments that nobody knows."""
+
+    @abstractmethod
+    def call_function(
+        self, function: Function, arguments: list[Values], keywords: dict[str, Values]
+    ) -> Values:
+        """Return what a function of the notebook's may give."""
+
+    @abstractmethod
+    def execute(self, body: Iterable[ast.stmt], scope: Scope, *, strong: bool) -> None:
+        """Read statements in their order."""
+
+    @abstractmethod
+    def assign(
+        self, target: ast.expr, found: Binding, scope: Scope, *, strong: bool = False
+    ) -> None:
+        """Enter what a target of an assignment stands for."""
+
+    @abstractmethod
+    def set_attribute(
+        self, objects: Values, name: str, found: Binding, node: ast.AST
+    ) -> None:
+        """Enter an attribute that is set."""
+
+    @abstractmethod
+    def set_entry(
+        self, namespace: Namespace, keys: Values, found: Binding, node: ast.AST
+    ) -> None:
+        """Enter a name into a namespace."""
+
+    # --- names ------------------------------------------------------------------------
 
     def remember(self) -> Moment:
         """Return what the names stand for now."""

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from autograder.grading.usage.scopes import Binding, Scope
 
+Defining = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
 MOST_FORMS = 24  # of one expression; more become UNKNOWN
 MOST_ITEMS = 512
 
@@ -151,7 +153,7 @@ class Collection:
 class Function:
     """A function of the notebook's."""
 
-    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    node: Defining
     scope: Scope  # that it is defined in
     cell: int
     owner: Class | None = None

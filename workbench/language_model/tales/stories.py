@@ -187,7 +187,8 @@ class Telling:
         self.random.shuffle(middle)
         self.draw_animals(coming="coming" in middle)
         text, agreements = "", []
-        order, told = {}, set()
+        order: dict[str, list] = {}
+        told = set()
         for scene in [*grammar.BEGINNING, *middle, *grammar.END]:
             # the second time the other friend's turn, in other words
             friends = order.get(scene) or self.random.sample(self.friends, 2)
