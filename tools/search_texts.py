@@ -29,7 +29,7 @@ def write(site: Path, cache: Path) -> None:
         page, _ = lighten.parted(path.read_text("utf-8"))
         work = functools.partial(text_of, page)
         if sections := json.loads(lighten.remembered(cache, own + page, work)):
-            title = sections[0][1]
+            title = next((heading for _, heading, _ in sections if heading), "")
             texts[path.relative_to(site).as_posix()] = [title, sections]
     content = json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
     (site / NAME).write_text(f"window.searchTexts = {content};\n", "utf-8")

@@ -35,7 +35,7 @@ PART = re.compile(
     r"(?P<tex>[^\s\[!=]+)\[(?P<rows>\d+)x(?P<columns>\d+)\]"
     r"(?:!(?P<fill>[0-2/]+))?(?:=(?P<numbers>[^\s]+))?"
 )
-NAMED = re.compile(r'data-lights="([^"]*)"')
+NAMED = re.compile(r' data-lights="([^"]*)"')
 CELL = 15  # pixels
 NUMBER = (44, 22)  # pixels of a cell with a number in it
 # What a block of highlighted code consists of
@@ -124,6 +124,7 @@ def drawn(part: str, symbols: dict) -> str:
     if found := NAMED.search(written):
         key = html.unescape(found[1])
         color = symbols[key]["color"]
+        written = NAMED.sub("", written)  # the whole part lights up
         lit = (
             f' data-lights="{html.escape(key)}" style="--light: var(--figure-{color})"'
         )

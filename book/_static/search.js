@@ -154,7 +154,5 @@
     const place = element("div", { class: "search-place" });
     dialog.after(place);
     connect(dialog, place, 8);
-    // the search page has its address from Sphinx, relative to the page
-    if (dialog.getAttribute("action") === "#") dialog.action = `${root}search.html`;
   }
 })();
