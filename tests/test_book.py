@@ -103,56 +103,25 @@ def test_what_reads_notebooks_starts_without_the_grammar_of_addresses():
 
 
 # ----------------------------------------------------------------------
-# The search index
-# ----------------------------------------------------------------------
-
-GLOSSARY = "# Words\n\n```{glossary}\nmask\n  It hides a token.\n```\n"
-TOC = "\n```{toctree}\nwords\n```\n"
-
-
-def built(folder: Path, text: str) -> str:
-    """Build a small site, or build it again; give its search index."""
-    folder.mkdir(exist_ok=True)
-    (folder / "conf.py").write_text(
-        f"import sys\nsys.path.insert(0, {str(ROOT / 'book' / '_extensions')!r})\n"
-        "extensions = ['myst_parser', 'search_index']\nhtml_theme = 'basic'\n"
-    )
-    (folder / "index.md").write_text(f"# Start\n\n{text}\n{TOC}")
-    if not (folder / "words.md").is_file():
-        (folder / "words.md").write_text(GLOSSARY)
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", folder, folder / "out"]
-    subprocess.run(command, check=True)
-    return (folder / "out" / "searchindex.js").read_text()
-
-
-def test_a_page_written_again_leaves_the_search_index_as_a_new_site_has_it(tmp_path):
-    before = built(tmp_path / "old", "An aardvark.")
-    again = built(tmp_path / "old", "A zebra.")
-    assert again == built(tmp_path / "new", "A zebra.")
-    assert "aardvark" in before
-    assert "aardvark" not in again
-    assert '"indexentries": {"mask":' in again
-
-
-# ----------------------------------------------------------------------
 # Light pages
 # ----------------------------------------------------------------------
 
 
 @pytest.fixture
 def site(tmp_path: Path):
-    """Write a site of one page, with a stamp and an index; give its folder."""
+    """Write a site of one page, with a stamp and data; give its folder."""
 
-    def write(stamp: str = "", index: str = "", body: str = "") -> Path:
+    def write(stamp: str = "", data: str = "", body: str = "") -> Path:
         static = tmp_path / "site" / "_static"
         static.mkdir(parents=True, exist_ok=True)
         for name in (*lighten.THEME_SCRIPTS, "documentation_options.js"):
             (static / name).write_text("")
         (static / "a.css").write_text("p { color: red } .kind { color: blue }")
-        (tmp_path / "site" / "searchindex.js").write_text(f'set("{index}")')
+        (static / "data").mkdir(exist_ok=True)
+        (static / "data" / "a.js").write_text(f'set("{data}")')
         (tmp_path / "site" / "page.html").write_text(
             '<html><head><link rel="stylesheet" href="_static/a.css">'
-            '<script src="_static/../searchindex.js"></script></head><body>'
+            '<script src="_static/data/a.js"></script></head><body>'
             f'<p data-verified="page">{stamp}</p>{body}</body></html>'
         )
         lighten.lighten(tmp_path / "site", tmp_path / "cache")
@@ -179,7 +148,7 @@ def test_a_page_knows_the_new_size_of_a_picture_that_has_its_old_name(site, tmp_
 
 
 def test_a_word_of_a_text_keeps_no_rule(site):
-    sheet = site(index="kind") / "_static" / "site.css"
+    sheet = site(data="kind") / "_static" / "site.css"
     assert sheet.read_text() == "p{color:red}"
 
 
@@ -194,3 +163,13 @@ def test_a_word_of_a_text_keeps_no_rule(site):
 )
 def test_long_code_breaks_at_its_joints(code, pieces) -> None:
     assert lighten.with_joints(code).split("<wbr>") == pieces.split()
+
+
+def test_a_long_line_of_code_knows_how_far_it_is_indented() -> None:
+    long = "    " + "<b>scores</b> @ " * 5 + "1"
+    text = '"""A text that begins here, and is long enough for two lines of a phone'
+    lines = f'x = 1\n{long}\n<span class="sd">{text}\nand ends here."""</span>'
+    short, folded, *text = lighten.with_folds(lines).split("\n")
+    assert short == "x = 1"
+    assert folded == f'<span class="fold" style="--in: 4">{long}</span>'
+    assert "fold" not in "".join(text)  # an element ends in the line where it began

@@ -125,16 +125,21 @@ def test_attention_point_stays_in_the_plane_under_a_finger(figure):
 
 
 @functools.cache
-def translated(english: str) -> tuple[list[str], list[str], dict, list[float]]:
+def translated(
+    english: str, instead_of: str = ""
+) -> tuple[list[str], list[str], dict, list[float]]:
     """Translate with the kept model; give tokens, weights (layers, heads, …), odds.
 
-    The weights are computed layer by layer, from what each layer is given.
+    With `instead_of`, that sentence's translation is what is written. The weights are
+    computed layer by layer, from what each layer is given.
     """
     folder = results.model_folder("phrasebook")
     model, config = models.load(folder)
     tokenizer = Tokenizer.load(folder / TOKENIZER_FILE)
     parts, cpu = models.load_parts(), torch.device("cpu")
-    german = translate_all(model, config, tokenizer, [english], cpu, parts, 1)[0]
+    german = translate_all(
+        model, config, tokenizer, [instead_of or english], cpu, parts, 1
+    )[0]
     source, target = tokenizer.encode(english), tokenizer.encode(german)
     found = {"encoder": [], "decoder": [], "cross": []}
     with torch.no_grad():
@@ -175,7 +180,7 @@ def test_heads_follow_sentence_kind_head_and_word(figure):
     numbers = shown.numbers()
     looks_as_the_model(numbers, "Anna helps the clever queen.")
     assert numbers["weights"][4] > 0.9
-    shown.press(page.get_by_role("radio", name="layer 1, head 1"), "ArrowLeft", 3)
+    shown.press(page.get_by_role("radio", name="layer 2, head 2"), "ArrowLeft", 3)
     shown.press(page.get_by_role("radio", name="the", exact=True), "ArrowDown", 2)
     numbers = shown.numbers()
     assert (numbers["layer"], numbers["head"], numbers["row"]) == (0, 2, 4)
@@ -184,7 +189,7 @@ def test_heads_follow_sentence_kind_head_and_word(figure):
     english = "I know that Anna sees the old king."
     page.get_by_label("Sentence").select_option(label=english)
     choose(shown, "from decoder to encoder")
-    page.get_by_role("radio", name="layer 1, head 3").check()
+    page.get_by_role("radio", name="layer 2, head 4").check()
     page.get_by_role("radio", name="sieht", exact=True).check()
     numbers = shown.numbers()
     looks_as_the_model(numbers, english)
@@ -215,6 +220,9 @@ def glances_as_the_model(numbers: dict) -> None:
     near(numbers["looks"], looks)
     near(numbers["reads"], reads)
     near([numbers["sure"]], torch.tensor([odds[numbers["chosen"]]]))
+    for verb, sure in numbers["instead"].items():
+        other = english.replace(numbers["verb"], verb)
+        near([sure], torch.tensor([translated(other, english)[3][numbers["chosen"]]]))
     assert numbers["lines"] == int((looks >= 0.05).sum() + (reads >= 0.05).sum())
 
 

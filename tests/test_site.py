@@ -366,13 +366,38 @@ def test_search_finds_a_chapter_by_keyboard(visit_both, address, place):
     results = page.locator("#search-results li a")
     results.first.wait_for()
     targets = [results.nth(i).get_attribute("href") for i in range(results.count())]
-    assert any("book/04_attention.html" in target for target in targets)
-    excerpts = page.locator("#search-results li p.context")
-    excerpts.nth(results.count() - 1).wait_for()  # each result shows where it is said
-    assert all("softmax" in text.lower() for text in excerpts.all_inner_texts()[:5])
+    assert any("book/04_attention.html#" in target for target in targets[:5])
+    found = page.locator("#search-results li:has(p.context)").all_inner_texts()
+    assert len(found) == results.count()  # each result shows where it is said
+    assert all("softmax" in text.lower() for text in found)
     results.first.focus()
     page.keyboard.press("Enter")
     page.wait_for_url("**/book/**")
+    assert page.locator("article mark, article .highlighted").count() == 0
+    assert visitor.complaints == []
+
+
+@pytest.mark.browser
+def test_search_answers_while_one_types_and_forgives_a_slip(visit):
+    visitor = visit(SITE.as_uri() + "/")
+    page = visitor.open("book/04_attention.html")
+    page.keyboard.press("Control+k")
+    found = page.locator("#pst-search-dialog .search-found a")
+    for typed, section in (("causal mas", "causal-mask"), ("sofmtax", "softmax")):
+        page.keyboard.type(typed)
+        expect(found.first).to_be_visible()
+        expect(page.locator("#pst-search-dialog")).to_contain_text("sections")
+        targets = [link.get_attribute("href") for link in found.all()]
+        assert any(section in target.partition("#")[2] for target in targets), targets
+        page.locator("#pst-search-dialog input").fill("")
+        expect(found).to_have_count(0)
+    page.keyboard.type("causal mask")
+    expect(found.first).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.tagName") == "A"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**#*")
+    assert page.locator("article mark, article .highlighted").count() == 0
     assert visitor.complaints == []
 
 
@@ -513,7 +538,7 @@ def test_no_answer_and_no_hidden_test_is_in_the_site():
     secrets = secret_lines()
     assert len(secrets) > 50, "the answers' lines were not found"
     files = [path for path in sorted(SITE.rglob("*")) if is_text(path)]
-    assert SITE / "searchindex.js" in files
+    assert SITE / "search_texts.js" in files
     found = []
     for path in files:
         text = read(path)
@@ -534,10 +559,10 @@ def test_nothing_of_the_instructor_is_copied_to_the_site():
     assert [str(path) for path in files if path.suffix in {".py", ".db"}] == []
 
 
-def test_search_index_knows_the_listed_pages_only():
-    index = (SITE / "searchindex.js").read_text("utf-8")
-    names = json.loads(index[index.index("{") : index.rindex("}") + 1])["docnames"]
-    assert sorted(f"{name}.html" for name in names) == PAGES
+def test_search_knows_the_listed_pages_only():
+    script = (SITE / "search_texts.js").read_text("utf-8")
+    texts = json.loads(script[script.index("{") : script.rindex("}") + 1])
+    assert sorted(set(texts) - {"404.html"}) == PAGES
 
 
 @pytest.mark.parametrize("page", [*PAGES, "404.html", "search.html"])

@@ -35,8 +35,8 @@ NEVER = (
     "scripts/sphinx-book-theme.js",
     "scripts/pydata-sphinx-theme.js",
 )
-INDEX = "searchindex.js"
-SEARCH_ONLY = ("searchtools.js", "language_data.js", INDEX)
+# Sphinx's search and its index, which book/_static/search.js stands for
+SEARCH = ("searchtools.js", "language_data.js", "searchindex.js")
 # Scripts that a page needs when it holds one of these classes
 NEEDED_BY = {
     "clipboard.min.js": ("highlight",),
@@ -44,11 +44,7 @@ NEEDED_BY = {
     "togglebutton.js": ("toggle", "admonition dropdown"),
     "design-tabs.js": ("sd-tab-set",),
 }
-THEME_SCRIPTS = (
-    "doctools.js",
-    "sphinx_highlight.js",
-    "course.js",
-)
+THEME_SCRIPTS = ("doctools.js", "course.js")
 # Chosen before the page is drawn, so that it is drawn once
 THEME = """
 (() => {
@@ -60,7 +56,13 @@ THEME = """
   dataset.theme = ["light", "dark"].includes(mode) ? mode : dark ? "dark" : "light";
 })();
 """
-LEFT_OVER = ("locales", "webpack-macros.html", "sbt-webpack-macros.html", "basic.css")
+LEFT_OVER = (
+    "sphinx_highlight.js",
+    "locales",
+    "webpack-macros.html",
+    "sbt-webpack-macros.html",
+    "basic.css",
+)
 
 SCRIPT = re.compile(r"[ \t]*<script\b([^>]*)>(.*?)</script>\n?", re.DOTALL)
 STYLE = re.compile(r"[ \t]*<link\b[^>]*\bhref=\"([^\"]+\.css[^\"]*)\"[^>]*>\n?")
@@ -78,6 +80,13 @@ CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Names, punctuation and white space in code: as both themes of _config.yml show them,
 # they look like the text around them
 PLAIN_SPAN = re.compile(r'<span class="(?:n|nn|nx|p|pm|w)">([^<]*)</span>')
+# Code, not what a program has printed, whose columns stay one below the other
+SOURCE_CODE = re.compile(
+    r'(<div class="[^"]*\bhighlight-(?!none|text|myst-ansi)[^"]*">'
+    r'<div class="highlight"><pre[^>]*>)(.*?)(?=</pre>)',
+    re.DOTALL,
+)
+LONG_LINE = 40  # letters: what a phone shows in a line
 TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
 ROW_NAME = re.compile(r"(<tr[^>]*>\s*)<td>(.*?)</td>", re.DOTALL)
 # A script names classes and tags in texts
@@ -165,12 +174,15 @@ def light_page(
     here = f"{root}_static/"
     text = re.sub(r'<link rel="preload"[^>]*as="script"[^>]*>\s*', "", text)
     text = one_viewport(text)
+    # where scripts are off, nothing replaces "auto", which no rule knows
+    text = text.replace('data-theme="auto"', 'data-theme="light"', 1)
     text = re.sub(r'<div id="ethical-ad-placement".*?</div>', "", text, flags=re.DOTALL)
     text = LONG_CODE.sub(
         lambda match: f'<span class="pre long">{with_joints(match[1])}</span>',
         text,
     )
     text = CODE.sub(lambda match: without_plain_spans(match[0]), text)
+    text = SOURCE_CODE.sub(lambda match: match[1] + with_folds(match[2]), text)
     first = iter([f'<link rel="stylesheet" href="{here}{sheets[sheets_of(text)]}">\n'])
     text = STYLE.sub(lambda match: next(first, ""), text)
     text = light_scripts(site, path, text, here)
@@ -181,6 +193,22 @@ def light_page(
 def without_plain_spans(code: str) -> str:
     """Drop elements of code that look like plain text: a third of a chapter's."""
     return PLAIN_SPAN.sub(r"\1", code)
+
+
+def with_folds(code: str) -> str:
+    """Put each long line into an element that says how far it is indented.
+
+    Where it is too long for a screen, it goes on below, further to the right. A line
+    with only a part of an element in it, as of a long text, is left as it is.
+    """
+    lines = code.split("\n")
+    for i, line in enumerate(lines):
+        bare = html.unescape(re.sub(r"<[^>]*>", "", line))
+        opened = len(re.findall(r"<[^/]", line)) - line.count("</")
+        if len(bare) > LONG_LINE and opened == 0 and not line.startswith("</"):
+            indent = len(bare) - len(bare.lstrip())
+            lines[i] = f'<span class="fold" style="--in: {indent}">{line}</span>'
+    return "\n".join(lines)
 
 
 def with_names(text: str) -> str:
@@ -238,7 +266,6 @@ def digest(site: Path, name: str) -> str:
 def light_scripts(site: Path, path: Path, text: str, here: str) -> str:
     """Leave out scripts that the page does not need, and defer the others."""
     head, divide, body = text.partition("<body")
-    is_search = path.name == "search.html"
     inline = (site / "_static" / "documentation_options.js").read_text("utf-8")
     theme = (
         f'<script defer src="{here}theme.js?v={digest(site, "theme.js")}"></script>\n'
@@ -255,9 +282,7 @@ def light_scripts(site: Path, path: Path, text: str, here: str) -> str:
         name = static_name(source[1])
         if name == "documentation_options.js":
             return f"<script>{squeezed(inline)}</script>\n{theme}"
-        if name in NEVER or name in THEME_SCRIPTS:
-            return ""
-        if Path(name).name in SEARCH_ONLY and not is_search:
+        if name in (*NEVER, *THEME_SCRIPTS) or Path(name).name in SEARCH:
             return ""
         if name in NEEDED_BY and not uses(body, NEEDED_BY[name]):
             return ""
@@ -393,8 +418,8 @@ def words_of(site: Path, texts: list[str], cache: Path) -> set[str]:
     }
     for name in {*addresses, "theme.js"} - {*NEVER}:
         script = site / "_static" / name
-        # the index holds words of all texts, which name nothing
-        is_data = script.parent.name == "data" or script.name == INDEX
+        # data hold words of texts, which name nothing
+        is_data = script.parent.name == "data"
         if script.is_file() and not is_data:
             words |= script_words(script.read_text("utf-8"))
     return words
@@ -586,8 +611,10 @@ def write_theme_script(site: Path) -> None:
 def remove_left_overs(site: Path, sheets: set[str]) -> None:
     """Remove files that no page asks for any more."""
     static = site / "_static"
-    gone = [static / name for name in (*sheets, *NEVER, *THEME_SCRIPTS, *LEFT_OVER)]
+    scripts = (*NEVER, *THEME_SCRIPTS, *SEARCH)
+    gone = [static / name for name in (*sheets, *scripts, *LEFT_OVER)]
     gone += [*static.rglob("*.map"), *static.rglob("*.LICENSE.txt")]
+    gone += [site / name for name in SEARCH]
     for path in gone:
         if path.is_dir():
             shutil.rmtree(path)

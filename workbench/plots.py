@@ -37,7 +37,7 @@ COLORS = {
     "wrong": "#D55E00",
 }
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#8B4A8B", "#B8860B", "#56B4E9", "#333333"]
-WEIGHTS = "Blues"  # colour map of what lies between 0 and 1
+WEIGHTS = "Purples"  # colour map of what lies between 0 and 1
 SIGNED = "RdBu_r"  # colour map of what can be negative, white at 0
 HIDDEN = "#ECECEC"  # what a mask hides
 

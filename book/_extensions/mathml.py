@@ -125,12 +125,40 @@ class Atom:
     kern: float = 0  # of a space alone
 
 
-def to_mathml(tex: str, display: bool = False) -> str:
-    """Convert a formula; raise UnknownTeX where that cannot be done well."""
+def to_mathml(
+    tex: str, display: bool = False, symbols: dict[tuple, str] | None = None
+) -> str:
+    """Convert a formula; raise UnknownTeX where that cannot be done well.
+
+    `symbols` are forms with their names: what has such a form is given the name as
+    `data-lights` (lights.py).
+    """
     atoms = Parser(tex, display).whole()
     math = make("math", **({"display": "block"} if display else {}))
     lay_out(atoms, math, script=False)
+    mark(math, symbols or {})
     return ElementTree.tostring(math, encoding="unicode", short_empty_elements=False)
+
+
+def mark(element: Element, symbols: dict[tuple, str]) -> None:
+    """Name the outermost parts of an element that are one of these symbols."""
+    if name := symbols.get(form(element)):
+        element.set("data-lights", name)
+        return
+    for part in element:
+        mark(part, symbols)
+
+
+def form(element: Element) -> tuple:
+    """Give what makes an element the same symbol, whatever the space around it."""
+    parts = tuple(form(part) for part in element if part.tag != "mspace")
+    return element.tag, element.text or "", parts
+
+
+def form_of(tex: str) -> tuple:
+    """Give the form of a symbol that is one element."""
+    (element,) = ElementTree.fromstring(to_mathml(tex))
+    return form(element)
 
 
 def make(
@@ -679,7 +707,7 @@ def visit_displaymath(self, node: nodes.math_block) -> None:
 def converted(node: nodes.Node, tex: str, display: bool) -> str:
     """Convert a node's formula; warn of one that cannot be converted."""
     try:
-        return to_mathml(tex, display)
+        return to_mathml(tex, display, node.get("symbols"))
     except UnknownTeX as problem:
         logger.warning("no MathML for %s in: %s", problem, tex, location=node)
         return f"<code>{html.escape(tex)}</code>"

@@ -92,6 +92,7 @@ def frame(name: str, alt: str, static: str) -> tuple[str, str]:
         '<div class="moving-figure-stage"><noscript>'
         f'<img src="{static}figures/pictures/{name}.png" alt="{alt}" '
         f'width="{width}" height="{height}" loading="lazy">'
+        "<p>A picture of this figure: it moves where scripts are switched on.</p>"
         "</noscript></div><figcaption>"
     )
     return before, "</figcaption></figure>"

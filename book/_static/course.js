@@ -59,8 +59,15 @@
   const field = document.querySelector(":not(#pst-search-dialog) > form.bd-search input");
   const isMac = /^(Mac|iPhone|iPad)/.test(navigator.platform);
 
+  /* What searches is loaded with the first search. */
+  const prepare = () => {
+    prepare.done ??= document.head.append(Object.assign(document.createElement("script"),
+      { src: `${root.dataset.content_root}_static/search.js` })) ?? true;
+  };
+
   const search = () => {
     if (!field) {
+      prepare();
       if (dialog.open) dialog.close();
       else dialog.showModal();
     } else if (document.activeElement === field) {

@@ -403,27 +403,6 @@
     box.addEventListener("pointerdown", () => setTimeout(() => clearTimeout(timer)));
   };
 
-  // Search ------------------------------------------------------------------------------------
-
-  /* For its excerpts Sphinx would read every page that it has found, which from a disk it
-     may not. One file holds the words of all pages, and is loaded when there are results. */
-  const excerpts = () => {
-    let texts;
-    const load = () => new Promise((resolve) => {
-      const script = document.createElement("script");
-      script.src = "search_texts.js";
-      script.onload = () => resolve(window.searchTexts);
-      script.onerror = () => resolve({});
-      document.head.append(script);
-    });
-    window.fetch = async (address) => {
-      texts ??= load();
-      const text = (await texts)[address.replace(/^\.\//, "")] ?? "";
-      return { text: () => text };
-    };
-  };
-  if (document.getElementById("search-results")) excerpts();
-
   drawBar();
   watchEnd();
   watchDownload();

@@ -11,6 +11,8 @@ def data() -> dict:
 
     looks: rows are the words that are written, columns the English words (decoder).
     reads: rows and columns are the English words (encoder).
+    instead: verb -> how likely each written word is after the same words, when the
+        English sentence has this verb.
     """
     pairs = [(verb, noun) for verb in VERBS for noun in NOUNS]
     english = [f"Anna {verb} the clever {noun}." for verb, noun in pairs]
@@ -23,5 +25,10 @@ def data() -> dict:
             "looks": weights["cross"][-1].mean(0)[:-1].tolist(),
             "reads": weights["encoder"][-1].mean(0).tolist(),
             "sure": sure[:-1].tolist(),
+            "instead": {
+                verb: look(text.replace(pair[0], verb), german)[3][:-1].tolist()
+                for verb in VERBS
+                if verb != pair[0]
+            },
         }
     return {"verbs": VERBS, "nouns": NOUNS, "sentences": found}

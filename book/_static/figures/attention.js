@@ -49,6 +49,7 @@ Figures.define("attention", (stage) => {
       style: `fill: ${color}; paint-order: stroke; stroke: var(--figure-ground); stroke-width: 4px`,
       "text-anchor": "middle", "dominant-baseline": "central" });
     text.textContent = letter + index(i);
+    for (const part of [line, text]) part.dataset.lights = letter.toUpperCase();
     svg.append(line, text);
     return (vector, width, hidden = false, place = beyond(vector)) => {
       const [x, y] = at(vector);
@@ -138,14 +139,17 @@ Figures.define("attention", (stage) => {
 
   const tabulate = () => {
     const side = names(), empty = (columns) => side.map(() => Array(columns).fill(0));
-    const table = (label, columns, header) => matrix({ label, header, side, digits: 3,
-      values: empty(columns) });
+    const table = (label, columns, header, color) => matrix({ label, header, side,
+      digits: 3, values: empty(columns), color });
     tables = {
       scores: table("Scores QKᵀ", T, side),
       masked: table(scaled ? "÷ √2, masked" : "masked", T, side),
-      weights: table("Weights A", T, side),
+      weights: table("Weights A", T, side, Figures.share),
       output: table("Output AV", 2, ["x", "y"]),
     };
+    const letters = { masked: "S", weights: "P", output: "Z" };
+    for (const [name, letter] of Object.entries(letters))
+      tables[name].element.dataset.lights = letter;
     if (mask === "none") tables.masked.element.caption.textContent =
       scaled ? "÷ √2" : "not scaled";
     results.replaceChildren(...Object.values(tables).map(({ element: made }) => made));

@@ -70,9 +70,14 @@ const Figures = (() => {
     return `color-mix(in srgb, var(${end}) ${share}%, var(--figure-ground))`;
   };
 
+  /* A colour for a weight of attention, between 0 and 1: purple, as in all plots. */
+  const share = (weight) => `color-mix(in srgb, var(--figure-weight) `
+    + `${Math.round(weight * 100)}%, var(--figure-ground))`;
+
   /* A table of numbers, coloured; update(values) changes them. `header` and `side` name
      columns and rows. */
-  const matrix = ({ label, header, side, values, limit = 1, digits = 2, mark = null }) => {
+  const matrix = ({ label, header, side, values, limit = 1, digits = 2, mark = null,
+    color = (value) => heat(value, limit) }) => {
     const cells = values.map((row) => row.map(() => element("td")));
     const head = header && element("tr", {}, side ? element("td") : [],
       header.map((text) => element("th", { scope: "col" }, text)));
@@ -83,7 +88,7 @@ const Figures = (() => {
       element("tbody", {}, body));
     const update = (next) => next.forEach((row, i) => row.forEach((value, j) => {
       show(cells[i][j], value, digits);
-      cells[i][j].style.setProperty("--heat", heat(value, limit));
+      cells[i][j].style.setProperty("--heat", color(value));
       if (mark) cells[i][j].classList.toggle("figure-marked", mark(i, j, value));
     }));
     update(values);
@@ -279,6 +284,6 @@ const Figures = (() => {
   // Deferred scripts run in their order, before this event: all figures are defined then.
   document.addEventListener("DOMContentLoaded", start);
 
-  return { data, define, element, shape, drawing, format, show, heat, matrix, slider,
+  return { data, define, element, shape, drawing, format, show, heat, share, matrix, slider,
     choice, menu, toggle, button, player, handle, summary, still };
 })();

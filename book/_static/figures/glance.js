@@ -78,7 +78,16 @@ Figures.define("glance", (stage) => {
   const sentence = (looks, reads, source) => `To write “${current.written[chosen]}”, the `
     + `translator looks at ${list(looks)}. In its encoder, `
     + `“${current.source[source]}” has looked at ${list(reads)}. `
-    + `It is ${(100 * current.sure[chosen]).toFixed(1)}\u00a0% sure.`;
+    + `It is ${percentage(current.sure[chosen])} sure. ${counterfactual()}`;
+
+  const percentage = (share) => `${(100 * share).toFixed(1)}\u00a0%`;
+
+  /* What the weights do not say: how likely the word would be with another verb. */
+  const counterfactual = () => {
+    const others = Object.entries(current.instead).map(([other, sure]) =>
+      `“${other}” it would be ${percentage(sure[chosen])} sure of it`);
+    return `With ${others.join(", with ")}.`;
+  };
 
   // The lines -----------------------------------------------------------------------------
 
@@ -129,5 +138,7 @@ Figures.define("glance", (stage) => {
   const shares = (name) => english.map((each) => Number(each[name].dataset.value));
   return { numbers: () => ({ verb, noun, chosen, source: [...current.source],
     written: [...current.written], sure: current.sure[chosen], looks: shares("look"),
+    instead: Object.fromEntries(Object.entries(current.instead)
+      .map(([other, sure]) => [other, sure[chosen]])),
     reads: shares("read"), lines: svg.childElementCount }) };
 });

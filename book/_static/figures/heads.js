@@ -2,7 +2,7 @@
    looks, word by word. */
 Figures.define("heads", (stage) => {
   "use strict";
-  const { element, shape, menu, choice, show, heat, format, summary } = Figures;
+  const { element, shape, menu, choice, show, format, summary } = Figures;
   const { sentences, one } = Figures.data.heads;
   const ROW = 32, LEAST = 0.02; // what is less is not drawn
   const KINDS = {
@@ -31,17 +31,17 @@ Figures.define("heads", (stage) => {
         "fill-opacity": weight.toFixed(2) }));
     }));
     const input = element("input", { type: "radio", name: "heads-head",
-      "aria-label": `layer ${l}, head ${h}`,
+      "aria-label": `layer ${l + 1}, head ${h + 1}`,
       onchange: () => { layer = l; head = h; look(); } });
     input.checked = l === layer && h === head;
-    return element("label", {}, input, element("span", {}, svg, `head ${h}`));
+    return element("label", {}, input, element("span", {}, svg, `head ${h + 1}`));
   };
 
   const drawAll = () => {
     const layers = sentence().weights[kind];
     all.replaceChildren(element("legend", { class: "figure-heading" }, "All heads"),
       ...layers.flatMap((heads, l) => [
-        element("div", { class: "heads-layer" }, `layer ${l}`),
+        element("div", { class: "heads-layer" }, `layer ${l + 1}`),
         ...heads.map((_, h) => thumbnail(l, h))]));
   };
 
@@ -100,7 +100,7 @@ Figures.define("heads", (stage) => {
       show(share, lines[chosen][j]);
       share.textContent = lines[chosen][j] < 0.005 ? ""
         : `${Math.round(100 * lines[chosen][j])}\u00a0%`;
-      made.style.setProperty("--heat", heat(lines[chosen][j]));
+      made.style.setProperty("--heat", Figures.share(lines[chosen][j]));
     });
     if (hovered === null) said.textContent = `${KINDS[kind]} ${story(lines)}`;
   };
@@ -109,7 +109,7 @@ Figures.define("heads", (stage) => {
     const largest = Math.max(...lines[row]);
     const spread = lines.reduce((sum, line) => sum + 2 ** line.reduce((entropy, weight) =>
       entropy - (weight ? weight * Math.log2(weight) : 0), 0), 0) / lines.length;
-    return `In layer ${layer}, head ${head}, “${asking()[row]}” puts `
+    return `In layer ${layer + 1}, head ${head + 1}, “${asking()[row]}” puts `
       + `${Math.round(100 * largest)}\u00a0% on “${asked()[lines[row].indexOf(largest)]}”. `
       + `A row of this head is spread as over ${format(spread, 1)} of ${asked().length} `
       + "tokens, on average.";

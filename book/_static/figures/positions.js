@@ -32,7 +32,8 @@ Figures.define("positions", (stage) => {
     const title = element("p", { class: "figure-heading" });
     const canvas = element("canvas", { height: length, class: "positions-map", role: "img" });
     const marks = [0, 1].map((i) =>
-      element("span", { class: `positions-row positions-row-${i}` }));
+      element("span", { class: `positions-row positions-row-${i}`,
+        "data-lights": i ? "k" : "p" }));
     return { title, canvas, marks, element: element("div", {}, title,
       element("div", { class: "positions-frame" }, canvas, marks)) };
   };
@@ -69,9 +70,10 @@ Figures.define("positions", (stage) => {
         stroke: "var(--figure-line)" }));
       for (const dashes of ["none", "4 3"])
         svg.append(shape("line", { x1: 32, y1: 32, stroke: "var(--figure-1)",
+          "data-lights": dashes === "none" ? "p" : "k",
           "stroke-width": dashes === "none" ? 3.5 : 2, "stroke-dasharray": dashes }));
-      return element("div", { class: "positions-clock" }, svg,
-        [2 * i, 2 * i + 1].map(() => element("span")));
+      return element("div", { class: "positions-clock", "data-lights": "i" }, svg,
+        ["sine", "cosine"].map((part) => element("span", { "data-lights": part })));
     }));
   };
   const turnClocks = ([values]) => [...clocks.children].forEach((clock, i) => {

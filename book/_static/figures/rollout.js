@@ -37,7 +37,7 @@ Figures.define("rollout", (stage) => {
         height: 2 }
       : { x: 0, y: 0, width: 8, height: 1.2 }));
     places.forEach((place) => {
-      place.setAttribute("fill", "var(--figure-2)");
+      place.setAttribute("fill", "var(--figure-4)");
       place.setAttribute("stroke", "var(--figure-line)");
       place.setAttribute("stroke-width", 0.06);
     });

@@ -6,7 +6,8 @@ Figures.define("softmax", (stage) => {
   let factor = 1;
 
   const bars = scores.map((_, i) =>
-    shape("rect", { x: 14 + 62 * i, width: 44, rx: 4, fill: "var(--figure-1)" }));
+    shape("rect", { x: 14 + 62 * i, width: 44, rx: 4, fill: "var(--figure-4)",
+      "data-lights": "P" }));
   const svg = drawing({ width: 318, height: 180, label: "Bars of the five weights" });
   svg.append(shape("line", { x1: 4, x2: 314, y1: 160, y2: 160,
     stroke: "var(--figure-line)" }), ...bars);

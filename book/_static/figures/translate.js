@@ -2,7 +2,7 @@
    model runs in the page if the reader loads it; without it there are recorded ones. */
 Figures.define("translate", (stage) => {
   "use strict";
-  const { element, show, heat, choice, menu, player, button, summary, format } = Figures;
+  const { element, show, share, choice, menu, player, button, summary, format } = Figures;
   const { files, sentences } = Figures.data.translate;
   const LAYERS = sentences[0].steps[0].attention.length;
   const HEADS = sentences[0].steps[0].attention[0].length;
@@ -76,7 +76,7 @@ Figures.define("translate", (stage) => {
     weights.forEach((weight, i) => {
       if (weight > weights[most]) most = i;
       show(weightsShown[i], weight);
-      weightsShown[i].parentElement.style.setProperty("--heat", heat(weight));
+      weightsShown[i].parentElement.style.setProperty("--heat", share(weight));
     });
     [...german.querySelectorAll("button")].forEach((each, i) =>
       each.setAttribute("aria-pressed", i === steps.value));
