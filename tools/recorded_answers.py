@@ -261,7 +261,7 @@ def changed(
             if name in known and name not in had:
                 had.add(name)
                 yield replace(text, mistake=name), failure
-            elif again < FEWEST and (name in known or not name and failure.compared):
+            elif again < FEWEST and (name in known or (not name and failure.compared)):
                 again += 1
                 yield replace(text, mistake=name), failure
 
