@@ -81,7 +81,7 @@ Figures.define("translate", (stage) => {
     [...german.querySelectorAll("button")].forEach((each, i) =>
       each.setAttribute("aria-pressed", i === steps.value));
     step.best ??= softmaxBest(step.logits);
-    const [, share] = step.best.find(([piece]) => piece === step.piece) ?? step.best[0];
+    const [, chance] = step.best.find(([piece]) => piece === step.piece) ?? step.best[0];
     step.best.forEach(([piece, probability], i) => {
       const { name, bar, value } = candidates[i];
       name.textContent = readable(piece);
@@ -91,7 +91,7 @@ Figures.define("translate", (stage) => {
     });
     said.textContent = `Writing “${readable(step.piece)}”, the decoder looks most at “`
       + `${readable(now.pieces[most])}”, with a weight of ${format(weights[most])}, and `
-      + `gives this token a probability of ${format(share, 3)}.`;
+      + `gives this token a probability of ${format(chance, 3)}.`;
   };
 
   const steps = player({ label: "Token", steps: 1, interval: 900,
