@@ -224,7 +224,7 @@ def run_new(pages: list[str]) -> set[str]:
     logger = logging.getLogger("pages")
     logger.setLevel(logging.INFO)
     executor = load_executor("local-parallel", cache, logger)
-    ran = executor.run_and_cache(filter_uris=pages, timeout=1500)
+    ran = executor.run_and_cache(filter_uris=pages, timeout=120)
     return {*ran.excepted, *ran.errored}
 
 
