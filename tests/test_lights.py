@@ -82,12 +82,12 @@ def test_pointer_and_finger_light_a_symbol_in_the_formula(visit):
     symbol = page.locator('.math mi[data-lights="V"]').first
     symbol.hover()
     assert page.locator('pre .lit[data-lights="V"]').count()
-    page.locator("h1").hover()
+    page.locator("article h1").hover()
     assert page.locator(".lit").count() == 0
     _, page = opened(visit, "04_attention", viewport=browsers.PHONE, has_touch=True)
     page.locator('.math mi[data-lights="V"]').first.tap()
     assert page.locator('.lights-picture .lit[data-lights="V"]').count()
-    page.locator("h1").tap()
+    page.locator("article h1").tap()
     assert page.locator(".lit").count() == 0
 
 

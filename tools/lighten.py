@@ -34,6 +34,7 @@ NEVER = (
     "scripts/fontawesome.js",
     "scripts/sphinx-book-theme.js",
     "scripts/pydata-sphinx-theme.js",
+    "sphinx_highlight.js",  # marks what was searched for, on later pages, too
 )
 # Sphinx's search and its index, which book/_static/search.js stands for
 SEARCH = ("searchtools.js", "language_data.js", "searchindex.js")
@@ -57,7 +58,6 @@ THEME = """
 })();
 """
 LEFT_OVER = (
-    "sphinx_highlight.js",
     "locales",
     "webpack-macros.html",
     "sbt-webpack-macros.html",
@@ -416,7 +416,7 @@ def words_of(site: Path, texts: list[str], cache: Path) -> set[str]:
         for attributes, _ in SCRIPT.findall(text)
         if (source := SOURCE.search(attributes))
     }
-    for name in {*addresses, "theme.js"} - {*NEVER}:
+    for name in {*addresses, "theme.js", "search.js"} - {*NEVER}:
         script = site / "_static" / name
         # data hold words of texts, which name nothing
         is_data = script.parent.name == "data"

@@ -37,7 +37,7 @@ PART = re.compile(
 )
 NAMED = re.compile(r' data-lights="([^"]*)"')
 CELL = 15  # pixels
-NUMBER = (44, 22)  # pixels of a cell with a number in it
+NUMBER = (52, 22)  # pixels of a cell with a number in it
 # What a block of highlighted code consists of
 PIECE = re.compile(r"<span[^>]*>[^<]*</span>|<[^>]*>|[^<]+")
 BLOCK = re.compile(
@@ -101,7 +101,7 @@ def legend(symbols: dict) -> str:
         written = mathml.to_mathml(symbol["tex"][0])
         entries.append(
             f'<li><span class="light" data-lights="{html.escape(key)}" '
-            f'style="--light: var(--figure-{symbol["color"]})">{written} '
+            f'style="--symbol: var(--figure-{symbol["color"]})">{written} '
             f"{html.escape(symbol['says'])}</span></li>"
         )
     return f'<ul class="lights-legend">{"".join(entries)}</ul>'
@@ -126,7 +126,7 @@ def drawn(part: str, symbols: dict) -> str:
         color = symbols[key]["color"]
         written = NAMED.sub("", written)  # the whole part lights up
         lit = (
-            f' data-lights="{html.escape(key)}" style="--light: var(--figure-{color})"'
+            f' data-lights="{html.escape(key)}" style="--symbol: var(--figure-{color})"'
         )
     if not match:
         return f'<span class="lights-sign"{lit}>{written}</span>'

@@ -10,7 +10,7 @@
   const named = (key) => document.querySelectorAll(`[data-lights="${CSS.escape(key)}"]`);
   const entries = [...document.querySelectorAll(".light")];
   const color = (key) => entries.find((entry) => entry.dataset.lights === key)
-    ?.style.getPropertyValue("--light");
+    ?.style.getPropertyValue("--symbol");
 
   const show = (key) => {
     if (key && !color(key)) key = null; // a figure's part that has no legend here
@@ -19,7 +19,7 @@
     shown = key;
     if (!key) return;
     for (const part of named(key)) {
-      part.style.setProperty("--light", color(key));
+      part.style.setProperty("--symbol", color(key));
       part.classList.add("lit");
     }
   };
