@@ -55,6 +55,7 @@ def save(figure: Figure, path: Path) -> None:
         WorkbenchError: if that is not possible.
     """
     try:
+        path.parent.stat()  # a folder that is not there is a slip: none is made
         with replacing(path) as beside:
             figure.savefig(beside, format="png", metadata={"Software": None})
     except OSError as error:
