@@ -21,7 +21,6 @@ import gzip
 import hashlib
 import json
 import math
-import os
 import re
 import sys
 from collections.abc import Iterable
@@ -33,6 +32,7 @@ from onnx import TensorProto, helper
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
+from autograder.files import write_beside  # noqa: E402
 from tools import fetch_runtime  # noqa: E402
 from workbench import everyday, everyday_lexicon, models, results  # noqa: E402
 from workbench.tokenizer import TOKENIZER_FILE, Tokenizer  # noqa: E402
@@ -463,10 +463,7 @@ def script(name: str) -> bytes:
     if name == "runtime":
         given.append(worker(WORKER))
     content = mark + f"Live.receive({json.dumps(given)[1:-1]});\n".encode()
-    CACHE.mkdir(parents=True, exist_ok=True)
-    beside = CACHE / f"{name}.{os.getpid()}"
-    beside.write_bytes(content)
-    os.replace(beside, kept)
+    write_beside(kept, content, shared=True)
     return content
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import torch.distributed as dist
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from autograder.files import replacing
 from workbench.devices import random_state, set_random_state, world
 from workbench.errors import WorkbenchError
 from workbench.optimizers import state_names
@@ -71,12 +71,8 @@ def save_checkpoint(
     rest |= {key: getattr(run, key) for key in PROGRESS}
     tensors = run_tensors(run) | states
     tensors = {name: value.contiguous().cpu() for name, value in tensors.items()}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".part")
-    save_file(tensors, beside, metadata={"run": json.dumps(rest)})
-    with beside.open("rb+") as file:
-        os.fsync(file.fileno())
-    os.replace(beside, path)
+    with replacing(path, lasting=True) as beside:
+        save_file(tensors, beside, metadata={"run": json.dumps(rest)})
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:

@@ -26,7 +26,8 @@ from workbench import (
     results,
 )
 from workbench.batches import FEW_LENGTHS, PairBatches
-from workbench.decoding import translate_batch
+from workbench.classifier import IMAGES as TEST_IMAGES
+from workbench.classifier import Classifier
 from workbench.devices import choose_device, world
 from workbench.errors import WorkbenchError
 from workbench.image_batches import ImageBatches
@@ -47,10 +48,7 @@ from workbench.runs import Trained, finish, prepare_folder, train_each
 from workbench.texts import TEST_SETS, Corpus, load_corpus
 from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
 from workbench.training import TrainingConfig, fit
-
-SENTENCES = 128  # translated at once
-TEST_IMAGES = 500  # classified at once
-
+from workbench.translator import Translator
 
 # --- What is typed --------------------------------------------------------------------
 
@@ -240,7 +238,12 @@ def train_translator(arguments: argparse.Namespace, device: torch.device) -> Non
     models.save(out, model, config)  # whatever becomes of the scores
     beam = arguments.beam or preset.beam
     scores, signatures = score_translator(
-        model, config, tokenizer, corpus, arguments, device, parts, beam
+        Translator(model, config, tokenizer, parts, device),
+        corpus,
+        arguments.score,
+        arguments.form or "raw",
+        beam,
+        arguments.alpha,
     )
     data = {"name": arguments.data, "form": arguments.form}
     data |= {"source": languages[0], "target": languages[1]}
@@ -339,51 +342,29 @@ def mean_loss(model: nn.Module, batches: PairBatches, parts: models.Parts) -> fl
 
 
 def score_translator(
-    model: nn.Module,
-    config: models.TranslatorConfig,
-    tokenizer: Tokenizer,
+    translator: Translator,
     corpus: Corpus,
-    arguments: argparse.Namespace,
-    device: torch.device,
-    parts: models.Parts,
+    split: str,
+    form: str,
     beam: int,
+    alpha: float,
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Translate a split; return its scores, and how BLEU was counted."""
-    given = tokenizer, corpus, arguments, device, parts, beam
-    found, references = translate_split(model, config, *given)
-    scores: dict[str, Any] = metrics.bleu_scores(
-        found, references, config.target, arguments.form or "raw"
-    )
+    found, references = translate_split(translator, corpus, split, beam, alpha)
+    target = translator.config.target
+    scores: dict[str, Any] = metrics.bleu_scores(found, references, target, form)
     signatures = scores.pop("signatures")
     scores["exact_match"] = metrics.exact_match(found, references)
     return scores, signatures
 
 
 def translate_split(
-    model: nn.Module,
-    config: models.TranslatorConfig,
-    tokenizer: Tokenizer,
-    corpus: Corpus,
-    arguments: argparse.Namespace,
-    device: torch.device,
-    parts: models.Parts,
-    beam: int,
+    translator: Translator, corpus: Corpus, split: str, beam: int, alpha: float
 ) -> tuple[list[str], list[str]]:
     """Translate a split; return the translations, and the references."""
-    pairs = getattr(corpus, arguments.score)
+    pairs = getattr(corpus, split)
     sources, references = (list(side) for side in zip(*pairs, strict=True))
-    found = translate_all(
-        model,
-        config,
-        tokenizer,
-        sources,
-        device,
-        parts,
-        beam,
-        arguments.alpha,
-        shorten=True,
-    )
-    return found, references
+    return translator.translate(sources, beam, alpha, shorten=True), references
 
 
 def translate_all(
@@ -395,92 +376,25 @@ def translate_all(
     parts: models.Parts,
     beam: int = 1,
     alpha: float = 0.6,
-    shorten: bool = False,
 ) -> list[str]:
-    """Translate sentences, those of a similar length together.
-
-    Args:
-        model: on the device.
-        config: of the model.
-        tokenizer: of the model.
-        sentences: N texts; an empty one has an empty translation.
-        device: where to compute.
-        parts: what the model is made of.
-        beam: hypotheses kept.
-        alpha: length penalty.
-        shorten: cut what is too long for the model, instead of refusing it.
-
-    Returns:
-        N translations, in order.
-
-    Raises:
-        WorkbenchError: a sentence is too long.
-    """
-    ids = tokenizer.encode_all(sentence.strip() for sentence in sentences)
-    most = config.max_length
-    for number, each in enumerate(ids):
-        if len(each) > most and not shorten:
-            raise WorkbenchError(
-                f"sentence {number + 1} has {len(each)} tokens, and this model reads "
-                f"{most}: divide it"
-            )
-    ids = [each[:most] for each in ids]
-    order = sorted(
-        (n for n in range(len(ids)) if sentences[n].strip()), key=lambda n: len(ids[n])
-    )
-    found = [""] * len(ids)
-    for first in range(0, len(order), SENTENCES):
-        chosen = order[first : first + SENTENCES]
-        width = max(len(ids[n]) for n in chosen)
-        rows = [ids[n] + [Tokenizer.PAD] * (width - len(ids[n])) for n in chosen]
-        source = torch.tensor(rows, device=device)
-        longest = min(most, 2 * width + 16)
-        written = translate_batch(
-            model,
-            source,
-            Tokenizer.SOS,
-            Tokenizer.EOS,
-            longest,
-            beam,
-            alpha,
-            parts=parts,
-        )
-        for n, translation in zip(chosen, written, strict=True):
-            found[n] = tokenizer.decode(translation)
-    return found
+    """Translate with a model that is no folder's, such as one that a page trains."""
+    translator = Translator(model, config, tokenizer, parts, device)
+    return translator.translate(sentences, beam, alpha)
 
 
-def load_translator(
-    arguments: argparse.Namespace, device: torch.device
-) -> tuple[nn.Module, models.TranslatorConfig, Tokenizer, models.Parts]:
-    """Load a trained translator.
-
-    Raises:
-        WorkbenchError: the folder holds none.
-    """
+def load_translator(arguments: argparse.Namespace, device: torch.device) -> Translator:
+    """Load the translator that the options name."""
     parts = models.load_parts(arguments.parts)
-    model, config = models.load(arguments.folder, parts)
-    if not isinstance(config, models.TranslatorConfig):
-        found = models.kind_of(config)
-        raise WorkbenchError(f"{arguments.folder} holds a {found} and no translator")
-    tokenizer = Tokenizer.load(arguments.folder / TOKENIZER_FILE)
-    if len(tokenizer) != config.vocab_size:
-        raise WorkbenchError(
-            f"{arguments.folder / TOKENIZER_FILE} has {len(tokenizer)} tokens, but the "
-            f"model {config.vocab_size}: they are of different runs"
-        )
-    return model.to(device), config, tokenizer, parts
+    return Translator.load(arguments.folder, device, parts)
 
 
 def run_translate(arguments: argparse.Namespace) -> int:
     """Translate the sentences of the command line, or of the standard input."""
     device = choose_device(arguments.device)
-    model, config, tokenizer, parts = load_translator(arguments, device)
+    translator = load_translator(arguments, device)
     sentences = arguments.sentences or sys.stdin.read().splitlines()
     beam = arguments.beam or 5
-    for translation in translate_all(
-        model, config, tokenizer, sentences, device, parts, beam, arguments.alpha
-    ):
+    for translation in translator.translate(sentences, beam, arguments.alpha):
         print(translation)
     return 0
 
@@ -679,12 +593,12 @@ def judge_translator(
     arguments: argparse.Namespace, device: torch.device
 ) -> dict[str, comparison.Judged]:
     """Judge each translation of a test set, by every metric."""
-    model, config, tokenizer, parts = load_translator(arguments, device)
-    corpus = evaluated_corpus(arguments, config)
-    given = tokenizer, corpus, arguments, device, parts, arguments.beam or 5
-    found, references = translate_split(model, config, *given)
-    form = arguments.form or "raw"
-    judged = metrics.judge_bleu(found, references, config.target, form)
+    translator = load_translator(arguments, device)
+    corpus = evaluated_corpus(arguments, translator.config)
+    search = arguments.beam or 5, arguments.alpha
+    found, references = translate_split(translator, corpus, arguments.score, *search)
+    form, target = arguments.form or "raw", translator.config.target
+    judged = metrics.judge_bleu(found, references, target, form)
     stripped = ([text.strip() for text in texts] for texts in (found, references))
     return judged | {"exact_match": comparison.judge_right(*stripped)}
 
@@ -693,9 +607,8 @@ def judge_vision(
     arguments: argparse.Namespace, device: torch.device
 ) -> dict[str, comparison.Judged]:
     """Judge each test image."""
-    model, data = load_vision(arguments)
-    batches = ImageBatches.of(data, "test", TEST_IMAGES, device)
-    found, labels = image_metrics.predict(model.to(device), batches.epoch(0))
+    classifier, data = load_vision(arguments, device)
+    found, labels = classifier.classify(data)
     judged = comparison.judge_right(found.tolist(), labels.tolist())
     return {"accuracy": judged}
 
@@ -718,11 +631,10 @@ def evaluate_translator(
     arguments: argparse.Namespace, device: torch.device
 ) -> dict[str, float]:
     """Score a translator on the test split of its data, or of other data."""
-    model, config, tokenizer, parts = load_translator(arguments, device)
-    corpus = evaluated_corpus(arguments, config)
-    scores, _ = score_translator(
-        model, config, tokenizer, corpus, arguments, device, parts, arguments.beam or 5
-    )
+    translator = load_translator(arguments, device)
+    corpus = evaluated_corpus(arguments, translator.config)
+    form, search = arguments.form or "raw", (arguments.beam or 5, arguments.alpha)
+    scores, _ = score_translator(translator, corpus, arguments.score, form, *search)
     return scores
 
 
@@ -730,23 +642,21 @@ def evaluate_vision(
     arguments: argparse.Namespace, device: torch.device
 ) -> dict[str, float]:
     """Score a classifier of images on the test images of its data, or of other data."""
-    model, data = load_vision(arguments)
-    return score_vision(model.to(device), data, device)
+    classifier, data = load_vision(arguments, device)
+    return {"accuracy": 100 * classifier.accuracy(data)}
 
 
-def load_vision(arguments: argparse.Namespace) -> tuple[nn.Module, ImageData]:
+def load_vision(
+    arguments: argparse.Namespace, device: torch.device
+) -> tuple[Classifier, ImageData]:
     """Load a trained classifier, and the images to evaluate it on.
 
     Raises:
         WorkbenchError: the folder holds another model, or one for other images.
     """
-    ours, images = arguments.task == "vit", None
-    parts = models.load_parts(arguments.parts) if ours else None
-    found = models.kind_of(models.load_config(arguments.folder))
-    if found != arguments.task:
-        raise WorkbenchError(f"{arguments.folder} holds a {found}, no {arguments.task}")
-    model, config = models.load(arguments.folder, parts)
-    assert isinstance(config, (models.VisionConfig, models.BaselineConfig))
+    task, images = arguments.task, None
+    parts = models.load_parts(arguments.parts) if task == "vit" else None
+    classifier = Classifier.load(arguments.folder, task, device, parts)
     if arguments.data is None:
         trained_on = records.read(arguments.folder / records.FILE)["data"]
         arguments.data, images = trained_on["name"], trained_on.get("images")
@@ -754,10 +664,5 @@ def load_vision(arguments: argparse.Namespace) -> tuple[nn.Module, ImageData]:
     data = load_images(arguments.data, arguments.data_dir, preset.held_out)
     if images:
         data = subset(data, images)
-    sides = (config.channels, *config.sides)
-    if data.shape != sides or len(data.classes) != config.classes:
-        raise WorkbenchError(
-            f"the model is for {config.classes} classes of images {sides}, but "
-            f"{arguments.data} has {len(data.classes)} of {data.shape}"
-        )
-    return model, data
+    classifier.check_fits(data)
+    return classifier, data

@@ -1,7 +1,6 @@
 """Draw how a training went: the loss, the scores on validation data, the rate."""
 
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from autograder.files import replacing
 from workbench import plots
 from workbench.errors import WorkbenchError
 
@@ -54,10 +54,10 @@ def save(figure: Figure, path: Path) -> None:
     Raises:
         WorkbenchError: if that is not possible.
     """
-    beside = path.with_name(f".{path.name}.part")
     try:
-        figure.savefig(beside, format="png", metadata={"Software": None})
-        os.replace(beside, path)
+        path.parent.stat()  # a folder that is not there is a slip: none is made
+        with replacing(path) as beside:
+            figure.savefig(beside, format="png", metadata={"Software": None})
     except OSError as error:
         raise WorkbenchError(f"{path} cannot be written: {error.strerror}") from error
 

@@ -13,7 +13,6 @@ import hashlib
 import importlib
 import importlib.util
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -27,6 +26,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
+from autograder.files import replacing, write_beside
 from workbench import variants
 from workbench.baseline import GROUPS, ConvNet
 from workbench.errors import WorkbenchError
@@ -542,17 +542,6 @@ def use_masks(device: torch.device, parts: Parts | None = None) -> Iterator[None
 # --- files ----------------------------------------------------------------------------
 
 
-def write_beside(path: Path, content: str | bytes) -> None:
-    """Write a file so that at any moment the old or the new one is there, whole."""
-    beside = path.with_name(f"{path.name}.new")
-    data = content.encode() if isinstance(content, str) else content
-    with beside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
-
-
 def save(
     folder: Path,
     model: nn.Module,
@@ -568,14 +557,12 @@ def save(
         extra_files: name -> content, for instance of the tokenizer.
     """
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     state = unwrap(model).state_dict()
     tensors = {name: value.detach().cpu().contiguous() for name, value in state.items()}
-    beside = folder / f"{WEIGHTS_FILE}.new"
-    save_file(tensors, beside, metadata={"format": "pt"})
-    os.replace(beside, folder / WEIGHTS_FILE)
+    with replacing(folder / WEIGHTS_FILE) as beside:
+        save_file(tensors, beside, metadata={"format": "pt"})
     for name, content in {CONFIG_FILE: to_json(config), **(extra_files or {})}.items():
-        write_beside(folder / name, content)
+        write_beside(folder / name, content, lasting=True)
 
 
 def load(folder: Path, parts: Parts | None = None) -> tuple[Any, Config]:

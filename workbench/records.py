@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from autograder.files import write_beside
 from workbench.errors import WorkbenchError
 
 FILE = "metrics.json"
@@ -115,11 +116,9 @@ def combine(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def write(path: Path, record: dict[str, Any]) -> None:
-    """Write a record, beside first and then renamed."""
-    beside = path.with_name(f"{path.name}.new")
+    """Write a record; nobody ever meets half of one."""
     text = json.dumps(record, indent=2, ensure_ascii=False)
-    beside.write_text(f"{text}\n", encoding="utf-8")
-    os.replace(beside, path)
+    write_beside(path, f"{text}\n")
 
 
 def read(path: Path) -> dict[str, Any]:

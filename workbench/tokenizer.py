@@ -6,13 +6,13 @@ everybody uses, because a corpus of 29 000 pairs is too much for plain Python.
 
 import functools
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from autograder.files import write_beside
 from workbench.errors import WorkbenchError
 
 TOKENIZER_FILE = "tokenizer.json"  # beside the weights
@@ -82,11 +82,8 @@ class Tokenizer:
         return self.inner.get_vocab_size()
 
     def save(self, path: Path) -> None:
-        """Write the tokenizer as JSON, beside the file first, then in its place."""
-        path = Path(path)
-        beside = path.with_name(path.name + ".part")
-        beside.write_text(self.inner.to_str(pretty=False), encoding="utf-8")
-        os.replace(beside, path)
+        """Write the tokenizer as JSON; nobody ever meets half of it."""
+        write_beside(Path(path), self.inner.to_str(pretty=False))
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":

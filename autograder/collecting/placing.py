@@ -29,7 +29,7 @@ from autograder.collecting.sources import (
     shown,
     unlike,
 )
-from autograder.files import entries, read_regular, write_beside
+from autograder.files import entries, read_regular, replacing, write_beside
 from autograder.grading.classfile import COLLECTED
 from autograder.grading.deadlines import MOST_ATTEMPTS, TIMESTAMP, parse_time
 
@@ -327,10 +327,8 @@ class Class:
             return
         if path.stat().st_size > self.room:
             raise CollectError(f"{path}: there is no room left for a copy of it")
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        beside = kept.with_name(f".{kept.name}.new")
-        shutil.copyfile(path, beside)
-        os.replace(beside, kept)
+        with replacing(kept) as beside:
+            shutil.copyfile(path, beside)
         self.room -= kept.stat().st_size
 
 

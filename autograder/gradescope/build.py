@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from autograder.boundary.stubs import CHECKS
-from autograder.files import write_beside
+from autograder.files import replacing
 from autograder.generator import ROOT, Missing
 from autograder.gradescope import ENVIRONMENT, PAPER, ROOT_VARIABLE, SETTINGS, SOURCE
 from autograder.gradescope import ROOT as AUTOGRADER
@@ -128,13 +128,13 @@ def _wheel(given: Path | None) -> Path:
 
 def _write(out: Path, files: dict[str, str | bytes]) -> None:
     """Write the zip, which nobody else may read; its files lie at the top."""
-    beside = out.with_name(f".{out.name}.new")
-    write_beside(beside, "", mode=0o600)
-    with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as packed:
+    with (
+        replacing(out, mode=0o600) as beside,
+        zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
         for name, content in files.items():
             about = zipfile.ZipInfo(name, MADE)
             is_script = name in ("setup.sh", "run_autograder")
             about.external_attr = EXECUTABLE if is_script else PLAIN
             about.compress_type = zipfile.ZIP_DEFLATED
             packed.writestr(about, content)
-    beside.replace(out)

@@ -1,7 +1,6 @@
 """The nbgrader course that a class is graded in: its folders and its gradebook."""
 
 import copy
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from nbgrader.dbutil import ALEMBIC_DIR
 from nbgrader.utils import capture_log
 from traitlets.config import Config
 
+from autograder.files import replacing
 from autograder.grading.settings import configure
 
 
@@ -50,11 +50,9 @@ class Course:
         path = self.root / "gradebook.db"
         if not self.db and not path.exists():
             # a kill must not leave one with half of its tables
-            beside = path.with_name(".gradebook.db.new")
-            beside.unlink(missing_ok=True)
-            _stamp(f"sqlite:///{beside}")
-            Gradebook(f"sqlite:///{beside}").close()
-            os.replace(beside, path)
+            with replacing(path) as beside:
+                _stamp(f"sqlite:///{beside}")
+                Gradebook(f"sqlite:///{beside}").close()
         return Gradebook(self.db_url)
 
     def notebook(self, step: str, student: str, chapter: str) -> Path:

@@ -26,6 +26,7 @@ BOUNDARY = "autograder.boundary"  # all of it: it holds no secret
 # what else runs beside a student's code, and what a notebook of any chapter may call
 EVERYBODYS = (
     "autograder",
+    "autograder.files",
     "autograder.forbidden",
     "autograder.held",
     "autograder.interface",

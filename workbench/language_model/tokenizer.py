@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from autograder.files import write_beside
 from workbench.errors import WorkbenchError
-from workbench.models import Parts, load_parts, write_beside
+from workbench.models import Parts, load_parts
 from workbench.tokenizer import TOKENIZER_FILE
 
 
@@ -84,7 +85,7 @@ class TextTokenizer:
 
     def save(self, folder: Path) -> None:
         """Write tokenizer.json into a folder."""
-        write_beside(folder / TOKENIZER_FILE, self.to_json())
+        write_beside(folder / TOKENIZER_FILE, self.to_json(), lasting=True)
 
     @classmethod
     def load(cls, folder: Path, parts: Parts | None = None) -> TextTokenizer:
