@@ -3,9 +3,9 @@
     python tools/live_models.py
 
 makes runtime.js (ONNX Runtime Web), everyday.js and digits.js (graphs and weights),
-everyday_folder.js and tales_folder.js (models as folders, for look_inside), and says how
-large they are. tools/figure_data/ puts them on the site; a page loads them
-when its reader asks for it.
+everyday_folder.js and tales_folder.js (the files of a model, for look_inside), and says
+how large they are. tools/figure_data/ puts them on the site; a page loads them when its
+reader asks for it.
 
 A page opened from a disk may load a script, and nothing else. So each file is a script
 that hands over one text: base64 of gzip of some files put together. It is as small on a
@@ -424,7 +424,7 @@ def digits() -> dict[str, bytes]:
 
 
 def folder_of(name: str) -> dict[str, bytes]:
-    """Give a recorded model's own files, its matrices as bytes with a unit for each row.
+    """Give a recorded model's own files, its matrices as bytes with a unit per row.
 
     book/_static/live/model.js reads them as it reads a folder of its reader's.
     """

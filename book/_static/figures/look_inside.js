@@ -271,7 +271,7 @@ Figures.define("look_inside", (stage) => {
       "aria-label": `${title}${layer === undefined ? "" : `, layer ${layer + 1}`}, `
         + `chapter ${chapter}` },
     element("span", { class: "inside-title" }, title,
-      element("span", { class: "inside-chapter" }, chapter)),
+      element("span", { class: "inside-chapter" }, `ch.\u00a0${chapter}`)),
     attends ? looks : [], id.endsWith("/tokens") ? [] : strip);
     boxes.set(id, { made, strip, looks: attends ? looks : null });
     const heading = first ? [element("span", { class: "inside-layer" },
@@ -369,10 +369,13 @@ Figures.define("look_inside", (stage) => {
   const followed = () => names(split(view).which)[place[split(view).which]];
 
   const VIEWS = {
-    map: () => [element("p", {}, "Every strip is the vector of the token that is followed, one "
-      + "colour for each number: blue below 0, sand above. Small maps show where its heads "
-      + "look, a row for each. Choose a box to look into it."),
-    trace ? candidates((entry) => entry[1], percent, 1, true) : []],
+    map: () => (trace ? [element("p", {}, "Every strip is the vector of the token that is "
+      + "followed, one colour for each number: blue below 0, sand above. Small maps show where "
+      + "its heads look, a row for each. Choose a box to look into it."),
+    candidates((entry) => entry[1], percent, 1, true)]
+      : [element("p", {}, "This is the whole model, with the chapter in which you write each box. "
+        + "Choose a box for its equation and its exercise. Open the model, and every box shows "
+        + "what it computes of a sentence that you type.")]),
 
     tokens: ({ which }) => [element("p", {}, "The text is cut into pieces that the model knows; "
       + "each has a number, counted from 0."),
@@ -492,8 +495,8 @@ Figures.define("look_inside", (stage) => {
       element("span", { class: "inside-most" }, `${known[most]} ${percent(weights[most])}`)),
       onOff(name, head));
   };
-  const onOff = (name, head) => {
-    const made = toggle({ label: "on", value: !off.has(name), change: (value) => {
+  const onOff = (name, head, label = "on") => {
+    const made = toggle({ label, value: !off.has(name), change: (value) => {
       if (value) off.delete(name); else off.add(name);
       recompute();
     } });
@@ -539,7 +542,8 @@ Figures.define("look_inside", (stage) => {
         ["sum of weight × value", z, "inside-z"]),
       element("p", { class: "inside-sum" }, sumOf(q, part.k[head][key], root, allowed[key],
         weights[key], known[key])),
-      element("div", { class: "inside-head" }, onOff(`${part.name}/${head}`, head))];
+      element("div", { class: "figure-controls" }, onOff(`${part.name}/${head}`, head,
+        `head ${head + 1} is on`))];
   };
 
   const stripCell = (values, tone) => {
@@ -893,18 +897,18 @@ Figures.define("look_inside", (stage) => {
 
   // The guided path ------------------------------------------------------------------------------
 
-  const last = () => layersOf() - 1;
+  const MOST_TOLD = "encoder.layers.1.attention/0"; // the head that the last step switches off
   const PATH = [ // what each step shows; its words stand on the page
-    () => ({ side: "source", view: "source/tokens" }),
-    () => ({ side: "source", view: "source/embedding" }),
-    () => ({ side: "source", view: "source/position" }),
-    () => ({ side: "source", view: "source/0/0" }),
-    () => ({ side: "source", view: "source/0/0/0" }),
-    () => ({ side: "source", view: `source/${last()}/1` }),
-    () => ({ side: "target", view: "target/0/0/1" }),
-    () => ({ side: "target", view: `target/${last()}/1` }),
-    () => ({ side: "target", view: "target/shares" }),
-    () => ({ side: "target", view: "target/shares", masked: 4 }),
+    { side: "source", view: "source/tokens" },
+    { side: "source", view: "source/embedding" },
+    { side: "source", view: "source/position" },
+    { side: "source", view: "source/1/0" },
+    { side: "source", view: "source/1/0/0" },
+    { side: "source", view: "source/1/1" },
+    { side: "target", view: "target/0/0/1" },
+    { side: "target", view: "target/1/1" },
+    { side: "target", view: "target/shares" },
+    { side: "source", view: "source/1/0", without: MOST_TOLD, target: 2 },
   ];
   let stepNumber = -1;
   const guide = element("div", { class: "inside-guide" });
@@ -920,21 +924,23 @@ Figures.define("look_inside", (stage) => {
   const leave = button({ text: "Leave the path", press: () => guideTo(-1) });
 
   const guideTo = async (i) => {
-    if (i >= 0 && (kind !== "translator" || !model)) await load("translator");
+    if (i >= 0 && (own || kind !== "translator" || !model)) await load("translator");
     if (i >= 0 && !model) return;
-    stepNumber = i >= PATH.length ? -1 : i;
+    stepNumber = i;
     drawGuide();
     if (stepNumber < 0) { start.focus(); return; }
-    if (stepNumber === 0) input.value = KINDS.translator.text;
+    const { view: wanted, without, target = 4, side: which } = PATH[stepNumber];
+    input.value = KINDS.translator.text;
     off.clear();
     clearHidden();
-    const wanted = PATH[stepNumber]();
-    Object.assign(place, { source: 4, target: 4 });
-    if (wanted.masked !== undefined) hidden.source.add(wanted.masked);
+    temperature.set(1);
+    if (without) off.add(without);
+    Object.assign(place, { source: 4, target });
+    view = wanted;
+    numbersOf = topic = null;
+    side = which;
     recompute();
-    go(wanted.view);
-    ({ side } = wanted);
-    render();
+    go(wanted);
     (stepNumber === PATH.length - 1 ? leave : next).focus();
   };
   const drawGuide = () => {
@@ -954,10 +960,10 @@ Figures.define("look_inside", (stage) => {
     tokenizers.append(element("div", { class: "inside-line" }, lists[which]));
   }
   stage.append(
-    element("div", { class: "figure-controls" }, kinds.element, offer, guide),
+    element("div", { class: "figure-controls" }, kinds.element, offer),
     form, notice, output, tokenizers,
     element("div", { class: "inside-columns" }, map,
-      element("div", { class: "inside-side" }, lens, about)),
+      element("div", { class: "inside-side" }, guide, lens, about)),
     controls, said, ownModel);
   readColours();
   buildMap();

@@ -430,7 +430,7 @@ const Model = (() => {
     return { name, ids: [], embedded: [], places: [], start: [], layers, final: [] };
   };
 
-  const positionOf = (model, place) => {
+  const placeOf = (model, place) => {
     const { kind, positions, d_model } = model.config;
     if (kind === "translator") return sinusoidal(place, d_model);
     if (positions === "rotary") return null;
@@ -445,7 +445,7 @@ const Model = (() => {
     for (const id of ids) {
       const row = table.slice(id * d_model, (id + 1) * d_model);
       const embedded = scaled ? times(row, Math.sqrt(d_model)) : row;
-      const place = positionOf(model, tower.ids.length);
+      const place = placeOf(model, tower.ids.length);
       tower.ids.push(id);
       tower.embedded.push(embedded);
       tower.places.push(place);
