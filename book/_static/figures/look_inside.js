@@ -689,6 +689,7 @@ Figures.define("look_inside", (stage) => {
   const nothing = { off: new Set(), source: new Set(), target: new Set() };
   const textOf = (reading) => model.tokens.decode(reading.next.filter((id) => id !== EOS));
 
+  let unchanged = {}; // the translation without the reader's changes, of which text
   const compute = () => {
     const ids = model.tokens.encode(input.value);
     if (kind === "translator") {
@@ -696,7 +697,11 @@ Figures.define("look_inside", (stage) => {
       trace = Model.translate(model, ids, changes(), most);
       plain = changed() ? Model.read(model, { source: ids, target: trace.target.ids }) : trace;
       const now = textOf(trace);
-      const before = changed() ? textOf(Model.translate(model, ids, nothing, most)) : now;
+      if (unchanged.model !== model || unchanged.text !== input.value) {
+        unchanged = { model, text: input.value,
+          output: changed() ? textOf(Model.translate(model, ids, nothing, most)) : now };
+      }
+      const before = unchanged.output;
       output.replaceChildren(element("span", { lang: "de" }, now),
         trace.ended ? "" : " …", before === now ? ""
           : element("small", {}, " Without your changes: ",
@@ -772,7 +777,7 @@ Figures.define("look_inside", (stage) => {
 
   const clearHidden = () => { hidden.source.clear(); hidden.target.clear(); };
   const temperature = slider({ label: "Temperature", minimum: 0, maximum: 2, step: 0.1, value: 1,
-    text: (value) => format(value, 1), change: () => { if (trace) recompute(); } });
+    text: (value) => format(value, 1), change: () => { if (trace) render(); } });
   const mask = button({ text: "Mask this word", press: () => {
     const set = hidden[side];
     if (!set.delete(place[side])) set.add(place[side]);
