@@ -3,8 +3,9 @@
     python tools/live_models.py
 
 makes runtime.js (ONNX Runtime Web), everyday.js and digits.js (graphs and weights),
-and says how large they are. tools/figure_data/ puts them on the site; a page loads them
-when its reader asks for it.
+everyday_folder.js and tales_folder.js (the files of a model, for look_inside), and says
+how large they are. tools/figure_data/ puts them on the site; a page loads them when its
+reader asks for it.
 
 A page opened from a disk may load a script, and nothing else. So each file is a script
 that hands over one text: base64 of gzip of some files put together. It is as small on a
@@ -28,6 +29,7 @@ from pathlib import Path
 
 import torch
 from onnx import TensorProto, helper
+from safetensors.torch import load_file, save
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
@@ -421,7 +423,28 @@ def digits() -> dict[str, bytes]:
     return vision(*models.load(results.model_folder("digits")))
 
 
-MADE = {"runtime": runtime, "everyday": everyday_translator, "digits": digits}
+def folder_of(name: str) -> dict[str, bytes]:
+    """Give a recorded model's own files, its matrices as bytes with a unit per row.
+
+    book/_static/live/model.js reads them as it reads a folder of its reader's.
+    """
+    folder = results.model_folder(name)
+    state = load_file(folder / models.WEIGHTS_FILE)
+    small = Weights(state, [key for key, each in state.items() if each.ndim == 2])
+    texts = {file: folder / file for file in (models.CONFIG_FILE, TOKENIZER_FILE)}
+    return {
+        **{file: path.read_bytes() for file, path in texts.items()},
+        models.WEIGHTS_FILE: save(small.tensors),
+    }
+
+
+MADE = {
+    "runtime": runtime,
+    "everyday": everyday_translator,
+    "digits": digits,
+    "everyday_folder": functools.partial(folder_of, "everyday"),
+    "tales_folder": functools.partial(folder_of, "tales"),
+}
 
 
 def together(files: dict[str, bytes]) -> bytes:
@@ -484,10 +507,12 @@ def facts_of(name: str, content: bytes) -> dict:
 
 def files(names: Iterable[str]) -> dict[str, bytes]:
     """Give scripts, and whose the library is: path below _static/ -> content."""
+    scripts = {f"live/{name}.js": script(name) for name in names}
+    if "runtime" not in names:
+        return scripts
     licence = (fetch_runtime.FOLDER / fetch_runtime.LICENCE).read_bytes()
     notices = fetch_runtime.unpacked(fetch_runtime.NOTICES)
     heading = f"ONNX Runtime Web {fetch_runtime.VERSION}\n\n".encode()
-    scripts = {f"live/{name}.js": script(name) for name in names}
     return scripts | {"live/onnxruntime.txt": heading + licence + b"\n\n" + notices}
 
 

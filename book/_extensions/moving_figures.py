@@ -30,6 +30,13 @@ SHARED = ("mathematics.js", "figure.js")
 # What some figures need besides, below _static/
 NEEDED = {
     "draw": ("live/live.js",),
+    "look_inside": (
+        "live/live.js",
+        "live/unpack.js",
+        "live/tokenizer.js",
+        "live/model.js",
+        "live/folder.js",
+    ),
     "translate": ("live/live.js", "live/tokenizer.js", "live/sentences.js"),
 }
 

@@ -181,5 +181,5 @@ const Live = (() => {
     return { rows, table };
   };
 
-  return { lacks, receive, fetched, load, offer, candidates };
+  return { lacks, megabytes, receive, fetched, load, offer, candidates };
 })();

@@ -66,8 +66,63 @@ const Tokens = (() => {
     const decode = (row) =>
       textOf(row.filter((id) => id > 3).map((id) => vocabulary[id])).replace(/^ /, "");
 
-    return { encode, decode, minimum, piece: (id) => vocabulary[id] };
+    return { encode, decode, minimum, piece: (id) => vocabulary[id], size };
   };
 
-  return { make, readable, textOf };
+  /* A translator's tokenizer.json, as the library `tokenizers` writes it. */
+  const ofFile = ({ model, pre_tokenizer: { type } }) => {
+    const { vocab, merges } = model;
+    const vocabulary = Object.keys(vocab).sort((a, b) => vocab[a] - vocab[b]);
+    const whole = vocabulary.every((piece, id) => vocab[piece] === id)
+      && letters.every((letter) => letter in vocab)
+      && merges.every(([left, right]) => left + right in vocab);
+    if (type !== "ByteLevel" || !whole) throw new Error("another tokenizer");
+    const made = make(vocabulary, merges);
+    const text = (id) => (id > 3 ? readable([vocabulary[id]]) : vocabulary[id]);
+    return { ...made, text };
+  };
+
+  // The language models' tokens are of characters, not of bytes -----------------------------
+
+  const GAP = `${SPACE}\\x1c-\\x1f`;
+  const WORDS = new RegExp(` ?[\\p{L}\\p{N}_]+| ?[^\\p{L}\\p{N}_${GAP}]+`
+    + `|[${GAP}]+(?![^${GAP}])|[${GAP}]+`, "gu");
+
+  /* Join every occurrence of a pair, from the left: exercise 1.4. */
+  const joined = (symbols, [left, right]) => {
+    const made = [];
+    for (let i = 0; i < symbols.length; i += 1) {
+      const found = symbols[i] === left && symbols[i + 1] === right;
+      made.push(found ? left + right : symbols[i]);
+      if (found) i += 1;
+    }
+    return made;
+  };
+
+  /* A language model's tokenizer.json: workbench/language_model/tokenizer.py writes it. */
+  const ofText = ({ kind, alphabet, merges }) => {
+    if (kind !== "text" || ![...alphabet, ...merges.flat()].every((each) =>
+      typeof each === "string" && each)) throw new Error("another tokenizer");
+    const vocabulary = [...new Set([...alphabet, ...merges.map((pair) => pair.join(""))])];
+    const ids = new Map(vocabulary.map((piece, id) => [piece, id]));
+    const known = new Set(alphabet);
+    const cut = new Map(); // piece -> ids
+    const cutPiece = (piece) => {
+      if (!cut.has(piece)) {
+        const symbols = merges.reduce((row, pair) => (row.length > 1 ? joined(row, pair) : row),
+          [...piece]);
+        cut.set(piece, symbols.map((symbol) => ids.get(symbol)));
+      }
+      return cut.get(piece);
+    };
+    /* Characters that the model has never read; they have no token. */
+    const strange = (text) => [...new Set(text)].filter((letter) => !known.has(letter));
+    const encode = (text) => (merges.length ? text.match(WORDS) ?? [] : [...text])
+      .flatMap((piece) => cutPiece(piece));
+    const text = (id) => vocabulary[id];
+    return { encode, strange, text, piece: text, size: vocabulary.length,
+      decode: (row) => row.map(text).join("") };
+  };
+
+  return { make, ofFile, ofText, readable, textOf };
 })();
