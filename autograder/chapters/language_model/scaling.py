@@ -10,6 +10,7 @@ from autograder.chapters.language_model.chapter import chapter
 from autograder.exercise.answers import expect_entries
 from autograder.exercise.inputs import draw_whole, seeded
 from autograder.exercise.spec import Case, Function, expect_several, judge_parts
+from autograder.expect import refuse_if
 from autograder.forms import several
 from autograder.interface import StudentFunction
 
@@ -103,6 +104,7 @@ def _fitted(
     choose: Callable = min,
     stays: bool = True,
     sign: int = -1,
+    of_tokens: Callable = lambda a, b: b,
 ) -> Law:
     """Fit in a way that can be varied."""
     sizes = torch.tensor([size(run) for run in runs], dtype=torch.float64)
@@ -110,7 +112,7 @@ def _fitted(
     losses = torch.tensor([loss(run) for run in runs], dtype=torch.float64)
     found = []
     for a, b in ((a, b) for a in exponents for b in exponents if tried(a, b)):
-        powers = (sizes ** (sign * a), tokens ** (sign * b))
+        powers = (sizes ** (sign * a), tokens ** (sign * of_tokens(a, b)))
         columns = torch.stack(((torch.ones_like(sizes),) if stays else ()) + powers, -1)
         solved = torch.linalg.lstsq(columns, losses.unsqueeze(-1)).solution.squeeze(-1)
         left = (columns @ solved - losses).square().sum().item()
@@ -197,6 +199,30 @@ def _(runs, exponents):
     return _fitted(runs, exponents, choose=lambda found: found[-1])
 
 
+SAME = (
+    "the tokens' column has the exponent of the parameters",
+    "The three columns are 1, N**-a and D**-b.",
+)
+
+
+@fit.mistake(*SAME, when=lambda runs, exponents: len(exponents) > 1)
+def _(runs, exponents):
+    return _fitted(runs, exponents, of_tokens=lambda a, b: a)
+
+
+@fit.mistake(
+    f"nats per token in place of bits per byte, and {SAME[0]}",
+    f"The loss is run['bits_per_byte']. {SAME[1]}",
+)
+def _(runs, exponents):
+    return _fitted(
+        runs,
+        exponents,
+        loss=lambda run: run["nats_per_token"],
+        of_tokens=lambda a, b: a,
+    )
+
+
 LEFT_OUT = (
     "a candidate is left out",
     "Every exponent of the list is tried, the first and the last one, too.",
@@ -221,6 +247,28 @@ def _(runs, exponents):
 def _(runs, exponents):
     law = best_fit(runs, exponents)
     return law | {"A": law["B"], "B": law["A"]}
+
+
+ANOTHER = (
+    "not the best pair of exponents",
+    "E, A and B are right for the exponents beside them, but another pair fits better. "
+    "Compare sums of squares: (columns @ solution - losses).square().sum(). Added up "
+    "before they are squared, errors above and below cancel.",
+)
+
+
+def is_another_pair(law: Law, runs: Runs, exponents: list[float]) -> bool:
+    """Whether a law is solved well, and only its exponents are badly chosen."""
+    pair = law["a"], law["b"]
+    if not set(pair) <= set(exponents):
+        return False
+    solved = _fitted(runs, exponents, tried=lambda a, b: (a, b) == pair)
+    known = (each.value for each in fit.known(runs, exponents))
+    return _is_near(law, solved) and not any(_is_near(law, each) for each in known)
+
+
+def _is_near(first: Law, second: Law) -> bool:
+    return all(math.isclose(first[key], second[key], rel_tol=1e-3) for key in KEYS)
 
 
 # --- the best model for a budget ------------------------------------------------------
@@ -313,6 +361,28 @@ def _(law, budget):
 )
 def _(law, budget):
     return _split(law, budget, root=lambda law: 1.0)
+
+
+@optimal.mistake(
+    "** 1 / (a + b) without brackets",
+    "Python raises to a power before it divides: ratio ** 1 / (a + b) is ratio / "
+    "(a + b). Put the whole exponent in brackets, ratio ** (1 / (a + b)).",
+    when=lambda law, budget: law["a"] + law["b"] != 1,
+)
+def _(law, budget):
+    whole = law["a"] + law["b"]
+    ratio = law["a"] * law["A"] / law["b"] / law["B"] / whole
+    return _split(law, budget, ratio=lambda law: ratio, root=lambda law: 1.0)
+
+
+@optimal.mistake(
+    "multiplied by N in place of divided",
+    "N · D is budget / 6, so D is budget / (6 · N). budget / 6 * N multiplies by N: "
+    "put 6 * N in brackets.",
+)
+def _(law, budget):
+    parameters, _ = _split(law, budget)
+    return parameters, budget / OPERATIONS * parameters
 
 
 @optimal.mistake(
@@ -477,6 +547,13 @@ def fit_scaling_law(student: StudentFunction, seed: int = 0) -> None:
     for case in _fits(seed):
         got = student(*case.passed)
         expect_entries(got, KEYS)
+        right = fit.right(case)
+        pairs = (f"a = {law['a']}, b = {law['b']}" for law in (got, right))
+        say = dict(zip(("got", "expected"), pairs, strict=True))
+        numbers = all(isinstance(got[key], float | int) for key in KEYS)
+        wrong = numbers and not _is_near(got, right)
+        better = wrong and is_another_pair(got, *case.inputs)
+        refuse_if(better, *ANOTHER, on=case.on, **say)
         fit.compare(got, case)
 
 
