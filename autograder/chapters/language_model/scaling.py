@@ -10,7 +10,7 @@ from autograder.chapters.language_model.chapter import chapter
 from autograder.exercise.answers import expect_entries
 from autograder.exercise.inputs import draw_whole, seeded
 from autograder.exercise.spec import Case, Function, expect_several, judge_parts
-from autograder.expect import refuse_if
+from autograder.expect import refuse
 from autograder.forms import several
 from autograder.interface import StudentFunction
 
@@ -104,7 +104,6 @@ def _fitted(
     choose: Callable = min,
     stays: bool = True,
     sign: int = -1,
-    of_tokens: Callable = lambda a, b: b,
 ) -> Law:
     """Fit in a way that can be varied."""
     sizes = torch.tensor([size(run) for run in runs], dtype=torch.float64)
@@ -112,7 +111,7 @@ def _fitted(
     losses = torch.tensor([loss(run) for run in runs], dtype=torch.float64)
     found = []
     for a, b in ((a, b) for a in exponents for b in exponents if tried(a, b)):
-        powers = (sizes ** (sign * a), tokens ** (sign * of_tokens(a, b)))
+        powers = (sizes ** (sign * a), tokens ** (sign * b))
         columns = torch.stack(((torch.ones_like(sizes),) if stays else ()) + powers, -1)
         solved = torch.linalg.lstsq(columns, losses.unsqueeze(-1)).solution.squeeze(-1)
         left = (columns @ solved - losses).square().sum().item()
@@ -199,30 +198,6 @@ def _(runs, exponents):
     return _fitted(runs, exponents, choose=lambda found: found[-1])
 
 
-SAME = (
-    "the tokens' column has the exponent of the parameters",
-    "The three columns are 1, N**-a and D**-b.",
-)
-
-
-@fit.mistake(*SAME, when=lambda runs, exponents: len(exponents) > 1)
-def _(runs, exponents):
-    return _fitted(runs, exponents, of_tokens=lambda a, b: a)
-
-
-@fit.mistake(
-    f"nats per token in place of bits per byte, and {SAME[0]}",
-    f"The loss is run['bits_per_byte']. {SAME[1]}",
-)
-def _(runs, exponents):
-    return _fitted(
-        runs,
-        exponents,
-        loss=lambda run: run["nats_per_token"],
-        of_tokens=lambda a, b: a,
-    )
-
-
 LEFT_OUT = (
     "a candidate is left out",
     "Every exponent of the list is tried, the first and the last one, too.",
@@ -257,14 +232,35 @@ ANOTHER = (
 )
 
 
-def is_another_pair(law: Law, runs: Runs, exponents: list[float]) -> bool:
-    """Whether a law is solved well, and only its exponents are badly chosen."""
+def _is_solved(law: Law, runs: Runs, exponents: list[float]) -> bool:
+    """Whether E, A and B are the best for the exponents beside them."""
     pair = law["a"], law["b"]
     if not set(pair) <= set(exponents):
         return False
-    solved = _fitted(runs, exponents, tried=lambda a, b: (a, b) == pair)
-    known = (each.value for each in fit.known(runs, exponents))
-    return _is_near(law, solved) and not any(_is_near(law, each) for each in known)
+    return _is_near(law, _fitted(runs, exponents, tried=lambda a, b: (a, b) == pair))
+
+
+def _names(law: Law, runs: Runs, exponents: list[float]) -> set[str]:
+    """Say which mistakes give this law."""
+    known = fit.known(runs, exponents)
+    return {each.name for each in known if _is_near(law, each.value)}
+
+
+def expect_best_pair(laws: list[Law], cases: list[Case]) -> None:
+    """Name a choice among the pairs that no known mistake makes in all cases."""
+    numbers = (isinstance(law[key], float | int) for law in laws for key in KEYS)
+    if not all(numbers):
+        return
+    pairs = zip(laws, cases, strict=True)
+    wrong = [each for each in pairs if not _is_near(each[0], fit.right(each[1]))]
+    if not wrong or not all(_is_solved(law, *case.inputs) for law, case in wrong):
+        return
+    if set.intersection(*(_names(law, *case.inputs) for law, case in wrong)):
+        return
+    law, case = wrong[0]
+    both = {"got": law, "expected": fit.right(case)}
+    say = {key: f"a = {each['a']}, b = {each['b']}" for key, each in both.items()}
+    refuse(*ANOTHER, on=case.on, **say)
 
 
 def _is_near(first: Law, second: Law) -> bool:
@@ -544,17 +540,13 @@ def predicted_loss(student: StudentFunction, seed: int = 0) -> None:
 @chapter.check(section="language-model-scaling")
 def fit_scaling_law(student: StudentFunction, seed: int = 0) -> None:
     """By hand, runs drawn from a known law, runs with some chance in them."""
-    for case in _fits(seed):
-        got = student(*case.passed)
-        expect_entries(got, KEYS)
-        right = fit.right(case)
-        pairs = (f"a = {law['a']}, b = {law['b']}" for law in (got, right))
-        say = dict(zip(("got", "expected"), pairs, strict=True))
-        numbers = all(isinstance(got[key], float | int) for key in KEYS)
-        wrong = numbers and not _is_near(got, right)
-        better = wrong and is_another_pair(got, *case.inputs)
-        refuse_if(better, *ANOTHER, on=case.on, **say)
-        fit.compare(got, case)
+    cases = list(_fits(seed))
+    laws = [student(*case.passed) for case in cases]
+    for law in laws:
+        expect_entries(law, KEYS)
+    expect_best_pair(laws, cases)
+    for law, case in zip(laws, cases, strict=True):
+        fit.compare(law, case)
 
 
 @chapter.check(section="language-model-scaling")

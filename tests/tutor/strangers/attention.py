@@ -1184,6 +1184,8 @@ class AttentionPooling(nn.Module):
     "the scores are not divided by the root of d",
     kind="plain",
     first="named",
+    verdict="named",
+    says="the scores are not scaled",
     round=3,
 )
 class AttentionPooling(nn.Module):
@@ -1204,6 +1206,8 @@ class AttentionPooling(nn.Module):
     "takes its share of the softmax",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="padded scores set to 0",
     round=3,
 )
 class AttentionPooling(nn.Module):
@@ -1225,6 +1229,8 @@ class AttentionPooling(nn.Module):
     "all of the batch",
     kind="double",
     first="named",
+    verdict="named",
+    says="divided by the root of the number of tokens",
     round=3,
 )
 class AttentionPooling(nn.Module):
@@ -1245,6 +1251,8 @@ class AttentionPooling(nn.Module):
     "to 1",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="masked after the softmax",
     round=3,
 )
 class AttentionPooling(nn.Module):

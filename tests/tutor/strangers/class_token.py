@@ -611,6 +611,8 @@ class TaskHeads(nn.Module):
     "the positions are counted from behind: task i reads position -1 - i",
     kind="plain",
     first="named",
+    verdict="named",
+    says="the heads read the last positions",
     round=3,
 )
 class TaskHeads(nn.Module):
@@ -630,6 +632,8 @@ class TaskHeads(nn.Module):
     "all heads read the mean of the class tokens in place of each its own position",
     kind="subtle",
     first="shown",
+    verdict="named",
+    says="the heads read the mean of the class tokens",
     round=3,
 )
 class TaskHeads(nn.Module):
@@ -647,6 +651,8 @@ class TaskHeads(nn.Module):
     "tasks with the same number of classes share one head AND a tuple is returned",
     kind="double",
     first="named",
+    verdict="named",
+    says="one head shared by all tasks",
     round=3,
 )
 class TaskHeads(nn.Module):

@@ -1778,6 +1778,8 @@ def bleu(hypotheses, references, maximum=4):
     "the best of the finished is returned as soon as there is one: the search stops early",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="stops at the first that ends",
     round=3,
 )
 @torch.no_grad()
@@ -1805,6 +1807,8 @@ def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
     "only, if there are any",
     kind="double",
     first="named",
+    verdict="named",
+    says="those alive are forgotten",
     round=3,
 )
 @torch.no_grad()
@@ -1842,6 +1846,8 @@ def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
     "wide, whatever has ended",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="finished ones take no place in the beam",
     round=3,
 )
 @torch.no_grad()
@@ -1874,6 +1880,8 @@ def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
     "an n-gram counts for every time it occurs in the hypothesis: the counts are not clipped",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="counts are not clipped",
     round=3,
 )
 def bleu(hypotheses, references, maximum=4):
@@ -1899,6 +1907,8 @@ def bleu(hypotheses, references, maximum=4):
     "precisions is arithmetic",
     kind="double",
     first="useless",
+    verdict="named",
+    says="the arithmetic mean of the precisions, and a brevity penalty for each sentence",
     round=3,
 )
 def bleu(hypotheses, references, maximum=4):
@@ -1928,6 +1938,8 @@ def bleu(hypotheses, references, maximum=4):
     "an order without any match is left out of the mean in place of making the result 0",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="lengths without a match are skipped",
     round=3,
 )
 def bleu(hypotheses, references, maximum=4):

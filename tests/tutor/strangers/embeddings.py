@@ -1056,6 +1056,8 @@ def patch_kernel(matrix, patch_size, channels):
     "seven rows are said to be enough for the id 7 (row 0 is forgotten)",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="rows counted from 1",
     round=3,
 )
 def token_table_slips():
@@ -1077,6 +1079,8 @@ def token_table_slips():
     "behind a word in the repaired tokens",
     kind="double",
     first="named",
+    verdict="named",
+    says="the index in place of the row",
     round=3,
 )
 def token_table_slips():
@@ -1098,6 +1102,8 @@ def token_table_slips():
     "the ids 0 and 1 are said to share a row, as if a negative row were cut off at 0",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="id 0 and id 1 exchanged for the same",
     round=3,
 )
 def token_table_slips():

@@ -1363,6 +1363,8 @@ class EncoderClassifier(nn.Module):
     "and the first word has position 0",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="positions before the class token",
     round=3,
 )
 class EncoderClassifier(nn.Module):
@@ -1388,6 +1390,8 @@ class EncoderClassifier(nn.Module):
     "as a word, so the last word of each sentence is hidden",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="the last word of each sentence is hidden",
     round=3,
 )
 class EncoderClassifier(nn.Module):
@@ -1416,6 +1420,8 @@ class EncoderClassifier(nn.Module):
     "the root of d a second time",
     kind="double",
     first="named",
+    verdict="named",
+    says="post-norm in place of pre-norm",
     round=3,
 )
 class EncoderClassifier(nn.Module):

@@ -19,6 +19,8 @@ from tests.tutor.bank import stranger
     "divides by characters in place of bytes",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="characters in place of bytes",
     round=3,
 )
 def bits_per_byte(losses, text):
@@ -32,6 +34,8 @@ def bits_per_byte(losses, text):
     "multiplies by ln 2 in place of dividing",
     kind="plain",
     first="named",
+    verdict="named",
+    says="multiplied by ln 2",
     round=3,
 )
 def bits_per_byte(losses, text):
@@ -45,6 +49,8 @@ def bits_per_byte(losses, text):
     "takes the mean over the tokens in place of the sum AND leaves nats as they are",
     kind="double",
     first="shown",
+    verdict="named",
+    says="a mean in place of the sum, and nats in place of bits",
     round=3,
 )
 def bits_per_byte(losses, text):
@@ -59,6 +65,8 @@ def bits_per_byte(losses, text):
     "ends are not counted",
     kind="subtle",
     first="useless",
+    verdict="named",
+    says="the text is stripped",
     round=3,
 )
 def bits_per_byte(losses, text):
@@ -71,6 +79,8 @@ def bits_per_byte(losses, text):
     "the bits of the whole text are rounded up to whole bits",
     kind="subtle",
     first="useless",
+    verdict="named",
+    says="rounded to whole bits",
     round=3,
 )
 def bits_per_byte(losses, text):
@@ -88,6 +98,8 @@ def bits_per_byte(losses, text):
     "made up (end id)",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="what is left over makes a block",
     round=3,
 )
 def pack_documents(documents, end_id, length):
@@ -112,6 +124,8 @@ def pack_documents(documents, end_id, length):
     "empty documents are skipped, so their end id and their number are missing",
     kind="subtle",
     first="shown",
+    verdict="named",
+    says="an empty document is left out",
     round=3,
 )
 def pack_documents(documents, end_id, length):
@@ -142,6 +156,8 @@ def pack_documents(documents, end_id, length):
     "first token of the stream",
     kind="subtle",
     first="shown",
+    verdict="named",
+    says="the very last label is made up",
     round=3,
 )
 def pack_documents(documents, end_id, length):
@@ -162,6 +178,8 @@ def pack_documents(documents, end_id, length):
     "anew in each block",
     kind="double",
     first="named",
+    verdict="named",
+    says="the end id belongs to the next document",
     round=3,
 )
 def pack_documents(documents, end_id, length):
@@ -197,6 +215,8 @@ def pack_documents(documents, end_id, length):
     "the end id stands between documents only: the last document has none",
     kind="subtle",
     first="told",
+    verdict="told",
+    says="too few blocks",
     round=3,
 )
 def pack_documents(documents, end_id, length):
@@ -227,6 +247,8 @@ def pack_documents(documents, end_id, length):
     "later documents may read earlier ones: >= in place of == between document numbers",
     kind="plain",
     first="named",
+    verdict="named",
+    says="documents see each other",
     round=3,
 )
 def document_mask(documents):
@@ -240,6 +262,8 @@ def document_mask(documents):
     "all rows of the batch get the mask of the first row",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="the documents of the first row for all",
     round=3,
 )
 def document_mask(documents):
@@ -256,6 +280,8 @@ def document_mask(documents):
     "document 0 is taken for padding: its keys may not be attended to",
     kind="subtle",
     first="shown",
+    verdict="named",
+    says="document 0 taken for padding",
     round=3,
 )
 def document_mask(documents):
@@ -270,6 +296,8 @@ def document_mask(documents):
     "the mask is turned round (True where forbidden) AND a token may not see itself",
     kind="double",
     first="shown",
+    verdict="named",
+    says="mask inverted, and the diagonal is blocked",
     round=3,
 )
 def document_mask(documents):
@@ -284,6 +312,8 @@ def document_mask(documents):
     "numbers in place of booleans are returned",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="numbers in place of True and False",
     round=3,
 )
 def document_mask(documents):
@@ -299,6 +329,8 @@ def document_mask(documents):
     "the heads of keys and values are dealt out in turn in place of side by side",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="kv heads dealt out in turn",
     round=3,
 )
 def causal_attention(q, k, v, rotary=False):
@@ -316,6 +348,8 @@ def causal_attention(q, k, v, rotary=False):
     "position turns by its own angle",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="rotated by the number of the head",
     round=3,
 )
 def causal_attention(q, k, v, rotary=False):
@@ -335,6 +369,8 @@ def causal_attention(q, k, v, rotary=False):
     "the values are rotated, too",
     kind="plain",
     first="named",
+    verdict="named",
+    says="the values are rotated, too",
     round=3,
 )
 def causal_attention(q, k, v, rotary=False):
@@ -353,6 +389,8 @@ def causal_attention(q, k, v, rotary=False):
     "to 0 after the softmax without a new division",
     kind="double",
     first="shown",
+    verdict="named",
+    says="scaled by √d_model in place of √d_k, and masked after the softmax",
     round=3,
 )
 def causal_attention(q, k, v, rotary=False):
@@ -374,6 +412,8 @@ def causal_attention(q, k, v, rotary=False):
     "repeating",
     kind="subtle",
     first="shown",
+    verdict="named",
+    says="nothing rotated where heads are shared",
     round=3,
 )
 def causal_attention(q, k, v, rotary=False):
@@ -396,6 +436,8 @@ def causal_attention(q, k, v, rotary=False):
     "FeedForward is built without its activation, so a gelu network uses relu",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="activation not passed on",
     round=3,
 )
 class DecoderBlock(nn.Module):
@@ -451,6 +493,8 @@ class DecoderBlock(nn.Module):
     "queries and keys share one norm (norm_k is norm_q)",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="one norm for queries and keys",
     round=3,
 )
 class DecoderBlock(nn.Module):
@@ -504,6 +548,8 @@ class DecoderBlock(nn.Module):
     "the stream",
     kind="plain",
     first="named",
+    verdict="named",
+    says="second residual from the layer's input",
     round=3,
 )
 class DecoderBlock(nn.Module):
@@ -558,6 +604,8 @@ class DecoderBlock(nn.Module):
     "the values are normalised, too AND the dropout of the network's half is missing",
     kind="double",
     first="named",
+    verdict="named",
+    says="dropout only on attention",
     round=3,
 )
 class DecoderBlock(nn.Module):
@@ -610,6 +658,8 @@ class DecoderBlock(nn.Module):
     "the heads are merged by a reshape alone, without exchanging heads and tokens",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="merged without transpose",
     round=3,
 )
 class DecoderBlock(nn.Module):
@@ -665,6 +715,8 @@ class DecoderBlock(nn.Module):
     "the first row of the logits is read in place of the last (prompts of several ids)",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="the wrong row of logits",
     round=3,
 )
 @torch.no_grad()
@@ -687,6 +739,8 @@ def write_with_cache(model, prompt, length):
     "begins one position too late",
     kind="plain",
     first="named",
+    verdict="named",
+    says="positions one too far",
     round=3,
 )
 @torch.no_grad()
@@ -712,6 +766,8 @@ def write_with_cache(model, prompt, length):
     "in place",
     kind="double",
     first="named",
+    verdict="named",
+    says="changes its argument in place",
     round=3,
 )
 @torch.no_grad()
@@ -732,6 +788,8 @@ def write_with_cache(model, prompt, length):
     "the cache of the prompt is used in every call, what was written is not remembered",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="the cache of the prompt again and again",
     round=3,
 )
 @torch.no_grad()
@@ -757,6 +815,8 @@ def write_with_cache(model, prompt, length):
     "the old output is not rescaled, only the sum",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="the old output is not rescaled",
     round=3,
 )
 def online_step(maximum, total, output, scores, values):
@@ -774,6 +834,8 @@ def online_step(maximum, total, output, scores, values):
     "NaN is replaced afterwards, so the gradient is NaN where nothing has been allowed",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="NaN gradient where nothing has been allowed",
     round=3,
 )
 def online_step(maximum, total, output, scores, values):
@@ -792,6 +854,8 @@ def online_step(maximum, total, output, scores, values):
     "0 for the subtraction is returned as the maximum of nothing",
     kind="double",
     first="shown",
+    verdict="named",
+    says="the new scores measured from the maximum of their block, and 0 in place of −∞ as the maximum of an empty block",
     round=3,
 )
 def online_step(maximum, total, output, scores, values):
@@ -811,6 +875,8 @@ def online_step(maximum, total, output, scores, values):
     "negative scores, and the result is 0",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="the maximum begins at 0",
     round=3,
 )
 def online_softmax(blocks):
@@ -828,6 +894,8 @@ def online_softmax(blocks):
     "0 / 0 in an empty row: the result is NaN in place of 0",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="NaN in an empty row",
     round=3,
 )
 def online_softmax(blocks):
@@ -850,6 +918,8 @@ def online_softmax(blocks):
     "queries",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="causal from the first key on",
     round=3,
 )
 def tiled_attention(q, k, v, block, causal=False):
@@ -882,6 +952,8 @@ def tiled_attention(q, k, v, block, causal=False):
     "held",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="all pairs at once",
     round=3,
 )
 def tiled_attention(q, k, v, block, causal=False):
@@ -912,6 +984,8 @@ def tiled_attention(q, k, v, block, causal=False):
     "left out",
     kind="double",
     first="shown",
+    verdict="named",
+    says="the scores are not scaled, and the keys of the last, shorter tile are left out",
     round=3,
 )
 def tiled_attention(q, k, v, block, causal=False):
@@ -942,6 +1016,8 @@ def tiled_attention(q, k, v, block, causal=False):
     "tiles of keys in the future are masked, not skipped, so NaN in them reaches the result",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="tiles in the future are computed",
     round=3,
 )
 def tiled_attention(q, k, v, block, causal=False):
@@ -979,6 +1055,8 @@ def tiled_attention(q, k, v, block, causal=False):
     "queries of the tile miss keys if tiles of queries and keys do not line up",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="a tile that some queries see is skipped",
     round=3,
 )
 def tiled_attention(q, k, v, block, causal=False):
@@ -1017,6 +1095,8 @@ def tiled_attention(q, k, v, block, causal=False):
     "epsilon is inside the root",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="eps inside the root",
     round=3,
 )
 def adamw_step(
@@ -1045,6 +1125,8 @@ def adamw_step(
     "the decay is taken from the parameter after it has moved, not as it was before",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="the step comes before the decay",
     round=3,
 )
 def adamw_step(
@@ -1073,6 +1155,8 @@ def adamw_step(
     "the caller's moments are changed in place (lerp_ and mul_)",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="changes its argument in place",
     round=3,
 )
 def adamw_step(
@@ -1100,6 +1184,8 @@ def adamw_step(
     "beta of the first",
     kind="double",
     first="useless",
+    verdict="named",
+    says="the decay is not multiplied by the rate",
     round=3,
 )
 def adamw_step(
@@ -1127,6 +1213,8 @@ def adamw_step(
     "the second moment's correction is taken outside of the root",
     kind="subtle",
     first="useless",
+    verdict="named",
+    says="the second moment is corrected outside the root",
     round=3,
 )
 def adamw_step(
@@ -1156,6 +1244,8 @@ def adamw_step(
     "one norm for the whole stack in place of one for each matrix",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="one norm for the whole stack",
     round=3,
 )
 def orthogonalise(matrix, rounds=5):
@@ -1175,6 +1265,8 @@ def orthogonalise(matrix, rounds=5):
     "the larger product is made",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="the larger product is taken",
     round=3,
 )
 def orthogonalise(matrix, rounds=5):
@@ -1198,6 +1290,8 @@ def orthogonalise(matrix, rounds=5):
     "the norm is divided by anew in every round, not once",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="normalised in every round",
     round=3,
 )
 def orthogonalise(matrix, rounds=5):
@@ -1218,6 +1312,8 @@ def orthogonalise(matrix, rounds=5):
     "largest entry in place of Frobenius",
     kind="double",
     first="wrong",
+    verdict="named",
+    says="the last term of the changed x, and normalised by the largest entry",
     round=3,
 )
 def orthogonalise(matrix, rounds=5):
@@ -1237,6 +1333,8 @@ def orthogonalise(matrix, rounds=5):
     "the caller's matrix is divided in place",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="changes its argument in place",
     round=3,
 )
 def orthogonalise(matrix, rounds=5):
@@ -1260,6 +1358,8 @@ def orthogonalise(matrix, rounds=5):
     "SwiGLU is counted with two matrices in place of three",
     kind="plain",
     first="named",
+    verdict="named",
+    says="two matrices in the feed-forward network",
     round=3,
 )
 def run_budget(
@@ -1295,6 +1395,8 @@ def run_budget(
     "the window is taken as it is, also if the text is shorter",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="the window of a shorter text",
     round=3,
 )
 def run_budget(
@@ -1333,6 +1435,8 @@ def run_budget(
     "the cache holds keys only, not values AND the last norm is forgotten",
     kind="double",
     first="named",
+    verdict="named",
+    says="the last norm is forgotten",
     round=3,
 )
 def run_budget(
@@ -1368,6 +1472,8 @@ def run_budget(
     "a head's width is d_model // kv_heads, so keys and values are as wide as the queries",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="keys and values as wide as the queries",
     round=3,
 )
 def run_budget(
@@ -1408,6 +1514,8 @@ def run_budget(
     "operations leave the table of embeddings out",
     kind="double",
     first="named",
+    verdict="named",
+    says="the operations without the embeddings",
     round=3,
 )
 def run_budget(
@@ -1451,6 +1559,8 @@ def run_budget(
     "the exponents a and b are exchanged (the same if they are equal)",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="exponents exchanged",
     round=3,
 )
 def predicted_loss(law, parameters, tokens):
@@ -1463,6 +1573,8 @@ def predicted_loss(law, parameters, tokens):
     "only equal exponents are tried: one loop in place of a loop in a loop",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="only equal exponents are tried",
     round=3,
 )
 def fit_scaling_law(runs, exponents):
@@ -1488,6 +1600,8 @@ def fit_scaling_law(runs, exponents):
     "the errors are added up before they are squared, so errors above and below cancel",
     kind="subtle",
     first="useless",
+    verdict="named",
+    says="not the best pair of exponents",
     round=3,
 )
 def fit_scaling_law(runs, exponents):
@@ -1513,6 +1627,7 @@ def fit_scaling_law(runs, exponents):
     "tokens takes the exponent a (copied from the column before)",
     kind="double",
     first="useless",
+    verdict="useless",
     round=3,
 )
 def fit_scaling_law(runs, exponents):
@@ -1539,6 +1654,8 @@ def fit_scaling_law(runs, exponents):
     "to its inverse (the same if a + b is 1)",
     kind="subtle",
     first="useless",
+    verdict="named",
+    says="** 1 / (a + b) without brackets",
     round=3,
 )
 def compute_optimal(law, budget):
@@ -1555,6 +1672,8 @@ def compute_optimal(law, budget):
     "multiplies by N",
     kind="double",
     first="named",
+    verdict="named",
+    says="exponents exchanged",
     round=3,
 )
 def compute_optimal(law, budget):
@@ -1574,6 +1693,8 @@ def compute_optimal(law, budget):
     "position 0 is left out",
     kind="subtle",
     first="shown",
+    verdict="named",
+    says="an occurrence at position 0 is left out",
     round=3,
 )
 def induction_scores(weights, tokens):
@@ -1590,6 +1711,8 @@ def induction_scores(weights, tokens):
     "the first earlier occurrence is taken in place of the latest",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="the first occurrence in place of the latest",
     round=3,
 )
 def induction_scores(weights, tokens):
@@ -1610,6 +1733,8 @@ def induction_scores(weights, tokens):
     "the text is taken to be one half said twice: p(t) is t - T // 2",
     kind="subtle",
     first="useless",
+    verdict="named",
+    says="half of the sequence in place of the previous occurrence",
     round=3,
 )
 def induction_scores(weights, tokens):
@@ -1624,6 +1749,8 @@ def induction_scores(weights, tokens):
     "queries and keys are exchanged AND the sum is divided by all positions",
     kind="double",
     first="named",
+    verdict="named",
+    says="queries and keys exchanged",
     round=3,
 )
 def induction_scores(weights, tokens):
@@ -1641,6 +1768,8 @@ def induction_scores(weights, tokens):
     "the layer with the largest mean is chosen first, then its best head",
     kind="subtle",
     first="wrong",
+    verdict="named",
+    says="the best layer first, then its best head",
     round=3,
 )
 def best_head(scores):
@@ -1657,6 +1786,8 @@ def best_head(scores):
     "only the last hook is removed: the handle is overwritten in the loop",
     kind="subtle",
     first="passed",
+    verdict="named",
+    says="the hook is left in the model",
     round=3,
 )
 @torch.no_grad()
@@ -1678,6 +1809,8 @@ def record_activations(model, ids):
     "all positions from the given one on are replaced (right at the last position only)",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="all positions from this one on are patched",
     round=3,
 )
 @torch.no_grad()
@@ -1699,6 +1832,8 @@ def run_patched(model, ids, layer, position, activation):
     "the model",
     kind="double",
     first="named",
+    verdict="named",
+    says="the input of the block in place of its output",
     round=3,
 )
 @torch.no_grad()
@@ -1717,6 +1852,8 @@ def run_patched(model, ids, layer, position, activation):
     "the logits are read at the patched position in place of the last one",
     kind="subtle",
     first="told",
+    verdict="named",
+    says="the logits of the patched position",
     round=3,
 )
 @torch.no_grad()
@@ -1741,6 +1878,8 @@ def patching_effect(model, clean, corrupted, right, wrong):
     "the differences are taken between probabilities in place of logits",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="probabilities in place of logits",
     round=3,
 )
 @torch.no_grad()
@@ -1770,6 +1909,8 @@ def patching_effect(model, clean, corrupted, right, wrong):
     "above the line (patched - corrupted / ...)",
     kind="double",
     first="useless",
+    verdict="named",
+    says="the corrupted activation in the clean run, and no brackets above the line",
     round=3,
 )
 @torch.no_grad()
@@ -1794,6 +1935,8 @@ def patching_effect(model, clean, corrupted, right, wrong):
     "rank a token has",
     kind="subtle",
     first="shown",
+    verdict="named",
+    says="the token of a rank in place of the rank of a token",
     round=3,
 )
 def logit_lens(stream, gamma, table, targets):
@@ -1810,6 +1953,8 @@ def logit_lens(stream, gamma, table, targets):
     "larger-or-equal is counted for the rank, so equal logits make it too large",
     kind="subtle",
     first="passed",
+    verdict="named",
+    says="equal logits counted as larger",
     round=3,
 )
 def logit_lens(stream, gamma, table, targets):
@@ -1827,6 +1972,8 @@ def logit_lens(stream, gamma, table, targets):
     "a layer norm (the mean is subtracted) in place of an RMS norm AND ranks from 0",
     kind="double",
     first="named",
+    verdict="named",
+    says="layer norm in place of RMS norm",
     round=3,
 )
 def logit_lens(stream, gamma, table, targets):
@@ -1846,6 +1993,8 @@ def logit_lens(stream, gamma, table, targets):
     "logarithms",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="the logarithm of the mean",
     round=3,
 )
 def lens_gain(stream, gamma, table, targets, order):
@@ -1860,6 +2009,8 @@ def lens_gain(stream, gamma, table, targets, order):
     "taken in place of the mean",
     kind="double",
     first="named",
+    verdict="named",
+    says="the sum in place of the mean",
     round=3,
 )
 def lens_gain(stream, gamma, table, targets, order):
@@ -1875,6 +2026,8 @@ def lens_gain(stream, gamma, table, targets, order):
     "that is its own inverse",
     kind="subtle",
     first="wrong",
+    verdict="told",
+    says="the positions are shuffled in place of the tokens",
     round=3,
 )
 def lens_gain(stream, gamma, table, targets, order):

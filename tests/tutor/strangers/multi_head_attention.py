@@ -1013,6 +1013,8 @@ class GroupedQueryAttention(nn.Module):
     "the scale of 16 bits is counted for 16 bits, too",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="a scale where none is needed",
     round=3,
 )
 def texts_served(
@@ -1041,6 +1043,8 @@ def texts_served(
     "that fits in part is counted (rounded up)",
     kind="double",
     first="useless",
+    verdict="named",
+    says="one scale for all heads, and rounded up",
     round=3,
 )
 def texts_served(
@@ -1071,6 +1075,8 @@ def texts_served(
     "and cache together",
     kind="plain",
     first="named",
+    verdict="named",
+    says="the weights once for each text",
     round=3,
 )
 def texts_served(
@@ -1095,6 +1101,8 @@ def texts_served(
     "if the parameters do not fit, the number of texts is negative",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="a negative number of texts",
     round=3,
 )
 def texts_served(

@@ -976,6 +976,8 @@ def apply_rotary(x, base=10_000.0):
     "used in place of the old",
     kind="plain",
     first="named",
+    verdict="named",
+    says="the second of a pair computed from the new first",
     round=3,
 )
 def apply_rotary(x, base=10_000.0):
@@ -997,6 +999,8 @@ def apply_rotary(x, base=10_000.0):
     "turn by the head in place of the position",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="position read from the wrong axis",
     round=3,
 )
 def apply_rotary(x, base=10_000.0):
@@ -1020,6 +1024,8 @@ def apply_rotary(x, base=10_000.0):
     "AND the type of x is not kept (half precision becomes float32)",
     kind="double",
     first="named",
+    verdict="named",
+    says="factor 2 counted twice",
     round=3,
 )
 def apply_rotary(x, base=10_000.0):

@@ -398,6 +398,8 @@ def my_model():
     "not of the samples' means",
     kind="subtle",
     first="useless",
+    verdict="named",
+    says="the percentiles of all drawn sentences",
     round=3,
 )
 def paired_bootstrap(first, second, indices):
@@ -413,6 +415,8 @@ def paired_bootstrap(first, second, indices):
     "the difference is first minus second AND the interval is of 90 % (5 and 95)",
     kind="double",
     first="named",
+    verdict="named",
+    says="first minus second",
     round=3,
 )
 def paired_bootstrap(first, second, indices):
@@ -427,6 +431,8 @@ def paired_bootstrap(first, second, indices):
     "the ends are entries of the sorted samples, without interpolation",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="one of the samples in place of the percentile",
     round=3,
 )
 def paired_bootstrap(first, second, indices):
@@ -441,6 +447,8 @@ def paired_bootstrap(first, second, indices):
     "the first number is the mean over the samples in place of the whole test set",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="the mean of the samples as the difference",
     round=3,
 )
 def paired_bootstrap(first, second, indices):

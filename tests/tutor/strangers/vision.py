@@ -636,6 +636,8 @@ def read_by_the_head(rollouts, rows, columns, pooling):
     "class token",
     kind="plain",
     first="named",
+    verdict="named",
+    says="the sum is not 1",
     round=3,
 )
 def read_by_the_head(rollouts, rows, columns, pooling):
@@ -651,6 +653,8 @@ def read_by_the_head(rollouts, rows, columns, pooling):
     "the sum runs over the whole batch: only right for a single image",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="one sum for the whole batch",
     round=3,
 )
 def read_by_the_head(rollouts, rows, columns, pooling):
@@ -666,6 +670,8 @@ def read_by_the_head(rollouts, rows, columns, pooling):
     "column by column",
     kind="double",
     first="useless",
+    verdict="named",
+    says="a softmax of what are shares already, and rows and columns of the grid exchanged",
     round=3,
 )
 def read_by_the_head(rollouts, rows, columns, pooling):
@@ -681,6 +687,8 @@ def read_by_the_head(rollouts, rows, columns, pooling):
     "with a class token the mean of all outputs is read, too, not row 0 alone",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="the mean over the outputs, with a class token",
     round=3,
 )
 def read_by_the_head(rollouts, rows, columns, pooling):

@@ -1281,6 +1281,8 @@ def cutmix(images, targets, box, permutation):
     "the box is read as (left, top, width, height): rows and columns exchanged",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="rows and columns of the box exchanged",
     round=3,
 )
 def cutmix(images, targets, box, permutation):
@@ -1297,6 +1299,8 @@ def cutmix(images, targets, box, permutation):
     "way round",
     kind="plain",
     first="named",
+    verdict="named",
+    says="labels mixed by the wrong share",
     round=3,
 )
 def cutmix(images, targets, box, permutation):
@@ -1315,6 +1319,8 @@ def cutmix(images, targets, box, permutation):
     "for square images only)",
     kind="double",
     first="named",
+    verdict="named",
+    says="changes its argument in place",
     round=3,
 )
 def cutmix(images, targets, box, permutation):
@@ -1333,6 +1339,8 @@ def cutmix(images, targets, box, permutation):
     "the box is taken from the partner's upper left corner in place of the same place",
     kind="subtle",
     first="named",
+    verdict="named",
+    says="the partner's upper left corner",
     round=3,
 )
 def cutmix(images, targets, box, permutation):
