@@ -265,15 +265,21 @@ def _title(chapter: str) -> str:
     return found[1]
 
 
-def tutor_round() -> str:
+def tutor_rounds() -> str:
     """What answers were told for which no check had been mended."""
-    row = _tutored()["rounds"]["2"]
-    first = row["first"]
-    return (
-        f"Of {row['answers']} answers that were written afterwards, {_share(first)} "
-        f"were named when they were handed in, and {_right(first)} of the names "
-        "were the cause."
-    )
+    rounds = _tutored()["rounds"]
+    said = []
+    for number, written in (
+        ("2", "that were written afterwards"),
+        ("3", "to chapter 11 and to exercises that came later"),
+    ):
+        row = rounds[number]
+        first = row["first"]
+        said.append(
+            f"Of {row['answers']} answers {written}, {_share(first)} were named when "
+            f"they were handed in, and {_right(first)} of the names were the cause."
+        )
+    return " ".join(said)
 
 
 def _tutored() -> dict:

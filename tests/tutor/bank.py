@@ -38,7 +38,8 @@ class Stranger:
         first: the verdict when it was first handed in.
         verdict: the verdict now.
         says: the name that the check gives, "" if none.
-        round: 1, from which the checks were mended; 2, written after that.
+        round: 1, from which the checks were mended; 2, written after that; 3, to
+            chapter 11 and to exercises that came later.
     """
 
     exercise: str

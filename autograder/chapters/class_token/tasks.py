@@ -106,6 +106,15 @@ for name, read, why in (
         )
     )
 tasks.mistake(
+    "the heads read the mean of the class tokens",
+    "Then all tasks get the same vector. The head of task i reads position i alone.",
+    when=_several,
+)(
+    lambda hidden, *flat: answered(
+        [hidden[:, : len(flat) // 2].mean(1)] * (len(flat) // 2), flat
+    )
+)
+tasks.mistake(
     "probabilities in place of logits",
     "A softmax was applied. F.cross_entropy wants logits and applies its own softmax; "
     "twice is too often: the gradient becomes small and the loss never gets near 0.",

@@ -154,6 +154,16 @@ for name, why, rule in (
         {"corrected_by": lambda betas: betas[::-1]},
     ),
     (
+        "one beta for both corrections",
+        "The first moment is corrected with betas[0], the second with betas[1].",
+        {"corrected_by": lambda betas: (betas[0], betas[0])},
+    ),
+    (
+        "one beta for both corrections",
+        "The first moment is corrected with betas[0], the second with betas[1].",
+        {"corrected_by": lambda betas: (betas[1], betas[1])},
+    ),
+    (
         "the steps are counted from 0",
         "The first step has the number 1, and `step` says the number: β^step. With "
         "step − 1 the first step would divide by 1 − β⁰ = 0.",
@@ -257,6 +267,19 @@ def _(parameter, gradient, first, second, step, rate, betas, eps, weight_decay):
     ahead = first / (1 - betas[0] ** step) + weight_decay * parameter
     root = (second / (1 - betas[1] ** step)).sqrt() + eps
     return parameter - rate * ahead / root, first, second
+
+
+@adamw.mistake(
+    "the second moment is corrected outside the root",
+    "Correct the second moment first, then take the root: √(v / (1 − β₂^t)), not √v / "
+    "(1 − β₂^t).",
+)
+def _(parameter, gradient, first, second, step, rate, betas, eps, weight_decay):
+    given = gradient, first, second, step, rate, betas, eps
+    _, first, second = take(parameter, *given)
+    root = second.sqrt() / (1 - betas[1] ** step) + eps
+    moved = rate * first / (1 - betas[0] ** step) / root
+    return _decayed(parameter, rate, weight_decay) - moved, first, second
 
 
 @adamw.mistake(

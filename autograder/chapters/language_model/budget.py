@@ -205,6 +205,18 @@ for name, why, value in (
     ),
 ):
     _replaced(name, why, "operations", value)
+for last in (0, 1):  # without the last norm or with it
+    _replaced(
+        "the operations without the embeddings",
+        "6 N counts all parameters: the table gives the logits, so it takes part in "
+        "every token, too.",
+        "operations",
+        lambda right, given, last=last: (
+            6
+            * (right["parameters"] - given["d_model"] * (given["vocab_size"] + last))
+            * given["tokens"]
+        ),
+    )
 FOUR = (
     "Each parameter takes four numbers while it is trained: itself, its gradient, and "
     "Adam's two moments."

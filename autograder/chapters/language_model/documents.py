@@ -154,14 +154,22 @@ in_stream(
 )
 
 
-@packing.mistake(
-    "the very last label is made up",
-    f"{NEXT} That holds for the last input, too: its label is in the stream.",
-)
-def _(documents, end_id, length):
-    inputs, labels, *rest = _right(documents, end_id, length)
-    labels[-1, -1] = end_id
-    return inputs, labels, *rest
+for made_up in (
+    lambda end_id, first: end_id,
+    lambda end_id, first: first,  # rolled round
+    lambda end_id, first: 0,
+    lambda end_id, first: -100,
+):
+
+    @packing.mistake(
+        "the very last label is made up",
+        f"{NEXT} That holds for the last input, too: its label is in the stream. Shift "
+        "the stream before you cut it.",
+    )
+    def _(documents, end_id, length, made_up=made_up):
+        inputs, labels, *rest = _right(documents, end_id, length)
+        labels[-1, -1] = made_up(end_id, int(inputs[0, 0]))
+        return inputs, labels, *rest
 
 
 in_rows(
@@ -191,7 +199,7 @@ in_stream(
 in_stream(
     "too few blocks",
     "With N tokens, N − 1 of them have a label, so (N − 1) // T blocks fit. The last "
-    "label may be the end id behind the last document.",
+    "label may be the end id behind the last document: is it in your stream?",
     lambda stream, length: stream.cut(length, most=(len(stream.ids) - 2) // length),
     lambda stream, length: stream.cut(length, most=len(stream.ids) // length - 1),
     lambda stream, length: stream.cut(length, most=len(stream.ids) // (length + 1)),
@@ -232,6 +240,29 @@ in_rows(
     "Counting begins at 0, as everywhere in Python: enumerate(documents).",
     lambda *rows: (*rows[:2], rows[2] + 1, rows[3]),
 )
+EMPTY = (
+    "an empty document is left out",
+    "An empty document is a document as the others are: it has a number, and its end "
+    "id is in the stream.",
+)
+
+
+def _has_empty(documents: Documents, end_id: int, length: int) -> bool:
+    return [] in documents
+
+
+@packing.mistake(*EMPTY, when=_has_empty)
+def _(documents, end_id, length):
+    return _right([each for each in documents if each], end_id, length)
+
+
+@packing.mistake(*EMPTY, when=_has_empty)
+def _(documents, end_id, length):
+    full = [number for number, each in enumerate(documents) if each]
+    rows = _right([documents[number] for number in full], end_id, length)
+    return *rows[:2], torch.tensor(full)[rows[2]], rows[3]
+
+
 in_rows(
     "documents counted anew in each block",
     "A document that is cut keeps its number, so numbers go on through all blocks.",
@@ -409,6 +440,18 @@ for name, why, answer in (
         "mask inverted",
         "True marks what is forbidden. In this course True means 'may attend'.",
         lambda documents: ~_blocks(documents),
+    ),
+    (
+        "mask inverted, and the diagonal is blocked",
+        "In this course True means 'may attend', and each position may attend to "
+        "itself.",
+        lambda documents: ~_blocks(documents).tril(-1),
+    ),
+    (
+        "document 0 taken for padding",
+        "Documents are counted from 0, so number 0 is a document as the others are. "
+        "Nothing is padded here.",
+        lambda documents: _blocks(documents) & (documents != 0)[:, None, None],
     ),
     (
         "upper triangle",

@@ -62,6 +62,8 @@ def attend(
     repeat_values: Callable | None = None,
     hide: Map = torch.tril,
     power: float = -0.5,
+    width: Callable = lambda q: q.shape[-1],
+    soften: Callable = weights_of,
 ) -> torch.Tensor:
     """Attend with a step done in another way.
 
@@ -74,14 +76,16 @@ def attend(
         repeat: makes copies of the keys for each query head.
         repeat_values: if the values are repeated in another way.
         hide: makes the mask of ones (T, T).
-        power: of d_k, by which the scores are multiplied.
+        power: of the width, by which the scores are multiplied.
+        width: of the queries, what is taken for d_k.
+        soften: makes weights of scores and mask.
     """
     if rotary:
         q, k, v = (change(each) for change, each in zip(turn, (q, k, v), strict=True))
     times = q.shape[1] // k.shape[1]
     k, v = repeat(k, times), (repeat_values or repeat)(v, times)
     mask = hide(torch.ones(q.shape[-2], q.shape[-2])).bool()
-    return weights_of(q @ k.mT * q.shape[-1] ** power, mask) @ v
+    return soften(q @ k.mT * width(q) ** power, mask) @ v
 
 
 attention = Function("causal-attention", "causal_attention", by_torch)
@@ -121,6 +125,25 @@ stated(
     "off by one: the diagonal is blocked",
     "Each position attends to itself and to those before it.",
     hide=lambda ones: ones.tril(-1),
+)
+stated(
+    "masked after the softmax",
+    "Set to 0 afterwards, the forbidden keys have had their share of the sum already, "
+    "and the weights of a row no longer sum to 1. Hide the scores before the softmax.",
+    soften=lambda scores, mask: scores.softmax(dim=-1) * mask,
+)
+stated(
+    "scaled by √d_model in place of √d_k",
+    "Scores are sums over the d_k features of one head: divide by the root of d_k.",
+    lambda q, k, v, rotary=False: q.shape[1] > 1,
+    width=lambda q: q.shape[1] * q.shape[-1],
+)
+stated(
+    "scaled by √d_model in place of √d_k, and masked after the softmax",
+    "Divide by the root of d_k, the features of one head. And hide the scores before "
+    "the softmax: afterwards the weights of a row no longer sum to 1.",
+    width=lambda q: q.shape[1] * q.shape[-1],
+    soften=lambda scores, mask: scores.softmax(dim=-1) * mask,
 )
 BOTH_TURN = (
     "The score depends on the distance only if query and key are both rotated, each by "
@@ -165,6 +188,18 @@ stated(
     lambda q, k, v, rotary=False: rotary and q.shape[1] > 1,
     turn=(_side_by_side, _side_by_side, same),
 )
+attention.mistake(
+    "nothing rotated where heads are shared",
+    "Rotation and repeating are two questions: with rotary=True queries and keys are "
+    "rotated whether heads are shared or not.",
+    when=lambda q, k, v, rotary=False: rotary and q.shape[1] > k.shape[1],
+)(lambda q, k, v, rotary=False: attend(q, k, v))
+attention.mistake(
+    "nothing rotated where no heads are shared",
+    "Rotation and repeating are two questions: with rotary=True queries and keys are "
+    "rotated whether heads are shared or not.",
+    when=lambda q, k, v, rotary=False: rotary and q.shape[1] == k.shape[1],
+)(lambda q, k, v, rotary=False: attend(q, k, v))
 attention.mistake(
     "the output is rotated",
     "Rotate queries and keys, before they meet. What was mixed of the values stays as "

@@ -97,9 +97,20 @@ def _(weights, tokens):
     return _followed(weights, tokens, find=_first)
 
 
-def _by_half(weights: torch.Tensor, begin: int) -> torch.Tensor:
+@induction.mistake(
+    "an occurrence at position 0 is left out",
+    "Position 0 is a position as the others are. Mark 'none' with -1 or with a mask of "
+    "its own, and not with 0.",
+)
+def _(weights, tokens):
+    return _followed(
+        weights, tokens, find=lambda ids, place: latest(ids, place) or None
+    )
+
+
+def _by_half(weights: torch.Tensor, begin: int, end: int | None = None) -> torch.Tensor:
     """Look back by half of the sequence, for all queries from a position on."""
-    queries = torch.arange(begin, weights.shape[-1])
+    queries = torch.arange(begin, end or weights.shape[-1])
     return weights[..., queries, queries + 1 - weights.shape[-1] // 2].mean(dim=-1)
 
 
@@ -120,6 +131,12 @@ BY_HALF = (
 @induction.mistake(*BY_HALF, when=lambda *given: not _is_plain(*given))
 def _(weights, tokens):
     return _by_half(weights, len(tokens) // 2)
+
+
+@induction.mistake(*BY_HALF, when=lambda *given: not _is_plain(*given))
+def _(weights, tokens):
+    half = len(tokens) // 2
+    return _by_half(weights, half, 2 * half)
 
 
 @induction.mistake(*BY_HALF)
@@ -257,6 +274,17 @@ def _(scores):
     return int(scores.mean(dim=1).argmax()), int(scores.mean(dim=0).argmax())
 
 
+@best.mistake(
+    "the best layer first, then its best head",
+    "The best head need not be in the layer that is best on average. Look for the "
+    "largest of all scores.",
+    when=lambda scores: largest(scores)[0] != int(scores.mean(dim=1).argmax()),
+)
+def _(scores):
+    layer = int(scores.mean(dim=1).argmax())
+    return layer, int(scores[layer].argmax())
+
+
 # --- the checks -----------------------------------------------------------------------
 
 
@@ -292,6 +320,8 @@ def _tables(seed: int) -> Iterator[Case]:
     by_hand = torch.tensor([[0.1, 0.2, 0.1], [0.0, 0.1, 0.9]])
     on = "the example by hand, scores [[.1, .2, .1], [0, .1, .9]]"
     yield Case(on, (by_hand,), (1, 2))
+    apart = torch.tensor([[0.4, 0.5, 0.3], [0.9, 0.0, 0.1]])
+    yield Case("scores [[.4, .5, .3], [.9, 0, .1]]", (apart,))
     generator = seeded(seed)
     for _ in range(5):
         layers, heads = draw_sizes(generator, 2)

@@ -92,6 +92,34 @@ def _(losses, text):
     return 2 ** (_bits(losses) / len(text.encode()))
 
 
+@length.mistake(
+    f"{MEAN[0]}, and nats in place of bits",
+    f"{MEAN[1]} A nat is 1 / ln 2 bits: divide by ln 2, too.",
+)
+def _(losses, text):
+    return losses.mean().item() / len(text.encode())
+
+
+@length.mistake(
+    "the text is stripped",
+    "Spaces and line ends at both ends are bytes as well, and the model pays for them: "
+    "count the text as it is.",
+    when=lambda losses, text: text != text.strip(),
+)
+def _(losses, text):
+    return _bits(losses) / len(text.strip().encode())
+
+
+for rounded in (round, math.floor, math.ceil):
+
+    @length.mistake(
+        "rounded to whole bits",
+        "A cost is no message that has to be sent in whole bits. Keep the fraction.",
+    )
+    def _(losses, text, rounded=rounded):
+        return rounded(round(_bits(losses), 4)) / len(text.encode())
+
+
 # --- the check ------------------------------------------------------------------------
 
 ALPHABET = "aeinrst .,öäüßéøλπя中語😀"
@@ -107,6 +135,7 @@ def _cases(seed: int) -> Iterator[Case]:
     for characters, tokens in ((23, 7), (60, 41)):
         drawn = torch.randint(len(ALPHABET), (characters,), generator=generator)
         text = "".join(ALPHABET[place] for place in [6, 9, *drawn.tolist()])
+        text = f" {text}\n"  # its ends are bytes, too
         losses = 4 * torch.rand(tokens, generator=generator)
         yield Case(f"{tokens} tokens of a text", (losses, text))
 

@@ -138,6 +138,36 @@ for name, why, chances in (
         return _look(stream, gamma, table, targets, chances=chances)
 
 
+def _has_ties(stream, gamma, table, targets):
+    return len(table.unique(dim=0)) < len(table)
+
+
+@lens.mistake(
+    "equal logits counted as larger",
+    "The rank is 1 plus the number of tokens with a larger logit: > and not >=. Tokens "
+    "with equal logits share a rank.",
+    when=_has_ties,
+)
+def _(stream, gamma, table, targets):
+    return _look(
+        stream, gamma, table, targets, rank=lambda logits, own: (logits >= own).sum(-1)
+    )
+
+
+for first in (0, 1):
+
+    @lens.mistake(
+        "the token of a rank in place of the rank of a token",
+        "argsort says which token has a rank. Which rank has a token? Count the larger "
+        "logits, or take the argsort of the argsort.",
+    )
+    def _(stream, gamma, table, targets, first=first):
+        ranked = read(stream, gamma, table).argsort(dim=-1, descending=True)
+        index = targets.expand(len(stream), -1).unsqueeze(-1)
+        tokens = ranked.gather(-1, index).squeeze(-1) + first
+        return seen(stream, gamma, table, targets)[0], tokens
+
+
 for name, why, rank in (
     (
         "ranks counted from 0",
@@ -284,7 +314,8 @@ for name, why, join in (
 @gain.mistake(
     "the positions are shuffled in place of the tokens",
     "The control asks the same position for another token: targets[order], the stream "
-    "as it is.",
+    "as it is. control[order] = targets comes to the same slip: it turns the order "
+    "round.",
 )
 def _(stream, gamma, table, targets, order):
     found = read(stream, gamma, table).log_softmax(dim=-1)
@@ -337,6 +368,13 @@ def _by_hand() -> tuple[torch.Tensor, ...]:
     return stream, torch.ones(2), table, torch.tensor([1, 0])
 
 
+def _tied() -> tuple[torch.Tensor, ...]:
+    """Ask one position twice, for each of two tokens whose rows are zeros."""
+    stream, gamma, table, _ = _by_hand()
+    table = torch.cat((table, torch.zeros(1, 2)))
+    return stream[:, [0, 0]], gamma, table, torch.tensor([2, 3])
+
+
 def _drawn(seed: int) -> Iterator[tuple[str, tuple]]:
     """Draw streams that grow with depth and are not centred, as those of models."""
     generator = seeded(seed)
@@ -359,6 +397,12 @@ def logit_lens(student: StudentFunction, seed: int = 0) -> None:
     for on, inputs in (hand, *_drawn(seed)):
         got = expect_several(student(*inputs), names, on)
         judge_parts(lens, got, Case(on, inputs), names, several)
+    on, inputs = "two tokens with equal logits, rank 3 for both", _tied()
+    chances, ranks = expect_several(student(*inputs), names, on)
+    in_turn = torch.tensor([3, 4]).expand(2, 2)  # sorted, one comes behind the other
+    if torch.is_tensor(ranks) and torch.equal(ranks.sort(dim=-1).values, in_turn):
+        ranks = torch.full_like(in_turn, 3)
+    judge_parts(lens, (chances, ranks), Case(on, inputs), names, several)
 
 
 @chapter.check(section="language-model-lens")

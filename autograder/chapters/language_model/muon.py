@@ -105,6 +105,16 @@ def _once(change: Callable) -> Callable:
 
 
 A, B, C = COEFFICIENTS
+CHANGED = (
+    "the last term of the changed x",
+    "All three terms of a round are made of the same X. Add them in one line, or keep "
+    "the old X under a name of its own.",
+)
+_changed = _once(lambda x, s, a, b, c: (y := a * x + b * s @ x) + c * s @ s @ y)
+orthogonal.mistake(*CHANGED)(partial(iterate, once=_changed))
+orthogonal.mistake(
+    f"{CHANGED[0]}, and normalised by the largest entry", f"{CHANGED[1]} {NORM}"
+)(partial(iterate, once=_changed, size=lambda x: x.abs().amax((-2, -1), keepdim=True)))
 for name, why, rule in (
     (
         "two coefficients exchanged",

@@ -193,6 +193,31 @@ steps.mistake(
         ),
     )
 )
+
+
+def _from_its_block(maximum, total, output, scores, values, *, own: bool):
+    """Take a step with 0 as the maximum of a block in which nothing is allowed."""
+    place = scores.amax(dim=-1, keepdim=True)
+    place = place.masked_fill(place.isneginf(), 0.0)
+    found = torch.maximum(maximum, place)
+    factor, weights = (
+        (maximum - found).exp(),
+        (scores - (place if own else found)).exp(),
+    )
+    total = factor * total + weights.sum(dim=-1, keepdim=True)
+    return found, total, factor * output + weights @ values
+
+
+steps.mistake(
+    "0 in place of −∞ as the maximum of an empty block",
+    "A block without an allowed key has the maximum −∞, which leaves the old maximum "
+    "as it is. 0 may lie far above the old one, and exp(−10000) is 0. Put 0 in place "
+    "of the new maximum, and for the subtraction only.",
+)(partial(_from_its_block, own=False))
+steps.mistake(
+    f"{OWN[0]}, and 0 in place of −∞ as the maximum of an empty block",
+    f"{OWN[1]} A block without an allowed key has the maximum −∞, not 0.",
+)(partial(_from_its_block, own=True))
 for places in list(itertools.permutations(range(3)))[1:]:
     steps.mistake(
         "the three in another order",

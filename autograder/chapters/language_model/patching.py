@@ -16,6 +16,7 @@ from autograder.expect import refuse_if
 from autograder.interface import StudentFunction, StudentInstance, StudentModule
 
 LOGITS = 1e-4  # tolerance: sums of many terms, in another order
+LEFT = "the hook is left in the model"
 
 # --- the notebook's model, computed from its weights ----------------------------------
 
@@ -114,7 +115,7 @@ def expect_no_hook(model: StudentInstance, tiny: Tiny, ids: torch.Tensor) -> Non
     came, wanted = show_both(got, right, LOGITS)
     say = {"on": "the model run once more, after the call", "got": came}
     same = expect.close(got, right, LOGITS)
-    refuse_if(not same, "the hook is left in the model", why, expected=wanted, **say)
+    refuse_if(not same, LEFT, why, expected=wanted, **say)
 
 
 ARGUMENTS = (
@@ -303,6 +304,7 @@ def _table(
     ),
     *,
     into: Callable = lambda position: position,
+    end: Callable = lambda position: None,
     before: int = 0,
 ) -> torch.Tensor:
     """Patch every layer and position; what is measured and how can be varied."""
@@ -315,7 +317,8 @@ def _table(
         for position in range(clean.shape[1]):
             x, place = streams[1][layer].clone(), into(position)
             x[place] = streams[0][layer][place]
-            row.append(share(measure(tiny.finish(x, layer)), high, low))
+            logits = tiny.finish(x, layer)[:, : end(position)]
+            row.append(share(measure(logits), high, low))
         rows.append(row)
     return torch.tensor(rows)
 
@@ -362,6 +365,11 @@ for name, why, share in (
         "Without any help the corrupted run gets 0 and the clean one 1: divide by "
         "clean - corrupted.",
         lambda it, high, low: (it - low) / high,
+    ),
+    (
+        "no brackets above the line",
+        "Python divides before it subtracts: patched - corrupted belongs in brackets.",
+        lambda it, high, low: it - low / (high - low),
     ),
     (
         "cut off at 0 and 1",
@@ -423,6 +431,35 @@ def _(model, clean, corrupted, right, wrong):
 )
 def _(model, clean, corrupted, right, wrong):
     return restored(model, corrupted, clean, right, wrong)
+
+
+@effect.mistake(
+    "the corrupted activation in the clean run, and no brackets above the line",
+    "Here the clean activation goes into the corrupted run. And Python divides before "
+    "it subtracts: patched - corrupted belongs in brackets.",
+)
+def _(model, clean, corrupted, right, wrong):
+    return _table(
+        model,
+        corrupted,
+        clean,
+        lambda x: difference(x, right, wrong),
+        lambda it, high, low: it - high / (low - high),
+    )
+
+
+@effect.mistake(
+    "the logits of the patched position",
+    "Whatever position is patched, the last one says the next token: logits[0, -1].",
+)
+def _(model, clean, corrupted, right, wrong):
+    return _table(
+        model,
+        clean,
+        corrupted,
+        lambda x: difference(x, right, wrong),
+        end=lambda position: position + 1,
+    )
 
 
 @effect.mistake(
@@ -494,6 +531,28 @@ def record_activations(
             with record.accidents_named():
                 got = student(model, ids)
             record.compare(got, case)
+    _expect_nothing_kept(student, tiny_model, seeded(seed + 1))
+
+
+def _expect_nothing_kept(
+    student: StudentFunction, tiny_model: StudentModule, generator: torch.Generator
+) -> None:
+    """Expect that a model holds no more on its way than before it was recorded."""
+    tiny = draw_tiny(generator, 9, 4, 8)  # deep: what hooks keep is most of it
+    model, ids = load(tiny_model, tiny), _draw_ids(generator, tiny, 5)
+    _, before = model.memory(ids)
+    student(model, ids)
+    _, after = model.memory(ids)
+    refuse_if(
+        after > before,
+        LEFT,
+        "The values are right, but every later run still keeps what its blocks give. "
+        "Each hook has a handle of its own: put all of them into a list, and remove "
+        "each one after the run.",
+        on="TinyModel(9, 4, 8) run once more, after the call",
+        got=f"{after} numbers held at one time",
+        expected=f"{before}, as before the call",
+    )
 
 
 @chapter.check(section="language-model-patching")
@@ -504,7 +563,8 @@ def run_patched(
     for on, tiny, generator, length in _drawn(seed):
         model = load(tiny_model, tiny)
         ids = _draw_ids(generator, tiny, length)
-        ends = dict.fromkeys((length - 1, 0, length // 2))
+        # "all positions" and "all from this one on" differ in the middle only
+        ends = dict.fromkeys((length - 1, length // 2, 0))
         places = itertools.product(range(tiny.layers), ends)
         for layer, position in places:
             activation = 2 * normal(generator, tiny.table.shape[1])

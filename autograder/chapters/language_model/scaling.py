@@ -10,6 +10,7 @@ from autograder.chapters.language_model.chapter import chapter
 from autograder.exercise.answers import expect_entries
 from autograder.exercise.inputs import draw_whole, seeded
 from autograder.exercise.spec import Case, Function, expect_several, judge_parts
+from autograder.expect import refuse
 from autograder.forms import several
 from autograder.interface import StudentFunction
 
@@ -223,6 +224,49 @@ def _(runs, exponents):
     return law | {"A": law["B"], "B": law["A"]}
 
 
+ANOTHER = (
+    "not the best pair of exponents",
+    "E, A and B are right for the exponents beside them, but another pair fits better. "
+    "Compare sums of squares: (columns @ solution - losses).square().sum(). Added up "
+    "before they are squared, errors above and below cancel.",
+)
+
+
+def _is_solved(law: Law, runs: Runs, exponents: list[float]) -> bool:
+    """Whether E, A and B are the best for the exponents beside them."""
+    pair = law["a"], law["b"]
+    if not set(pair) <= set(exponents):
+        return False
+    return _is_near(law, _fitted(runs, exponents, tried=lambda a, b: (a, b) == pair))
+
+
+def _names(law: Law, runs: Runs, exponents: list[float]) -> set[str]:
+    """Say which mistakes give this law."""
+    known = fit.known(runs, exponents)
+    return {each.name for each in known if _is_near(law, each.value)}
+
+
+def expect_best_pair(laws: list[Law], cases: list[Case]) -> None:
+    """Name a choice among the pairs that no known mistake makes in all cases."""
+    numbers = (isinstance(law[key], float | int) for law in laws for key in KEYS)
+    if not all(numbers):
+        return
+    pairs = zip(laws, cases, strict=True)
+    wrong = [each for each in pairs if not _is_near(each[0], fit.right(each[1]))]
+    if not wrong or not all(_is_solved(law, *case.inputs) for law, case in wrong):
+        return
+    if set.intersection(*(_names(law, *case.inputs) for law, case in wrong)):
+        return
+    law, case = wrong[0]
+    both = {"got": law, "expected": fit.right(case)}
+    say = {key: f"a = {each['a']}, b = {each['b']}" for key, each in both.items()}
+    refuse(*ANOTHER, on=case.on, **say)
+
+
+def _is_near(first: Law, second: Law) -> bool:
+    return all(math.isclose(first[key], second[key], rel_tol=1e-3) for key in KEYS)
+
+
 # --- the best model for a budget ------------------------------------------------------
 
 
@@ -313,6 +357,28 @@ def _(law, budget):
 )
 def _(law, budget):
     return _split(law, budget, root=lambda law: 1.0)
+
+
+@optimal.mistake(
+    "** 1 / (a + b) without brackets",
+    "Python raises to a power before it divides: ratio ** 1 / (a + b) is ratio / "
+    "(a + b). Put the whole exponent in brackets, ratio ** (1 / (a + b)).",
+    when=lambda law, budget: law["a"] + law["b"] != 1,
+)
+def _(law, budget):
+    whole = law["a"] + law["b"]
+    ratio = law["a"] * law["A"] / law["b"] / law["B"] / whole
+    return _split(law, budget, ratio=lambda law: ratio, root=lambda law: 1.0)
+
+
+@optimal.mistake(
+    "multiplied by N in place of divided",
+    "N · D is budget / 6, so D is budget / (6 · N). budget / 6 * N multiplies by N: "
+    "put 6 * N in brackets.",
+)
+def _(law, budget):
+    parameters, _ = _split(law, budget)
+    return parameters, budget / OPERATIONS * parameters
 
 
 @optimal.mistake(
@@ -474,10 +540,13 @@ def predicted_loss(student: StudentFunction, seed: int = 0) -> None:
 @chapter.check(section="language-model-scaling")
 def fit_scaling_law(student: StudentFunction, seed: int = 0) -> None:
     """By hand, runs drawn from a known law, runs with some chance in them."""
-    for case in _fits(seed):
-        got = student(*case.passed)
-        expect_entries(got, KEYS)
-        fit.compare(got, case)
+    cases = list(_fits(seed))
+    laws = [student(*case.passed) for case in cases]
+    for law in laws:
+        expect_entries(law, KEYS)
+    expect_best_pair(laws, cases)
+    for law, case in zip(laws, cases, strict=True):
+        fit.compare(law, case)
 
 
 @chapter.check(section="language-model-scaling")

@@ -280,6 +280,18 @@ def _(q, k, v, block, causal=False):
 
 
 @tiled.mistake(
+    "the scores are not scaled, and the keys of the last, shorter tile are left out",
+    "Divide the scores by the root of d_k. And let the last tile be shorter: a slice "
+    "ends where the tensor ends.",
+)
+def _(q, k, v, block, causal=False):
+    size = min(block, k.shape[-2])
+    whole = k.shape[-2] // size * size
+    mask = _mask(q, k, block, causal)[:, :whole]
+    return attend(q, k[..., :whole, :], v[..., :whole, :], mask, scale=1.0)
+
+
+@tiled.mistake(
     "keys of zeros are added",
     "A key of zeros has the score 0, which is an ordinary one. Leave the last tile "
     "shorter, or hide what was added.",

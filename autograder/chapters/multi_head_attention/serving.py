@@ -193,6 +193,19 @@ texts.mistake(
     when=_small,
 )(partial(served, vector=_without_scale, shared=SCALE))
 texts.mistake(
+    "one scale for all heads, and rounded up",
+    "Each head's key, and each head's value, has a scale of its own. And a text that "
+    "fits only in part is not served: round down.",
+    when=_fits,
+)(
+    lambda *given: served(
+        *given,
+        vector=_without_scale,
+        shared=SCALE if given[8] < SCALE else 0,
+        rounded=math.ceil,
+    )
+)
+texts.mistake(
     "a scale where none is needed",
     "At 16 bits the numbers are stored as they are: no scale.",
     when=_plain,

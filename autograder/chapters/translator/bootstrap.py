@@ -141,6 +141,16 @@ def _(first, second, indices):
 
 
 @intervals.mistake(
+    "the percentiles of all drawn sentences",
+    "Each row of indices is a test set of its own, with one mean. Average along the "
+    "last axis first; the percentiles are those of the means.",
+)
+def _(first, second, indices):
+    gap = (second - first).double()
+    return gap.mean().item(), *_ends(gap[indices].flatten())
+
+
+@intervals.mistake(
     "counts in place of means",
     "Scores are shares of the test set: divide by the number of sentences.",
 )

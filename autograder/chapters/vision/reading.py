@@ -133,6 +133,16 @@ reading.mistake(*SIDES)(
 reading.mistake(*SIDES)(
     lambda rollouts, rows, columns, pooling: read(rollouts, columns, rows, pooling).mT
 )
+
+
+@reading.mistake(f"{SOFTMAX[0]}, and {SIDES[0]}", f"{SOFTMAX[1]} {SIDES[1]}")
+def _(rollouts, rows, columns, pooling):
+    if pooling == "mean":
+        return read(rollouts, columns, rows, pooling).mT
+    shares = rollouts[:, 0, 1:].softmax(dim=-1)
+    return shares.reshape(-1, columns, rows).mT
+
+
 reading.mistake(
     "one picture for the whole batch", "Every image has its own picture: keep axis 0."
 )(

@@ -1174,3 +1174,96 @@ class AttentionPooling(nn.Module):
             weights = torch.softmax(scores.masked_fill(~real, -math.inf), dim=-1)
             weights = weights.masked_fill(~real, 0.0)
         return (weights[..., None] * hidden).sum(dim=1), weights
+
+
+# --- a third round, of what came later ---
+
+
+@stranger(
+    "attention-pooling",
+    "the scores are not divided by the root of d",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="the scores are not scaled",
+    round=3,
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        scores = hidden @ self.query
+        weights = masked_softmax(scores, None if mask is None else mask[:, 0])
+        pooled = (weights.unsqueeze(-1) * hidden).sum(dim=1)
+        return pooled, weights
+
+
+@stranger(
+    "attention-pooling",
+    "hidden vectors of the padding are set to 0 in place of their weights: a score of 0 "
+    "takes its share of the softmax",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="padded scores set to 0",
+    round=3,
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(torch.randn(d_model) * 0.02)
+
+    def forward(self, hidden, mask=None):
+        if mask is not None:
+            hidden = hidden * mask.transpose(1, 2)
+        scores = hidden @ self.query / math.sqrt(hidden.shape[-1])
+        weights = torch.softmax(scores, dim=-1)
+        return torch.einsum("bt,btd->bd", weights, hidden), weights
+
+
+@stranger(
+    "attention-pooling",
+    "the root of T in place of that of d AND the mask of the first sentence is used for "
+    "all of the batch",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="divided by the root of the number of tokens",
+    round=3,
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(torch.normal(0.0, 0.02, (d_model,)))
+
+    def forward(self, hidden, mask=None):
+        scores = hidden @ self.query / math.sqrt(hidden.shape[1])
+        weights = masked_softmax(scores, mask[0] if mask is not None else None)
+        pooled = torch.bmm(weights.unsqueeze(1), hidden).squeeze(1)
+        return pooled, weights
+
+
+@stranger(
+    "attention-pooling",
+    "the weights are multiplied by the mask after an ordinary softmax, so they do not sum "
+    "to 1",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="masked after the softmax",
+    round=3,
+)
+class AttentionPooling(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.query = nn.Parameter(0.02 * torch.randn(d_model))
+
+    def forward(self, hidden, mask=None):
+        d = hidden.size(-1)
+        s = (hidden * self.query).sum(-1) / math.sqrt(d)
+        w = s.softmax(dim=1)
+        if mask is not None:
+            w = w * mask[:, 0].float()
+        return (w[..., None] * hidden).sum(1), w

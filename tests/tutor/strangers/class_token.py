@@ -601,3 +601,68 @@ class TaskHeads(nn.Module):
 
     def forward(self, hidden):
         return [head(hidden[:, i:]) for i, head in enumerate(self.heads, start=1)]
+
+
+# --- a third round, of what came later ---
+
+
+@stranger(
+    "task-heads",
+    "the positions are counted from behind: task i reads position -1 - i",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="the heads read the last positions",
+    round=3,
+)
+class TaskHeads(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.heads = nn.ModuleList(ClassHead(d_model, n) for n in classes)
+
+    def forward(self, hidden):
+        result = []
+        for i, head in enumerate(self.heads):
+            result.append(head(hidden.flip(1)[:, i:]))
+        return result
+
+
+@stranger(
+    "task-heads",
+    "all heads read the mean of the class tokens in place of each its own position",
+    kind="subtle",
+    first="shown",
+    verdict="named",
+    says="the heads read the mean of the class tokens",
+    round=3,
+)
+class TaskHeads(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.heads = nn.ModuleList([ClassHead(d_model, n) for n in classes])
+
+    def forward(self, hidden):
+        tokens = hidden[:, : len(self.heads)].mean(dim=1, keepdim=True)
+        return [head(tokens) for head in self.heads]
+
+
+@stranger(
+    "task-heads",
+    "tasks with the same number of classes share one head AND a tuple is returned",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="one head shared by all tasks",
+    round=3,
+)
+class TaskHeads(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        made = {}
+        for n in classes:
+            if n not in made:
+                made[n] = ClassHead(d_model, n)
+        self.heads = nn.ModuleList([made[n] for n in classes])
+
+    def forward(self, hidden):
+        return tuple(head(hidden[:, i:]) for i, head in enumerate(self.heads))

@@ -1,6 +1,6 @@
 """Wrong answers to chapter 7, written from its notebook alone."""
 
-# ruff: noqa: B905, F811, F821, RUF005
+# ruff: noqa: B905, E501, F811, F821, RUF005
 
 import math
 from collections import Counter
@@ -1768,3 +1768,196 @@ def bleu(hypotheses, references, maximum=4):
     r = sum(len(reference) for reference in references)
     penalty = 1.0 if c > r else math.exp(1 - r / c)
     return 100 * penalty * math.exp(total)
+
+
+# --- a third round, of what came later ---
+
+
+@stranger(
+    "beam-search",
+    "the best of the finished is returned as soon as there is one: the search stops early",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="stops at the first that ends",
+    round=3,
+)
+@torch.no_grad()
+def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
+    alive, finished = [(0.0, list(prefix))], []
+    while alive and len(alive[0][1]) < max_length and not finished:
+        candidates = []
+        for total, ids in alive:
+            row = torch.log_softmax(model(torch.tensor([ids]))[0, -1], dim=-1).tolist()
+            candidates += [(total + p, ids + [i]) for i, p in enumerate(row)]
+        kept = sorted(candidates, key=lambda c: c[0], reverse=True)[:beam_width]
+        finished += [c for c in kept if c[1][-1] == eos_id]
+        alive = [c for c in kept if c[1][-1] != eos_id]
+
+    def score(c):
+        return c[0] / (len(c[1]) - len(prefix)) ** alpha
+
+    best = max(finished + alive, key=score)
+    return best[1], score(best)
+
+
+@stranger(
+    "beam-search",
+    "candidates are cut by their normalised score AND the best is chosen among the finished "
+    "only, if there are any",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="those alive are forgotten",
+    round=3,
+)
+@torch.no_grad()
+def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
+    def score(hypothesis):
+        log_p, ids = hypothesis
+        return log_p * (1 / (len(ids) - len(prefix)) ** alpha)
+
+    beams = [(0.0, prefix)]
+    done = []
+    for _ in range(max_length - len(prefix)):
+        new = []
+        for log_p, ids in beams:
+            logits = model(torch.tensor([ids]))[0, -1]
+            logs = logits.log_softmax(-1)
+            for token in range(len(logs)):
+                h = (log_p + logs[token].item(), ids + [token])
+                if token == eos_id:
+                    new.append((*h, True))
+                else:
+                    new.append((*h, False))
+        new.sort(key=lambda h: score(h[:2]), reverse=True)
+        new = new[:beam_width]
+        done.extend(h[:2] for h in new if h[2])
+        beams = [h[:2] for h in new if not h[2]]
+        if not beams:
+            break
+    best = max(done or beams, key=score)
+    return best[1], score(best)
+
+
+@stranger(
+    "beam-search",
+    "a finished hypothesis frees its place: as many living ones are kept as the beam is "
+    "wide, whatever has ended",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="finished ones take no place in the beam",
+    round=3,
+)
+@torch.no_grad()
+def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
+    alive = [(0.0, list(prefix))]
+    finished = []
+    while alive and len(alive[0][1]) < max_length:
+        candidates = []
+        for s, ids in alive:
+            logs = torch.log_softmax(model(torch.tensor([ids]))[0, -1], dim=-1)
+            for token, value in enumerate(logs.tolist()):
+                candidates.append((s + value, ids + [token]))
+        candidates.sort(key=lambda pair: -pair[0])
+        alive = []
+        for candidate in candidates:
+            if candidate[1][-1] == eos_id:
+                finished.append(candidate)
+            else:
+                alive.append(candidate)
+            if len(alive) == beam_width:
+                break
+    n = len(prefix)
+    results = [(s / (len(ids) - n) ** alpha, ids) for s, ids in finished + alive]
+    s, ids = max(results, key=lambda pair: pair[0])
+    return ids, s
+
+
+@stranger(
+    "bleu",
+    "an n-gram counts for every time it occurs in the hypothesis: the counts are not clipped",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="counts are not clipped",
+    round=3,
+)
+def bleu(hypotheses, references, maximum=4):
+    logs = 0.0
+    for n in range(1, maximum + 1):
+        hit = total = 0
+        for h, r in zip(hypotheses, references):
+            known = set(zip(*(r[i:] for i in range(n))))
+            grams = list(zip(*(h[i:] for i in range(n))))
+            hit += sum(g in known for g in grams)
+            total += len(grams)
+        if hit == 0:
+            return 0.0
+        logs += math.log(hit / total) / maximum
+    c, r = sum(map(len, hypotheses)), sum(map(len, references))
+    bp = 1.0 if c > r else math.exp(1 - r / c)
+    return 100 * bp * math.exp(logs)
+
+
+@stranger(
+    "bleu",
+    "the brevity penalty is worked out for each sentence and averaged AND the mean of the "
+    "precisions is arithmetic",
+    kind="double",
+    first="useless",
+    verdict="named",
+    says="the arithmetic mean of the precisions, and a brevity penalty for each sentence",
+    round=3,
+)
+def bleu(hypotheses, references, maximum=4):
+    precisions = []
+    for n in range(1, maximum + 1):
+        matches, count = 0, 0
+        for hyp, ref in zip(hypotheses, references):
+            ours = Counter(tuple(hyp[i : i + n]) for i in range(len(hyp) - n + 1))
+            theirs = Counter(tuple(ref[i : i + n]) for i in range(len(ref) - n + 1))
+            matches += sum((ours & theirs).values())
+            count += sum(ours.values())
+        if matches == 0:
+            return 0.0
+        precisions.append(matches / count)
+    penalties = []
+    for hyp, ref in zip(hypotheses, references):
+        if len(hyp) > len(ref):
+            penalties.append(1.0)
+        else:
+            penalties.append(math.exp(1 - len(ref) / max(1, len(hyp))))
+    penalty = sum(penalties) / len(penalties)
+    return 100 * penalty * sum(precisions) / maximum
+
+
+@stranger(
+    "bleu",
+    "an order without any match is left out of the mean in place of making the result 0",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="lengths without a match are skipped",
+    round=3,
+)
+def bleu(hypotheses, references, maximum=4):
+    def grams(tokens, n):
+        return Counter(zip(*(tokens[i:] for i in range(n))))
+
+    logs = []
+    for n in range(1, maximum + 1):
+        matches = total = 0
+        for ours, theirs in zip(hypotheses, references):
+            a, b = grams(ours, n), grams(theirs, n)
+            matches += (a & b).total()
+            total += a.total()
+        if matches > 0:
+            logs.append(math.log(matches / total))
+    if not logs:
+        return 0.0
+    c = sum(len(h) for h in hypotheses)
+    r = sum(len(h) for h in references)
+    penalty = 1.0 if c > r else math.exp(1 - r / c)
+    return 100 * penalty * math.exp(sum(logs) / len(logs))

@@ -1,6 +1,6 @@
 """Wrong answers to chapter 1, written from its notebook alone."""
 
-# ruff: noqa: F811, F821
+# ruff: noqa: C408, E501, F811, F821
 
 import math
 from collections import Counter
@@ -1046,3 +1046,75 @@ def patch_kernel(matrix, patch_size, channels):
     d_model = matrix.shape[1]
     split = matrix.reshape(patch_size, patch_size, channels, d_model)
     return split.permute(3, 2, 1, 0)
+
+
+# --- a third round, of what came later ---
+
+
+@stranger(
+    "find-the-slips",
+    "seven rows are said to be enough for the id 7 (row 0 is forgotten)",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="rows counted from 1",
+    round=3,
+)
+def token_table_slips():
+    return {
+        "outside": [0],
+        "refused": [7],
+        "rows_needed": 7,
+        "row_of_zero": 6,
+        "same_vector": [0, 7],
+        "decoded": "Bobby mag Brombeeren",
+        "lost": ".",
+        "repaired": ["<sos>", "Bobby", " mag", " Brom", "beeren", ".", "<eos>"],
+    }
+
+
+@stranger(
+    "find-the-slips",
+    "the row of the id 0 is given as -1 in place of counted from 0 AND the space is put "
+    "behind a word in the repaired tokens",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="the index in place of the row",
+    round=3,
+)
+def token_table_slips():
+    ids = [0, 5, 3, 7, 2, 1]
+    answer = {}
+    answer["outside"] = [i for i in ids if not 1 <= i <= 7]
+    answer["refused"] = [i for i in ids if i >= 7]
+    answer["rows_needed"] = max(ids) + 1
+    answer["row_of_zero"] = 0 - 1
+    answer["same_vector"] = [0, 7]
+    answer["decoded"] = "Bobby mag Brombeeren"
+    answer["lost"] = "."
+    answer["repaired"] = ["<sos>", "Bobby ", "mag ", "Brom", "beeren", ".", "<eos>"]
+    return answer
+
+
+@stranger(
+    "find-the-slips",
+    "the ids 0 and 1 are said to share a row, as if a negative row were cut off at 0",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="id 0 and id 1 exchanged for the same",
+    round=3,
+)
+def token_table_slips():
+    tokens = ["Bobby<EOW>", "mag<EOW>", "Brom", "beeren<EOW>"]
+    return dict(
+        outside=[0],
+        refused=[7],
+        rows_needed=8,
+        row_of_zero=6,
+        same_vector=[0, 1],
+        decoded="".join(tokens).replace("<EOW>", " ").strip(),
+        lost=".",
+        repaired=["<sos>", "Bobby", " mag", " Brom", "beeren", ".", "<eos>"],
+    )

@@ -1,6 +1,6 @@
 """Wrong answers to chapter 6, written from its notebook alone."""
 
-# ruff: noqa: B005, B905, F811, F821
+# ruff: noqa: B005, B905, E501, F811, F821
 
 import math
 
@@ -1351,4 +1351,94 @@ class EncoderClassifier(nn.Module):
         x = self.position(self.embedding(ids))
         x = self.class_token(x)
         mask = mask_with_class_token(padding_mask(lengths, ids.shape[1]))
+        return self.head(self.encoder(x, mask))
+
+
+# --- a third round, of what came later ---
+
+
+@stranger(
+    "encoder-classifier",
+    "positions are added before the class token is put in front: the class token has none "
+    "and the first word has position 0",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="positions before the class token",
+    round=3,
+)
+class EncoderClassifier(nn.Module):
+    def __init__(
+        self, vocab_size, classes, d_model, heads, layers, d_ff, max_length, dropout=0.0
+    ):
+        super().__init__()
+        self.embedding = Embedding(vocab_size, d_model)
+        self.class_token = ClassToken(d_model)
+        self.position = SinusoidalPositionalEncoding(d_model, max_length + 1, dropout)
+        self.encoder = Encoder(layers, d_model, heads, d_ff, dropout, norm_first=True)
+        self.head = ClassHead(d_model, classes)
+
+    def forward(self, ids, lengths):
+        x = self.class_token(self.position(self.embedding(ids)))
+        mask = mask_with_class_token(padding_mask(lengths, ids.shape[1]))
+        return self.head(self.encoder(x, mask))
+
+
+@stranger(
+    "encoder-classifier",
+    "the padding mask is made of T + 1 positions from the same lengths: the class token counts "
+    "as a word, so the last word of each sentence is hidden",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the last word of each sentence is hidden",
+    round=3,
+)
+class EncoderClassifier(nn.Module):
+    def __init__(
+        self, vocab_size, classes, d_model, heads, layers, d_ff, max_length, dropout=0.0
+    ):
+        super().__init__()
+        self.embedding = Embedding(vocab_size, d_model)
+        self.class_token = ClassToken(d_model)
+        self.position = SinusoidalPositionalEncoding(d_model, max_length + 1, dropout)
+        self.encoder = Encoder(layers, d_model, heads, d_ff, dropout, norm_first=True)
+        self.head = ClassHead(d_model, classes)
+
+    def forward(self, ids, lengths):
+        x = self.embedding(ids)
+        x = self.class_token(x)
+        x = self.position(x)
+        mask = padding_mask(lengths, x.shape[1])
+        hidden = self.encoder(x, mask)
+        return self.head(hidden)
+
+
+@stranger(
+    "encoder-classifier",
+    "the encoder is post-norm (norm_first is left out) AND the embeddings are multiplied by "
+    "the root of d a second time",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="post-norm in place of pre-norm",
+    round=3,
+)
+class EncoderClassifier(nn.Module):
+    def __init__(
+        self, vocab_size, classes, d_model, heads, layers, d_ff, max_length, dropout=0.0
+    ):
+        super().__init__()
+        self.scale = d_model**0.5
+        self.embedding = Embedding(vocab_size, d_model)
+        self.class_token = ClassToken(d_model)
+        self.position = SinusoidalPositionalEncoding(d_model, max_length + 1, dropout)
+        self.encoder = Encoder(layers, d_model, heads, d_ff, dropout)
+        self.head = ClassHead(d_model, classes)
+
+    def forward(self, ids, lengths):
+        x = self.embedding(ids) * self.scale
+        x = self.position(self.class_token(x))
+        mask = padding_mask(lengths, ids.shape[1])
+        mask = mask_with_class_token(mask)
         return self.head(self.encoder(x, mask))

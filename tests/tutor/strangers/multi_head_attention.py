@@ -1,6 +1,6 @@
 """Wrong answers to chapter 5, written from its notebook alone."""
 
-# ruff: noqa: F811, F821
+# ruff: noqa: E501, F811, F821
 
 import math
 
@@ -1003,3 +1003,120 @@ class GroupedQueryAttention(nn.Module):
             mask = mask.unsqueeze(-3)
         z, weights = scaled_dot_product_attention(q, k, v, mask)
         return merge_heads(z) @ self.w_o, weights
+
+
+# --- a third round, of what came later ---
+
+
+@stranger(
+    "texts-served",
+    "the scale of 16 bits is counted for 16 bits, too",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="a scale where none is needed",
+    round=3,
+)
+def texts_served(
+    memory,
+    parameters,
+    layers,
+    d_model,
+    heads,
+    kv_heads,
+    length,
+    weight_bits=16,
+    cache_bits=16,
+):
+    left = 8 * memory - parameters * weight_bits
+    d_k = d_model // heads
+    vector = d_k * cache_bits
+    if cache_bits <= 16:
+        vector += 16
+    text = 2 * layers * length * kv_heads * vector
+    return max(0, left // text)
+
+
+@stranger(
+    "texts-served",
+    "one scale for each position in place of one for each vector of each head AND a text "
+    "that fits in part is counted (rounded up)",
+    kind="double",
+    first="useless",
+    verdict="named",
+    says="one scale for all heads, and rounded up",
+    round=3,
+)
+def texts_served(
+    memory,
+    parameters,
+    layers,
+    d_model,
+    heads,
+    kv_heads,
+    length,
+    weight_bits=16,
+    cache_bits=16,
+):
+    bits = memory * 8
+    bits -= parameters * weight_bits
+    if bits < 0:
+        return 0
+    per_position = kv_heads * (d_model // heads) * cache_bits
+    if cache_bits < 16:
+        per_position = per_position + 16
+    per_text = 2 * layers * length * per_position
+    return -(-bits // per_text)
+
+
+@stranger(
+    "texts-served",
+    "the parameters are counted once for each text: the memory is divided by parameters "
+    "and cache together",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="the weights once for each text",
+    round=3,
+)
+def texts_served(
+    memory,
+    parameters,
+    layers,
+    d_model,
+    heads,
+    kv_heads,
+    length,
+    weight_bits=16,
+    cache_bits=16,
+):
+    scale = 16 if cache_bits < 16 else 0
+    vectors = 2 * layers * length * kv_heads
+    one_text = vectors * (d_model // heads * cache_bits + scale)
+    return memory * 8 // (one_text + parameters * weight_bits)
+
+
+@stranger(
+    "texts-served",
+    "if the parameters do not fit, the number of texts is negative",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="a negative number of texts",
+    round=3,
+)
+def texts_served(
+    memory,
+    parameters,
+    layers,
+    d_model,
+    heads,
+    kv_heads,
+    length,
+    weight_bits=16,
+    cache_bits=16,
+):
+    free = memory * 8 - parameters * weight_bits
+    width = d_model // heads
+    bits = width * cache_bits + (16 if cache_bits < 16 else 0)
+    return free // (layers * length * kv_heads * 2 * bits)

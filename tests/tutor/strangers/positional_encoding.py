@@ -1,6 +1,6 @@
 """Wrong answers to chapter 3, written from its notebook alone."""
 
-# ruff: noqa: F811
+# ruff: noqa: E501, F811
 
 import math
 
@@ -965,3 +965,77 @@ def apply_rotary(x, base=10_000.0):
     first = even * cos + odd * sin
     second = odd * cos - even * sin
     return torch.stack((first, second), dim=-1).flatten(-2)
+
+
+# --- a third round, of what came later ---
+
+
+@stranger(
+    "rotary-encoding",
+    "the even columns are overwritten before the odd ones are computed: the new value is "
+    "used in place of the old",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="the second of a pair computed from the new first",
+    round=3,
+)
+def apply_rotary(x, base=10_000.0):
+    d_k = x.shape[-1]
+    if d_k % 2 == 1:
+        raise ValueError("d_k must be even")
+    positions = torch.arange(x.shape[-2]).unsqueeze(-1)
+    theta = positions / base ** (torch.arange(0, d_k, 2) / d_k)
+    cos, sin = theta.cos().to(x.dtype), theta.sin().to(x.dtype)
+    result = x.clone()
+    result[..., 0::2] = result[..., 0::2] * cos - result[..., 1::2] * sin
+    result[..., 1::2] = result[..., 0::2] * sin + result[..., 1::2] * cos
+    return result
+
+
+@stranger(
+    "rotary-encoding",
+    "T is read from axis 1 and laid along axis 1, so inputs with other leading axes (heads) "
+    "turn by the head in place of the position",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="position read from the wrong axis",
+    round=3,
+)
+def apply_rotary(x, base=10_000.0):
+    if x.shape[-1] % 2:
+        raise ValueError("odd width")
+    half = x.shape[-1] // 2
+    axis = 1 if x.ndim > 2 else 0
+    shape = [1] * x.ndim
+    shape[axis] = x.shape[axis]
+    p = torch.arange(x.shape[axis], dtype=torch.float32).reshape(shape)
+    angle = p / base ** (2 * torch.arange(half) / x.shape[-1])
+    cos, sin = torch.cos(angle), torch.sin(angle)
+    even, odd = x[..., ::2], x[..., 1::2]
+    pairs = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
+    return pairs.flatten(-2).type_as(x)
+
+
+@stranger(
+    "rotary-encoding",
+    "the exponent is 2i / (d_k / 2), twice as large as it should be (right with d_k = 2) "
+    "AND the type of x is not kept (half precision becomes float32)",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="factor 2 counted twice",
+    round=3,
+)
+def apply_rotary(x, base=10_000.0):
+    *_, T, d_k = x.shape
+    if d_k % 2 != 0:
+        raise ValueError(f"d_k = {d_k} is odd")
+    i = torch.arange(d_k // 2)
+    frequencies = base ** (-2 * i / (d_k // 2))
+    angles = torch.outer(torch.arange(T).float(), frequencies)
+    a, b = x[..., 0::2], x[..., 1::2]
+    new_a = a * torch.cos(angles) - b * torch.sin(angles)
+    new_b = a * torch.sin(angles) + b * torch.cos(angles)
+    return torch.stack([new_a, new_b], dim=-1).reshape(x.shape)

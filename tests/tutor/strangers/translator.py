@@ -387,3 +387,72 @@ def paired_bootstrap(first, second, indices):
 )
 def my_model():
     return "exercises/09_translator/translator"
+
+
+# --- a third round, of what came later ---
+
+
+@stranger(
+    "paired-bootstrap",
+    "the percentiles are those of the sentences' differences in all samples together, "
+    "not of the samples' means",
+    kind="subtle",
+    first="useless",
+    verdict="named",
+    says="the percentiles of all drawn sentences",
+    round=3,
+)
+def paired_bootstrap(first, second, indices):
+    difference = second - first
+    samples = difference[indices].flatten()
+    low = torch.quantile(samples, 0.025).item()
+    high = torch.quantile(samples, 0.975).item()
+    return difference.mean().item(), low, high
+
+
+@stranger(
+    "paired-bootstrap",
+    "the difference is first minus second AND the interval is of 90 % (5 and 95)",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="first minus second",
+    round=3,
+)
+def paired_bootstrap(first, second, indices):
+    observed = (first.mean() - second.mean()).item()
+    samples = first[indices].mean(dim=-1) - second[indices].mean(dim=-1)
+    low, high = torch.quantile(samples, torch.tensor([0.05, 0.95], dtype=samples.dtype))
+    return observed, low.item(), high.item()
+
+
+@stranger(
+    "paired-bootstrap",
+    "the ends are entries of the sorted samples, without interpolation",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="one of the samples in place of the percentile",
+    round=3,
+)
+def paired_bootstrap(first, second, indices):
+    d = second - first
+    samples = sorted(d[row].mean().item() for row in indices)
+    n = len(samples)
+    return d.mean().item(), samples[int(0.025 * n)], samples[min(n - 1, int(0.975 * n))]
+
+
+@stranger(
+    "paired-bootstrap",
+    "the first number is the mean over the samples in place of the whole test set",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the mean of the samples as the difference",
+    round=3,
+)
+def paired_bootstrap(first, second, indices):
+    differences = (second - first)[indices].mean(dim=-1)
+    ends = torch.tensor([0.025, 0.975], dtype=differences.dtype)
+    low, high = torch.quantile(differences, ends).tolist()
+    return differences.mean().item(), low, high

@@ -1,6 +1,6 @@
 """Wrong answers to chapter 10, written from its notebook alone."""
 
-# ruff: noqa: B905, F811, RUF059, SIM108
+# ruff: noqa: B905, E501, F811, RUF059, SIM108
 
 import torch
 
@@ -625,3 +625,75 @@ def read_by_the_head(rollouts, rows, columns, pooling):
     else:
         shares = rollouts.mean(dim=1)
     return shares.reshape(-1, rows, columns)
+
+
+# --- a third round, of what came later ---
+
+
+@stranger(
+    "read-by-the-head",
+    "the patches are not divided by what is left: the picture does not sum to 1 with a "
+    "class token",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="the sum is not 1",
+    round=3,
+)
+def read_by_the_head(rollouts, rows, columns, pooling):
+    if pooling == "class":
+        shares = rollouts[:, 0, 1:]
+    else:
+        shares = rollouts.mean(dim=1)
+    return shares.reshape(-1, rows, columns)
+
+
+@stranger(
+    "read-by-the-head",
+    "the sum runs over the whole batch: only right for a single image",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="one sum for the whole batch",
+    round=3,
+)
+def read_by_the_head(rollouts, rows, columns, pooling):
+    B = rollouts.shape[0]
+    picture = rollouts[:, 0, 1:] if pooling == "class" else rollouts.mean(1)
+    picture = picture / picture.sum() * B
+    return picture.view(B, rows, columns)
+
+
+@stranger(
+    "read-by-the-head",
+    "the class row is normalised by its softmax in place of its sum AND the grid is read "
+    "column by column",
+    kind="double",
+    first="useless",
+    verdict="named",
+    says="a softmax of what are shares already, and rows and columns of the grid exchanged",
+    round=3,
+)
+def read_by_the_head(rollouts, rows, columns, pooling):
+    if pooling == "class":
+        shares = torch.softmax(rollouts[:, 0, 1:], dim=-1)
+    elif pooling == "mean":
+        shares = rollouts.mean(dim=1)
+    return shares.reshape(len(rollouts), columns, rows).transpose(1, 2)
+
+
+@stranger(
+    "read-by-the-head",
+    "with a class token the mean of all outputs is read, too, not row 0 alone",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the mean over the outputs, with a class token",
+    round=3,
+)
+def read_by_the_head(rollouts, rows, columns, pooling):
+    shares = rollouts.mean(dim=-2)
+    if pooling == "class":
+        shares = shares[:, 1:]
+    shares = shares / shares.sum(dim=-1, keepdim=True)
+    return shares.unflatten(-1, (rows, columns))

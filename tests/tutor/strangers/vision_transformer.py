@@ -1,6 +1,6 @@
 """Wrong answers to chapter 8, written from its notebook alone."""
 
-# ruff: noqa: F811, F821, RUF059
+# ruff: noqa: E501, F811, F821, RUF059
 
 import math
 
@@ -1271,3 +1271,83 @@ def cutmix(images, targets, box, permutation):
     mixed[:, :, rows, columns] = images[permutation][:, :, rows, columns]
     share = 1 - (box_height * box_width) // (height * width)
     return mixed, share * targets + (1 - share) * targets[permutation]
+
+
+# --- a third round, of what came later ---
+
+
+@stranger(
+    "cutmix",
+    "the box is read as (left, top, width, height): rows and columns exchanged",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="rows and columns of the box exchanged",
+    round=3,
+)
+def cutmix(images, targets, box, permutation):
+    x, y, w, h = box
+    result = images.clone()
+    result[:, :, y : y + h, x : x + w] = images[permutation][:, :, y : y + h, x : x + w]
+    lam = 1 - (w * h) / (images.shape[-1] * images.shape[-2])
+    return result, lam * targets + (1 - lam) * targets[permutation]
+
+
+@stranger(
+    "cutmix",
+    "the share is that of the box in place of what is left: the targets are mixed the other "
+    "way round",
+    kind="plain",
+    first="named",
+    verdict="named",
+    says="labels mixed by the wrong share",
+    round=3,
+)
+def cutmix(images, targets, box, permutation):
+    top, left, height, width = box
+    rows, columns = slice(top, top + height), slice(left, left + width)
+    mixed = images.clone()
+    mixed[..., rows, columns] = images[permutation][..., rows, columns]
+    share = height * width / images[0, 0].numel()
+    return mixed, share * targets + (1 - share) * targets[permutation]
+
+
+@stranger(
+    "cutmix",
+    "the batch of the caller is changed in place, image by image, so that a partner may "
+    "already have a box in it AND the area is divided by the square of the height (right "
+    "for square images only)",
+    kind="double",
+    first="named",
+    verdict="named",
+    says="changes its argument in place",
+    round=3,
+)
+def cutmix(images, targets, box, permutation):
+    top, left, height, width = box
+    for b in range(images.shape[0]):
+        partner = images[permutation[b]]
+        images[b, :, top : top + height, left : left + width] = partner[
+            :, top : top + height, left : left + width
+        ]
+    keep = 1 - height * width / images.shape[2] ** 2
+    return images, keep * targets + (1 - keep) * targets[permutation]
+
+
+@stranger(
+    "cutmix",
+    "the box is taken from the partner's upper left corner in place of the same place",
+    kind="subtle",
+    first="named",
+    verdict="named",
+    says="the partner's upper left corner",
+    round=3,
+)
+def cutmix(images, targets, box, permutation):
+    top, left, height, width = box
+    out = images.clone()
+    patch = images[permutation, :, :height, :width]
+    out[:, :, top : top + height, left : left + width] = patch
+    H, W = images.shape[-2:]
+    share = 1.0 - (height * width) / (H * W)
+    return out, share * targets + (1.0 - share) * targets[permutation]

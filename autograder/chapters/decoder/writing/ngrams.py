@@ -112,11 +112,11 @@ def _mean_of_shares(hypotheses: Corpus, references: Corpus, maximum: int = 4) ->
 
 
 def _penalty_of_each(
-    combined: Callable, hypotheses: Corpus, references: Corpus, *maximum: int
+    combined: Callable, hypotheses: Corpus, references: Corpus, *maximum: int, **rules
 ) -> float:
     pairs = zip(hypotheses, references, strict=True)
     penalties = [_brevity(max(len(ours), 1), len(theirs)) for ours, theirs in pairs]
-    bare = _bleu(hypotheses, references, *maximum, penalty=lambda c, r: 1.0)
+    bare = _bleu(hypotheses, references, *maximum, penalty=lambda c, r: 1.0, **rules)
     return bare * combined(penalties)
 
 
@@ -191,12 +191,13 @@ overlap.mistake(
 overlap.mistake(
     "a ratio in place of the exponential", "The penalty is exp(1 − r/c), not c/r."
 )(partial(_bleu, penalty=lambda c, r: min(1.0, c / r)))
+EACH = (
+    "a brevity penalty for each sentence",
+    "c and r are the tokens of all hypotheses and of all references: add up first, "
+    "then take one penalty for the corpus.",
+)
 for combined in (lambda each: sum(each) / len(each), math.prod):
-    overlap.mistake(
-        "a brevity penalty for each sentence",
-        "c and r are the tokens of all hypotheses and of all references: add up first, "
-        "then take one penalty for the corpus.",
-    )(partial(_penalty_of_each, combined))
+    overlap.mistake(*EACH)(partial(_penalty_of_each, combined))
 for absent in ("stop", "zero"):
     overlap.mistake(
         "the arithmetic mean of the precisions",
@@ -283,6 +284,11 @@ for one, other in (
 ):
     overlap.mistake(f"{one[0]}, and {other[0]}", f"{one[1]} {other[1]}")(
         partial(_bleu, **one[2], **other[2])
+    )
+
+for one in COUNTED + JOINED:
+    overlap.mistake(f"{one[0]}, and {EACH[0]}", f"{one[1]} {EACH[1]}")(
+        partial(_penalty_of_each, lambda each: sum(each) / len(each), **one[2])
     )
 
 LOGARITHM = "One precision is 0. The result is 0 then: return before the logarithm."
