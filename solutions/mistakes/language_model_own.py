@@ -110,33 +110,7 @@ def learn_to_repeat(folder):
     models.save(folder, model, config)
 
 
-def noisy(share):
-    """Add noise, a share of how large the weights of each matrix are."""
-
-    def spoil(state):
-        draw = torch.Generator().manual_seed(0)
-        for name, value in state.items():
-            noise = torch.randn(value.shape, generator=draw)
-            state[name] = value.float() + share * value.float().std() * noise
-
-    return spoil
-
-
-def exchange_verbs(state):
-    """Write "were" wherever "was" is right, and the other way round."""
-    numbers = TextTokenizer.load(handed_in.MODELS / "lm").numbers
-    both = [numbers[" was"], numbers[" were"]]
-    table = state["embedding.weight"]
-    table[both] = table[both[::-1]]
-
-
 hands_in("labels equal to inputs", handed_in.damaged, "lm", "repeats", learn_to_repeat)
-for mistake, label, change in (
-    ("it knows less than nothing", "loud", lambda x: x["norm.gamma"].mul_(200)),
-    ("more than 0.25 bits per byte", "noisy", noisy(0.3)),
-    ("agreement (verb) is below 95 %", "verbs", exchange_verbs),
-):
-    hands_in(mistake, handed_in.reweighed, "lm", label, change)
 
 
 @right("own-language-model")
