@@ -56,6 +56,17 @@ def reordered_units(state: State) -> None:
         state[second] = state[second][order]
 
 
+def reordered_gated_units(state: State) -> None:
+    """Put the hidden units of gated networks into another order."""
+    for name in sorted(state):
+        if name.endswith(".w_gate"):
+            network = name.removesuffix("w_gate")
+            order = torch.randperm(state[name].shape[1], generator=generator())
+            for each in ("w_gate", "w_up"):
+                state[network + each] = state[network + each][:, order]
+            state[f"{network}w_down"] = state[f"{network}w_down"][order]
+
+
 def scaled_units(state: State) -> None:
     """Make units of ReLU larger before, and smaller after."""
     for first, bias, second in networks(state):

@@ -147,7 +147,10 @@ def alike(model: Submission) -> Iterator[tuple[str, nn.Module]]:
         for value in values if hasattr(config, name) else ():
             if value == getattr(config, name):
                 continue
-            other = _rebuilt(config, {name: value}, state)
+            changes = {name: value}
+            if name == "heads" and getattr(config, "kv_heads", None) == config.heads:
+                changes["kv_heads"] = value  # a head of keys for each head of queries
+            other = _rebuilt(config, changes, state)
             if other is not None:
                 yield f"{name} is {value!r}", other
 

@@ -9,6 +9,7 @@ from mistakes import language_model_cache as language_model_cache
 from mistakes import language_model_documents as language_model_documents
 from mistakes import language_model_inside as language_model_inside
 from mistakes import language_model_kernels as language_model_kernels
+from mistakes import language_model_own as language_model_own
 from mistakes import right, wrong
 
 

@@ -16,6 +16,7 @@ from autograder.chapters.language_model.lengths import bits_per_byte
 from autograder.chapters.language_model.lens import lens_gain, logit_lens
 from autograder.chapters.language_model.muon import orthogonalise
 from autograder.chapters.language_model.online import online_softmax, online_step
+from autograder.chapters.language_model.own import agreement, new_stories, own_model
 from autograder.chapters.language_model.patching import (
     patching_effect,
     record_activations,
@@ -33,6 +34,7 @@ sheet = chapter.sheet
 
 __all__ = [
     "adamw_step",
+    "agreement",
     "best_head",
     "bits_per_byte",
     "block_parts",
@@ -44,9 +46,11 @@ __all__ = [
     "induction_scores",
     "lens_gain",
     "logit_lens",
+    "new_stories",
     "online_softmax",
     "online_step",
     "orthogonalise",
+    "own_model",
     "pack_documents",
     "patching_effect",
     "predicted_loss",
