@@ -122,7 +122,8 @@ Figures.define("look_inside", (stage) => {
       probe.style.color = `var(--figure-${name})`;
       return getComputedStyle(probe).color.match(/[\d.]+/g).slice(0, 3).map(Number);
     };
-    colours = { cold: read("cold"), ground: read("ground"), warm: read("warm") };
+    colours = Object.fromEntries(["cold", "ground", "warm", "weight"]
+      .map((name) => [name, read(name)]));
     probe.remove();
   };
 
@@ -134,10 +135,10 @@ Figures.define("look_inside", (stage) => {
     canvas.height = height;
     const context = canvas.getContext("2d");
     const image = context.createImageData(width, height);
-    const { cold, ground, warm } = colours;
+    const { cold, ground, warm, weight } = colours;
     rows.forEach((row, i) => row.forEach((value, j) => {
       const share = Math.min(1, Math.abs(value) / most);
-      const end = value < 0 ? cold : warm;
+      const end = limit ? weight : value < 0 ? cold : warm; // shares of 1 are weights
       const at = 4 * (i * width + j);
       for (let part = 0; part < 3; part += 1)
         image.data[at + part] = ground[part] + share * (end[part] - ground[part]);
@@ -240,7 +241,8 @@ Figures.define("look_inside", (stage) => {
         chip.classList.toggle("inside-kept", place[which] === i);
         chip.classList.toggle("inside-hidden", hidden[which].has(i));
         if (hidden[which].has(i)) chip.setAttribute("aria-label", `${name}, masked`);
-        if (weights && i < weights.length) chip.style.setProperty("--heat", heat(weights[i]));
+        if (weights && i < weights.length)
+          chip.style.setProperty("--heat", Figures.share(weights[i]));
         return chip;
       }));
       if (focused >= 0) group.children[Math.min(place[which], group.children.length - 1)].focus();
@@ -370,8 +372,8 @@ Figures.define("look_inside", (stage) => {
 
   const VIEWS = {
     map: () => (trace ? [element("p", {}, "Every strip is the vector of the token that is "
-      + "followed, one colour for each number: blue below 0, sand above. Small maps show where "
-      + "its heads look, a row for each. Choose a box to look into it."),
+      + "followed, one colour for each number: blue below 0, sand above. Small purple maps show "
+      + "where its heads look, one row per head. Choose a box to look into it."),
     candidates((entry) => entry[1], percent, 1, true)]
       : [element("p", {}, "This is the whole model, with the chapter in which you write each box. "
         + "Choose a box for its equation and its exercise. Open the model, and every box shows "
@@ -485,7 +487,7 @@ Figures.define("look_inside", (stage) => {
     const name = `${part.name}/${head}`;
     const cells = element("span", { class: "inside-cells", "aria-hidden": "true" },
       [...weights].map((weight, i) => element("span", { title: known[i],
-        style: `--heat: ${heat(weight)}` })));
+        style: `--heat: ${Figures.share(weight)}` })));
     return element("div", { class: `inside-head${off.has(name) ? " inside-off" : ""}` },
       element("button", { type: "button", class: "inside-open", "data-key": `head ${head}`,
         onclick: () => go(`${view}/${head}`),
@@ -518,7 +520,7 @@ Figures.define("look_inside", (stage) => {
     const turned = model.config.positions === "rotary";
     const body = known.map((name, j) => {
       const weight = element("td", { class: "inside-weight",
-        style: `--heat: ${heat(weights[j])}` });
+        style: `--heat: ${Figures.share(weights[j])}` });
       show(weight, weights[j]);
       const score = element("td");
       show(score, allowed[j] ? scores[j] / root : -Infinity);
