@@ -331,7 +331,7 @@ def test_a_fall_while_writing_leaves_the_last_good_checkpoint(tmp_path, monkeypa
             fall()
         replace_file(source, target)
 
-    monkeypatch.setattr(checkpoint.os, "replace", fall_the_second_time)
+    monkeypatch.setattr(os, "replace", fall_the_second_time)
     with pytest.raises(Killed):
         train(tmp_path)
     resumed, _ = train(tmp_path, resume=True)
