@@ -251,7 +251,7 @@ def test_zoom_goes_to_the_numbers_and_back(shown):
 def test_phone_zooms_into_a_box(figure):
     shown = figure("look_inside", browsers.PHONE, has_touch=True)
     page = shown.page
-    page.get_by_role("button", name="Feed-forward, layer 1").first.tap()
+    page.get_by_role("button", name="Feed-forward ch.\u00a06, layer 1").first.tap()
     assert not page.locator(".inside-map").is_visible()
     page.get_by_role("button", name="Model", exact=True).tap()
     assert page.locator(".inside-map").is_visible()

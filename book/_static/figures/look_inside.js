@@ -270,8 +270,8 @@ Figures.define("look_inside", (stage) => {
     const attends = /attention/u.test(title);
     const made = element("button", { type: "button", class: "inside-box",
       "data-chapter": chapter, onclick: () => go(id),
-      "aria-label": `${title}${layer === undefined ? "" : `, layer ${layer + 1}`}, `
-        + `chapter ${chapter}` },
+      "aria-label": `${title} ch.\u00a0${chapter}`
+        + (layer === undefined ? "" : `, layer ${layer + 1}`) },
     element("span", { class: "inside-title" }, title,
       element("span", { class: "inside-chapter" }, `ch.\u00a0${chapter}`)),
     attends ? looks : [], id.endsWith("/tokens") ? [] : strip);
