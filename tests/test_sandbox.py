@@ -208,6 +208,7 @@ def test_nothing_hidden_is_readable(cage):
     public = [
         "__init__.py",
         "boundary",
+        "files.py",
         "forbidden.py",
         "held.py",
         "interface.py",
