@@ -113,6 +113,10 @@ def opened(page, address: str, name: str):
     figure.scroll_into_view_if_needed()
     page.locator(f"figure[data-figure={name}][data-state=ready]").wait_for()
     page.wait_for_timeout(500)  # sections around it are laid out
+    model = figure.get_by_role("button", name=re.compile("^Open the "))
+    if model.count():  # there is little to move before it is there
+        model.click()
+        model.wait_for(state="hidden")
     return figure
 
 
