@@ -44,7 +44,7 @@ def join(ax: Axes, start: Text, end: Text, color: str = "#777777") -> None:
 
 def three_paths(length: int = 8) -> None:
     """Draw how the first token reaches the last: recurrence, convolution, attention."""
-    _, axes = plt.subplots(3, 1, figsize=(5.6, 4.7), height_ratios=[1, 2.2, 1.2])
+    _, axes = plt.subplots(3, 1, figsize=(5.6, 3.8), height_ratios=[1, 2.2, 1.2])
     titles = ["Recurrent network: 8 steps", "Convolution, kernel 3: 4 layers"]
     titles.append("Attention: 1 step")
     for ax, title, top in zip(axes, titles, [1, 4, 1.3], strict=True):
@@ -115,7 +115,7 @@ def shapes(matrices: dict[str, Any]) -> None:
         "P": (6.6, 0.9, "weight"),
         "Z": (8.1, -0.6, "output"),
     }
-    _, ax = plt.subplots(figsize=(6.8, 3.7))
+    _, ax = plt.subplots(figsize=(6.8, 3.0))
     for name, (x, y, role) in places.items():
         rows, columns = matrices[name].shape
         left, low = x - columns * unit / 2, y - rows * unit / 2
@@ -192,7 +192,7 @@ def two_scores(scores: Any, scaled: Any, weights: Any, values: Any) -> None:
 def averages_in_the_plane(weights: Any, values: Any, outputs: Any) -> None:
     """Draw rows of weights with columns of values, and outputs between value rows."""
     weights, values, outputs = map(as_array, (weights, values, outputs))
-    _, axes = plt.subplots(1, 2, figsize=(6.8, 3.5))
+    _, axes = plt.subplots(1, 2, figsize=(6.8, 3.0))
     names = ["$V^{(0)}$", "$V^{(1)}$"]
     vectors(axes[0], values.T, names, color=COLORS["value"], limit=1.4)
     vectors(axes[0], weights, color=COLORS["weight"], limit=1.4)
@@ -217,7 +217,7 @@ def averages_in_the_plane(weights: Any, values: Any, outputs: Any) -> None:
 
 def cross_attention() -> None:
     """Draw which sequence gives queries and which gives keys and values."""
-    _, ax = plt.subplots(figsize=(6.8, 2.9))
+    _, ax = plt.subplots(figsize=(6.8, 2.6))
     asks = boxed(ax, 0.6, 2, "asks: $X_q$\n(decoder)", COLORS["input"])
     asked = boxed(ax, 0.6, 0.5, "is asked: $X_{kv}$\n(encoder)", COLORS["input"])
     queries = boxed(ax, 2.5, 2, "$Q$", COLORS["query"])
@@ -252,7 +252,7 @@ def words_on_a_picture(
         outputs: (words, 3), colours.
     """
     picture, outputs = as_array(picture), as_array(outputs)
-    figure, axes = plt.subplots(2, 3, figsize=(6.8, 3.8))
+    figure, axes = plt.subplots(2, 3, figsize=(6.8, 3.3))
     set_gaps(figure, w_pad=0.1, h_pad=0.1)
     axes[0, 0].imshow(picture * 0.85 + 0.08)
     axes[0, 0].set_title("the picture", pad=10)
