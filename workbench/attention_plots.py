@@ -44,7 +44,7 @@ def join(ax: Axes, start: Text, end: Text, color: str = "#777777") -> None:
 
 def three_paths(length: int = 8) -> None:
     """Draw how the first token reaches the last: recurrence, convolution, attention."""
-    _, axes = plt.subplots(3, 1, figsize=(5.6, 3.8), height_ratios=[1, 2.2, 1.2])
+    _, axes = plt.subplots(3, 1, figsize=(5.6, 3.5), height_ratios=[1, 2.2, 1.2])
     titles = ["Recurrent network: 8 steps", "Convolution, kernel 3: 4 layers"]
     titles.append("Attention: 1 step")
     for ax, title, top in zip(axes, titles, [1, 4, 1.3], strict=True):
@@ -89,7 +89,7 @@ def soft_dictionary(
 ) -> None:
     """Draw keys and query as arrows, and each key's weight against the temperature."""
     shades = ["#C8321E", "#2E8B40", "#2F5FC4"]
-    _, axes = plt.subplots(1, 2, figsize=(6.8, 2.6), width_ratios=[1, 1.25])
+    _, axes = plt.subplots(1, 2, figsize=(6.8, 2.45), width_ratios=[1, 1.25])
     vectors(axes[0], keys, names, color=shades)
     vectors(axes[0], as_array(query)[None], ["teal?"], color="#007C7C", limit=1.75)
     for name, shade, curve in zip(names, shades, as_array(weights).T, strict=True):

@@ -10,14 +10,14 @@ from autograder.chapters.attention import masking
 from autograder.chapters.attention.chapter import chapter
 from autograder.chapters.attention.oracles import Pair, torch_attention, weights_of
 from autograder.chapters.attention.pairs import judge_pair
-from autograder.exercise.inputs import normal, seeded
-from autograder.exercise.padding import (
+from autograder.chapters.padding import (
     EMPTY,
     EMPTY_GRADIENT,
     GARBAGE,
     NO_MASK,
     padded,
 )
+from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.parameters import State, expect_parameters, expect_spread
 from autograder.exercise.spec import CUT_OFF, Case, Module
 from autograder.interface import StudentFunction, StudentInstance, StudentModule

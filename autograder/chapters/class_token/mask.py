@@ -3,8 +3,8 @@
 import torch
 
 from autograder.chapters.class_token.chapter import chapter
+from autograder.chapters.padding import draw_real
 from autograder.exercise.inputs import draw_sizes, seeded
-from autograder.exercise.padding import draw_real
 from autograder.exercise.spec import Case, Function
 from autograder.expect import refuse
 from autograder.interface import Data, StudentFunction

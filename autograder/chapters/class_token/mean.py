@@ -5,13 +5,13 @@ from collections.abc import Callable
 import torch
 
 from autograder.chapters.class_token.chapter import chapter
-from autograder.exercise.inputs import normal, seeded
-from autograder.exercise.padding import (
+from autograder.chapters.padding import (
     EMPTY,
     EMPTY_GRADIENT,
     mean_of_real,
     padded,
 )
+from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.spec import CUT_OFF, Case, Function
 from autograder.interface import StudentFunction
 

@@ -16,8 +16,8 @@ from autograder.chapters.class_token.heads import (
     mistakes_in_answering,
 )
 from autograder.chapters.class_token.mean import masked_mean
+from autograder.chapters.padding import NO_MASK, mean_of_real, padded
 from autograder.exercise.inputs import draw_sizes, normal, seeded
-from autograder.exercise.padding import NO_MASK, mean_of_real, padded
 from autograder.exercise.spec import Case, Module
 from autograder.interface import StudentFunction, StudentModule
 

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 
 from autograder.chapters.class_token.chapter import chapter
+from autograder.chapters.padding import draw_real
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.losses import judge_nothing_scored
-from autograder.exercise.padding import draw_real
 from autograder.exercise.spec import CUT_OFF, Case, Function
 from autograder.expect import refuse_if, show
 from autograder.interface import Data, StudentFunction
