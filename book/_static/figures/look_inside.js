@@ -272,7 +272,7 @@ Figures.define("look_inside", (stage) => {
       "data-chapter": chapter, onclick: () => go(id),
       "aria-label": `${title} ch.\u00a0${chapter}`
         + (layer === undefined ? "" : `, layer ${layer + 1}`) },
-    element("span", { class: "inside-title" }, title,
+    element("span", { class: "inside-title" }, `${title} `,
       element("span", { class: "inside-chapter" }, `ch.\u00a0${chapter}`)),
     attends ? looks : [], id.endsWith("/tokens") ? [] : strip);
     boxes.set(id, { made, strip, looks: attends ? looks : null });
