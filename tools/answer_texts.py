@@ -9,6 +9,7 @@ import builtins
 import contextlib
 import copy
 import functools
+import linecache
 import re
 import subprocess
 import sys
@@ -119,8 +120,10 @@ def definition_of(answer: object, module: types.ModuleType) -> ast.stmt | None:
 def source(answer: object, module: types.ModuleType) -> str:
     """Give the lines that define an answer; "" if it is not defined in its module."""
     node = definition_of(answer, module)
-    lines = Path(module.__file__).read_text("utf-8").splitlines()
-    return "\n".join(lines[node.lineno - 1 : node.end_lineno]) if node else ""
+    lines = linecache.getlines(module.__file__)
+    return (
+        "".join(lines[node.lineno - 1 : node.end_lineno]).rstrip("\n") if node else ""
+    )
 
 
 @functools.cache

@@ -43,7 +43,7 @@ from autograder.generator.source import Exercise  # noqa: E402
 from autograder.grading.imports import files_behind  # noqa: E402
 from autograder.time_limit import TookTooLong, limited_time  # noqa: E402
 from tests import chapters  # noqa: E402
-from tests.tutor.bank import Stranger, all_strangers  # noqa: E402
+from tests.tutor import bank  # noqa: E402
 from tools import answer_texts, on_page  # noqa: E402
 from tools.answer_texts import Text  # noqa: E402
 from tools.recorded_pages import FOLDER, Answer, Recorded, place, recorded  # noqa: E402
@@ -170,23 +170,20 @@ def record(chapter: str, exercise: Exercise) -> list[Answer]:
     rights = [*itertools.islice(passing, MOST_BASES)]
     rights = rights or answer_texts.references(exercise)
     told = list(by_hand(chapter, exercise, texts))
-    wrong = [(with_repair(text, rights), failure) for text, failure in told]
-    wrong = [pair for pair in wrong if pair[0].repaired]
-    wrong += changed(chapter, exercise, rights, known, {w.mistake for w, _ in wrong})
-    texts = [text for text, _ in chosen(wrong, told)]
+    wrong = [with_repair(text, rights) for text in told]
+    wrong = [each for each in wrong if each.repaired]
+    wrong += changed(chapter, exercise, rights, known, {w.mistake for w in wrong})
+    texts = chosen(wrong, told)
     texts += [each for each in rights if exercise.defines == [each.name]][:MOST_RIGHT]
     answers = [answer(chapter, exercise, text) for text in texts]
     answers = list({each["code"]: each for each in answers}.values())  # as laid out
     return sorted(answers, key=lambda each: hashlib.md5(each["code"].encode()).digest())
 
 
-def strangers(chapter: str, exercise: Exercise) -> list[Stranger]:
+def strangers(chapter: str, exercise: Exercise) -> list[bank.Stranger]:
     """List the wrong answers that strangers gave to an exercise."""
-    return [
-        entry
-        for place, entry in all_strangers()
-        if place == chapter and entry.exercise == exercise.name
-    ]
+    entries = bank.answers(chapters.source(chapter).module)
+    return [each for each in entries if each.exercise == exercise.name]
 
 
 def passes(chapter: str, exercise: Exercise, text: Text) -> bool:
@@ -196,17 +193,14 @@ def passes(chapter: str, exercise: Exercise, text: Text) -> bool:
     return False
 
 
-Found = Iterator[tuple[Text, CheckFailure]]
-
-
-def by_hand(chapter: str, exercise: Exercise, texts: list[Text]) -> Found:
-    """Give the bank's wrong answers that stand alone, with what is said of them."""
+def by_hand(chapter: str, exercise: Exercise, texts: list[Text]) -> Iterator[Text]:
+    """Give the wrong answers that are told their mistake as they stand here."""
     for text in texts:
         if text.mistake is not None:
             with contextlib.suppress(ValueError):
                 failure = run(chapter, exercise.name, text)
                 if failure and failure.mistake == text.mistake:
-                    yield text, failure
+                    yield text
 
 
 def with_repair(text: Text, rights: Iterable[Text]) -> Text:
@@ -239,7 +233,7 @@ def is_near(wrong: str, right: str) -> bool:
 
 def changed(
     chapter: str, exercise: Exercise, rights, known: set[str], had: set[str]
-) -> Found:
+) -> Iterator[Text]:
     """Give right answers with one step that makes a mistake of the bank.
 
     Each mistake comes once; a few come again, or have no name, for where there are few.
@@ -260,30 +254,28 @@ def changed(
             name = failure.mistake
             if name in known and name not in had:
                 had.add(name)
-                yield replace(text, mistake=name), failure
+                yield replace(text, mistake=name)
             elif again < FEWEST and (name in known or (not name and failure.compared)):
                 again += 1
-                yield replace(text, mistake=name), failure
+                yield replace(text, mistake=name)
 
 
-def chosen(
-    wrong: list[tuple[Text, CheckFailure]], told: list[tuple[Text, CheckFailure]]
-) -> list[tuple[Text, CheckFailure]]:
+def chosen(wrong: list[Text], told: list[Text]) -> list[Text]:
     """Take one answer for each mistake, then others.
 
     Args:
         wrong: with their repair.
         told: those of the bank, most of which have to be written anew.
     """
-    first: dict[str, tuple[Text, CheckFailure]] = {}
-    for text, failure in wrong:
+    first: dict[str, Text] = {}
+    for text in wrong:
         if text.mistake:
-            first.setdefault(text.mistake, (text, failure))
-    anew: dict[str, tuple[Text, CheckFailure]] = {}
-    for text, failure in sorted(told, key=lambda pair: len(pair[0].code)):
-        if text.mistake not in first:
-            anew.setdefault(text.mistake, (text, failure))
-    again = [pair for pair in wrong if pair not in first.values()]
+            first.setdefault(text.mistake, text)
+    anew: dict[str, Text] = {}
+    for text in sorted(told, key=lambda text: len(text.code)):
+        if text.mistake and text.mistake not in first:
+            anew.setdefault(text.mistake, text)
+    again = [each for each in wrong if each not in first.values()]
     repaired = list(first.values())[: MOST_WRONG - min(len(anew), MOST_ANEW)]
     found = [*repaired, *list(anew.values())[:MOST_ANEW]]
     spare = [*list(anew.values())[MOST_ANEW:], *again]

@@ -14,7 +14,7 @@ import functools
 import math
 import struct
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,12 +156,12 @@ class _Writer:
             raise BoundaryError(f"lists and dicts nested more than {_DEPTH} times")
         if isinstance(value, Gradients):
             self._header(_GRADIENTS)
-            items = [value.value, value.inputs, value.parameters]
+            items: Iterable[Data] = [value.value, value.inputs, value.parameters]
         elif isinstance(value, (list, tuple)):
             self._count(len(value), len(value))
             code = _LIST if isinstance(value, list) else _TUPLE
             self._header(code, struct.pack(">I", len(value)))
-            items = list(value)
+            items = value
         elif isinstance(value, dict):
             self._count(2 * len(value), 2 * len(value))
             if sum(not isinstance(key, str) for key in value) > MAXIMUM_KEYS:

@@ -5,6 +5,7 @@ They lie in one folder for the whole test session, made when first asked for.
 
 import atexit
 import functools
+import json
 import os
 import random
 import shutil
@@ -69,6 +70,59 @@ def reweighed(name: str, label: str, change: Callable[[dict], object]) -> str:
         save_file(state, folder / models.WEIGHTS_FILE)
 
     return damaged(name, label, edit)
+
+
+# --- damage, the same for each kind of model ------------------------------------------
+
+
+def writing(name: str, content: bytes) -> Callable[[Path], object]:
+    """Damage: a file of the folder holds this."""
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+def cut(folder: Path) -> None:
+    """Leave the first half of the weights, or less."""
+    path = folder / models.WEIGHTS_FILE
+    path.write_bytes(path.read_bytes()[:50_000])
+
+
+def pickle(folder: Path) -> None:
+    """Write weights as `torch.save` does."""
+    torch.save({"a": torch.ones(3)}, folder / models.WEIGHTS_FILE)
+
+
+def start_again(folder: Path) -> None:
+    """Write weights that nothing was learned into."""
+    config = models.load_config(folder)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        models.save(folder, models.build(config), config)
+
+
+def copy_the_course_s(name: str) -> Callable[[Path], None]:
+    """Damage: the model that the course trained under this name."""
+
+    def copy(folder: Path) -> None:
+        for file in FILES:
+            if (results.model_folder(name) / file).is_file():
+                shutil.copy(results.model_folder(name) / file, folder)
+
+    return copy
+
+
+def change_tokenizer(change: Callable[[dict], object]) -> Callable[[Path], None]:
+    """Damage: a change in place of what tokenizer.json holds."""
+
+    def edit(folder: Path) -> None:
+        path = folder / TOKENIZER_FILE
+        content = json.loads(path.read_text("utf-8"))
+        change(content)
+        path.write_text(json.dumps(content), "utf-8")
+
+    return edit
+
+
+# --- beside a notebook ----------------------------------------------------------------
 
 
 def put(chapter: str, folder: Path) -> None:

@@ -1,13 +1,10 @@
 """Wrong and right answers to chapter 11: a language model of one's own."""
 
-import json
-import shutil
-
 import torch
 import torch.nn.functional as F
 
 from mistakes import handed_in, right, wrong
-from workbench import models, results
+from workbench import models
 from workbench.language_model.batches import BlockBatches
 from workbench.language_model.tales.stories import stories
 from workbench.language_model.tokenizer import TextTokenizer
@@ -25,33 +22,6 @@ def hands_in(mistake, make, *arguments, **options):
 # --- files ----------------------------------------------------------------------------
 
 
-def writing(name, content):
-    return lambda folder: (folder / name).write_bytes(content)
-
-
-def start_again(folder):
-    config = models.load_config(folder)
-    models.save(folder, models.build(config), config)
-
-
-def copy_the_course_s(folder):
-    own = results.model_folder("tales")
-    for name in handed_in.FILES:
-        shutil.copy(own / name, folder)
-
-
-def change_tokenizer(change):
-    """Edit what tokenizer.json holds."""
-
-    def edit(folder):
-        path = folder / "tokenizer.json"
-        content = json.loads(path.read_text("utf-8"))
-        change(content)
-        path.write_text(json.dumps(content), "utf-8")
-
-    return edit
-
-
 def forget_a_letter(content):
     """A text without k has been read; an umlaut stood in it."""
     content["alphabet"][content["alphabet"].index("k")] = "ö"
@@ -59,21 +29,25 @@ def forget_a_letter(content):
 
 for mistake, label, damage in (
     ("a file is missing", "no-words", lambda x: (x / "tokenizer.json").unlink()),
-    ("a file was cut short", "empty", writing("model.safetensors", b"")),
-    ("untrained weights", "untrained", start_again),
-    ("the course's own model", "copied", copy_the_course_s),
-    ("tokenizer.json cannot be used", "words", writing("tokenizer.json", b"{}")),
+    ("a file was cut short", "empty", handed_in.writing("model.safetensors", b"")),
+    ("untrained weights", "untrained", handed_in.start_again),
+    ("the course's own model", "copied", handed_in.copy_the_course_s("tales")),
+    (
+        "tokenizer.json cannot be used",
+        "words",
+        handed_in.writing("tokenizer.json", b"{}"),
+    ),
     (
         "a tokenizer of another size",
         "fewer-words",
-        change_tokenizer(lambda content: content["merges"].pop()),
+        handed_in.change_tokenizer(lambda content: content["merges"].pop()),
     ),
     (
         "the tokenizer of another run",
         "other-words",
-        change_tokenizer(lambda content: content["alphabet"].reverse()),
+        handed_in.change_tokenizer(lambda content: content["alphabet"].reverse()),
     ),
-    ("a model of another text", "umlauts", change_tokenizer(forget_a_letter)),
+    ("a model of another text", "umlauts", handed_in.change_tokenizer(forget_a_letter)),
 ):
     hands_in(mistake, handed_in.damaged, "lm", label, damage)
 

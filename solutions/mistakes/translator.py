@@ -1,9 +1,7 @@
 """Chapter 9: wrong answers with their names, and right ones in other styles."""
 
-import json
 import math
 import random
-import shutil
 import statistics
 
 import numpy as np
@@ -12,7 +10,7 @@ import torch.nn.functional as F
 
 from mistakes import handed_in, right, wrong
 from transformer.decoder import shift_right
-from workbench import models, phrasebook, results
+from workbench import phrasebook
 from workbench.tokenizer import Tokenizer
 
 # --- a batch --------------------------------------------------------------------------
@@ -455,45 +453,18 @@ for path in (lambda: f"../{my_folder()}", lambda: str(handed_in.PLACE / my_folde
     hands_in("a folder that is not beside the notebook", path)
 
 
-def writing(name, content):
-    return lambda folder: (folder / name).write_bytes(content)
-
-
-def cut(folder):
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:100_000])
-
-
-def pickle(folder):
-    torch.save({"a": torch.ones(3)}, folder / "model.safetensors")
-
-
-def start_again(folder):
-    config = models.load_config(folder)
-    models.save(folder, models.build(config), config)
-
-
-def copy_the_course_s(folder):
-    own = results.model_folder("phrasebook")
-    for name in handed_in.FILES:
-        shutil.copy(own / name, folder)
-
-
 def train_other_tokenizer(folder):
     pairs = phrasebook.draw(random.Random(5), "train", 3000, set())
     texts = [text[::-1].lower() for pair in pairs for text in pair]
     Tokenizer.train(texts, 700).save(folder / "tokenizer.json")
 
 
-def exchange_meanings(folder):
+def exchange_meanings(content):
     """The same tokens, but each id means another one."""
-    path = folder / "tokenizer.json"
-    content = json.loads(path.read_text("utf-8"))
     vocabulary = content["model"]["vocab"]
     ids = sorted(vocabulary.values())
     moved = dict(zip(ids, ids[:4] + ids[5:] + ids[4:5], strict=True))
     content["model"]["vocab"] = {token: moved[i] for token, i in vocabulary.items()}
-    path.write_text(json.dumps(content), "utf-8")
 
 
 OLDER = (  # a file that lacks two keys
@@ -504,18 +475,34 @@ WHOLE = OLDER[:-1] + b', "dropout": 0.0, "pooling": "class"}'
 for mistake, label, damage in (
     ("a file is missing", "no-words", lambda x: (x / "tokenizer.json").unlink()),
     ("a file is missing", "no-weights", lambda x: (x / "model.safetensors").unlink()),
-    ("a file was cut short", "cut", cut),
-    ("a file was cut short", "empty", writing("model.safetensors", b"")),
-    ("a pickled file", "pickled", pickle),
-    ("a file is too large", "large", writing("model.safetensors", bytes(20_000_000))),
-    ("config.json cannot be used", "half", writing("config.json", b'{"kind": "tr')),
-    ("config.json cannot be used", "old", writing("config.json", OLDER)),
-    ("another kind of model", "vit", writing("config.json", WHOLE)),
-    ("untrained weights", "untrained", start_again),
-    ("the course's own model", "copied", copy_the_course_s),
-    ("tokenizer.json cannot be used", "words", writing("tokenizer.json", b"{}")),
+    ("a file was cut short", "cut", handed_in.cut),
+    ("a file was cut short", "empty", handed_in.writing("model.safetensors", b"")),
+    ("a pickled file", "pickled", handed_in.pickle),
+    (
+        "a file is too large",
+        "large",
+        handed_in.writing("model.safetensors", bytes(20_000_000)),
+    ),
+    (
+        "config.json cannot be used",
+        "half",
+        handed_in.writing("config.json", b'{"kind": "tr'),
+    ),
+    ("config.json cannot be used", "old", handed_in.writing("config.json", OLDER)),
+    ("another kind of model", "vit", handed_in.writing("config.json", WHOLE)),
+    ("untrained weights", "untrained", handed_in.start_again),
+    ("the course's own model", "copied", handed_in.copy_the_course_s("phrasebook")),
+    (
+        "tokenizer.json cannot be used",
+        "words",
+        handed_in.writing("tokenizer.json", b"{}"),
+    ),
     ("a tokenizer of another size", "small-words", train_other_tokenizer),
-    ("the tokenizer of another run", "other-words", exchange_meanings),
+    (
+        "the tokenizer of another run",
+        "other-words",
+        handed_in.change_tokenizer(exchange_meanings),
+    ),
 ):
     hands_in(mistake, handed_in.damaged, "translator", label, damage)
 

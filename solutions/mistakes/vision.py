@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from mistakes import handed_in, right, wrong
-from workbench import models, results
+from workbench import models
 from workbench.images import load_images
 
 # --- images ---------------------------------------------------------------------------
@@ -467,19 +467,12 @@ def my_model():
 
 @wrong("own-vit", "a file was cut short")
 def my_model():
-    def cut(folder):
-        path = folder / "model.safetensors"
-        path.write_bytes(path.read_bytes()[:50_000])
-
-    return handed_in.damaged("vit", "cut", cut)
+    return handed_in.damaged("vit", "cut", handed_in.cut)
 
 
 @wrong("own-vit", "a pickled file")
 def my_model():
-    def pickled(folder):
-        torch.save({"a": torch.ones(3)}, folder / "model.safetensors")
-
-    return handed_in.damaged("vit", "pickled", pickled)
+    return handed_in.damaged("vit", "pickled", handed_in.pickle)
 
 
 def right_shape():
@@ -559,22 +552,12 @@ def my_model():
 
 @wrong("own-vit", "untrained weights")
 def my_model():
-    def fresh(folder):
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            config = models.load_config(folder)
-            models.save(folder, models.build(config), config)
-
-    return handed_in.damaged("vit", "fresh", fresh)
+    return handed_in.damaged("vit", "fresh", handed_in.start_again)
 
 
 @wrong("own-vit", "the course's own model")
 def my_model():
-    def shipped(folder):
-        original = results.model_folder("digits") / "model.safetensors"
-        (folder / "model.safetensors").write_bytes(original.read_bytes())
-
-    return handed_in.damaged("vit", "shipped", shipped)
+    return handed_in.damaged("vit", "shipped", handed_in.copy_the_course_s("digits"))
 
 
 @wrong("own-vit", "config.json was changed")

@@ -74,6 +74,18 @@ const Figures = (() => {
   const share = (weight) => `color-mix(in srgb, var(--figure-weight) `
     + `${Math.round(weight * 100)}%, var(--figure-ground))`;
 
+  /* What the figures' colours are now, in a canvas's terms: name -> [red, green, blue]. */
+  const colours = (stage, names) => {
+    const probe = element("span");
+    stage.append(probe);
+    const found = Object.fromEntries(names.map((name) => {
+      probe.style.color = `var(--figure-${name})`;
+      return [name, getComputedStyle(probe).color.match(/[\d.]+/g).slice(0, 3).map(Number)];
+    }));
+    probe.remove();
+    return found;
+  };
+
   /* A table of numbers, coloured; update(values) changes them. `header` and `side` name
      columns and rows. */
   const matrix = ({ label, header, side, values, limit = 1, digits = 2, mark = null,
@@ -284,6 +296,6 @@ const Figures = (() => {
   // Deferred scripts run in their order, before this event: all figures are defined then.
   document.addEventListener("DOMContentLoaded", start);
 
-  return { data, define, element, shape, drawing, format, show, heat, share, matrix, slider,
-    choice, menu, toggle, button, player, handle, summary, still };
+  return { data, define, element, shape, drawing, format, show, heat, share, colours, matrix,
+    slider, choice, menu, toggle, button, player, handle, summary, still };
 })();

@@ -116,21 +116,14 @@ Figures.define("look_inside", (stage) => {
 
   let colours = null;
   const readColours = () => {
-    const probe = element("span");
-    stage.append(probe);
-    const read = (name) => {
-      probe.style.color = `var(--figure-${name})`;
-      return getComputedStyle(probe).color.match(/[\d.]+/g).slice(0, 3).map(Number);
-    };
-    colours = Object.fromEntries(["cold", "ground", "warm", "weight"]
-      .map((name) => [name, read(name)]));
-    probe.remove();
+    colours = Figures.colours(stage, ["cold", "ground", "warm", "weight"]);
   };
 
-  /* The darkest colour stands for `limit`; of a vector, for 2.5 times its usual number. */
-  const paint = (canvas, rows, limit = null) => {
+  /* The darkest colour stands for 1 where the rows are shares; of a vector, for 2.5 times
+     its usual number. */
+  const paint = (canvas, rows, shares = false) => {
     const [width, height] = [rows[0].length, rows.length];
-    const most = limit ?? (DARKEST * Model.size(rows[0]) / Math.sqrt(width) || 1);
+    const most = shares ? 1 : DARKEST * Model.size(rows[0]) / Math.sqrt(width) || 1;
     canvas.width = width;
     canvas.height = height;
     const context = canvas.getContext("2d");
@@ -138,7 +131,7 @@ Figures.define("look_inside", (stage) => {
     const { cold, ground, warm, weight } = colours;
     rows.forEach((row, i) => row.forEach((value, j) => {
       const share = Math.min(1, Math.abs(value) / most);
-      const end = limit ? weight : value < 0 ? cold : warm; // shares of 1 are weights
+      const end = shares ? weight : value < 0 ? cold : warm;
       const at = 4 * (i * width + j);
       for (let part = 0; part < 3; part += 1)
         image.data[at + part] = ground[part] + share * (end[part] - ground[part]);
@@ -295,10 +288,10 @@ Figures.define("look_inside", (stage) => {
     for (const [id, { made, strip, looks }] of boxes) {
       made.setAttribute("aria-pressed", view === id || view.startsWith(`${id}/`));
       if (!trace || id.endsWith("/tokens")) continue;
-      paint(strip, [result(id)], id === "target/shares" ? 1 : null);
+      paint(strip, [result(id)], id === "target/shares");
       if (looks) {
         const part = partAt(split(id));
-        paint(looks, part.weights.map((weights) => weights[place[split(id).which]]), 1);
+        paint(looks, part.weights.map((weights) => weights[place[split(id).which]]), true);
       }
       made.classList.toggle("inside-cut", Boolean(looks)
         && [...off].some((each) => each.startsWith(`${partAt(split(id)).name}/`)));

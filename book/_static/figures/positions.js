@@ -37,17 +37,6 @@ Figures.define("positions", (stage) => {
     return { title, canvas, marks, element: element("div", {}, title,
       element("div", { class: "positions-frame" }, canvas, marks)) };
   };
-  const colours = () => {
-    const probe = element("span");
-    stage.append(probe);
-    const read = (name) => {
-      probe.style.color = `var(--figure-${name})`;
-      return getComputedStyle(probe).color.match(/[\d.]+/g).slice(0, 3).map(Number);
-    };
-    const found = { cold: read("cold"), ground: read("ground"), warm: read("warm") };
-    probe.remove();
-    return found;
-  };
   const paint = ({ canvas }, values, { cold, ground, warm }) => {
     canvas.width = d;
     const context = canvas.getContext("2d");
@@ -211,7 +200,7 @@ Figures.define("positions", (stage) => {
     tables = [right(), make()];
     makeClocks();
     for (const each of slipped()) each.style.display = slip === "none" ? "none" : "";
-    const palette = colours();
+    const palette = Figures.colours(stage, ["cold", "ground", "warm"]);
     hand = Math.min(hand, d / 2 - 1);
     controls.hand.input.max = d / 2 - 1;
     controls.hand.set(hand);
