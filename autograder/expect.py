@@ -20,6 +20,13 @@ from autograder.exercise.card import card
 from autograder.exercise.comparison import Comparison
 from autograder.exercise.diagnosis import diagnose
 from autograder.exercise.locate import Place, add_place
+from autograder.exercise.locate.outcomes import (
+    Follower,
+    Known,
+    Left,
+    Outcome,
+    Refuted,
+)
 from autograder.exercise.naming import Collector, Mistake, collect, smallest
 from autograder.exercise.reasons import reasons
 from autograder.exercise.showing import differ, show, show_both
@@ -197,7 +204,7 @@ class Chapter:
                     failure.why = advice_on(failure.got)
                 failure.check = function.__name__
                 failure.read = self.where(failure.section or section)
-                add_place(failure, function, students, options)
+                add_place(failure, function, students, options, followed)
                 calls = [failure.asked or each.last for each in seen]
                 failure.set_call(typed_call(calls, failure.on, failure.got))
                 tried = not failure.is_untouched
@@ -230,7 +237,7 @@ class Chapter:
         progress.show(self.page)
 
 
-_collector: ContextVar[tuple[Collector, list[Call]] | None]
+_collector: ContextVar[tuple[Collector | Follower, list[Call]] | None]
 _collector = ContextVar("_collector", default=None)
 
 
@@ -267,6 +274,31 @@ def _by_all_answers(first: CheckFailure, again: Callable[[], None]) -> CheckFail
         failure.besides = f"{named.besides.name}. {named.besides.why}"
     failure.first, failure.asked = first.first, where.asked
     return failure
+
+
+def followed(run: Callable[[], object], known: Known) -> Outcome:
+    """Run a check on a changed answer, as long as one known mistake may explain it."""
+    follower = Follower(close, known)
+    try:
+        with noting_calls() as calls:
+            token = _collector.set((follower, calls))
+            try:
+                run()
+            finally:
+                _collector.reset(token)
+        if follower.all_right or not follower.count:
+            run()  # what is compared is not all that a check asks for
+            return Outcome(passes=True, reached=follower.reached)
+    except (Refuted, StudentError):
+        return Outcome(reached=follower.reached)
+    except CheckFailure as failure:
+        if follower.all_right:
+            left = failure.mistake and Left(failure.mistake, failure.why)
+            return Outcome(left=left or None, reached=follower.reached)
+    except Exception:  # a check does not expect to be where it is after a wrong value
+        if follower.all_right or not follower.count:
+            return Outcome(reached=follower.reached)
+    return Outcome(left=follower.left(), reached=follower.reached)
 
 
 def _unnamed(first: CheckFailure, collector: Collector) -> CheckFailure:

@@ -41,7 +41,7 @@ class Mistake:
 
 
 @dataclass(frozen=True)
-class _Judged:
+class Judged:
     """A comparison, whether it came out right, and what is known to go wrong there."""
 
     comparison: Comparison
@@ -100,7 +100,7 @@ class Collector:
 
     def __init__(self, close: Callable[[Data, Data, float], bool]) -> None:
         self._close = close
-        self.judged: list[_Judged] = []
+        self.judged: list[Judged] = []
 
     def note(self, comparison: Comparison, known: Iterable[Mistake]) -> None:
         """Take note of one value; work out the known mistakes at once.
@@ -110,7 +110,7 @@ class Collector:
         if len(self.judged) < MOST:
             got, expected = comparison.got, comparison.expected
             right = self._close(got, expected, comparison.tolerance)
-            judged = _Judged(comparison, right, tuple(known), self._close)
+            judged = Judged(comparison, right, tuple(known), self._close)
             self.judged.append(judged)
 
     @property
@@ -171,7 +171,7 @@ class Collector:
         return None
 
 
-def smallest(wrong: Iterable[_Judged]) -> _Judged:
+def smallest(wrong: Iterable[Judged]) -> Judged:
     """Pick what is read most easily: the smallest input, the first among equals.
 
     A gradient is picked only where no value is wrong.
@@ -212,21 +212,21 @@ class _Explanation:
         return branch or (mine.asked is others.asked is not None)
 
 
-def _grouped(judged: Iterable[_Judged], key: Callable) -> list[list[_Judged]]:
+def _grouped(judged: Iterable[Judged], key: Callable) -> list[list[Judged]]:
     groups: dict = {}
     for each in judged:
         groups.setdefault(key(each), []).append(each)
     return list(groups.values())
 
 
-def _arguments_given(judged: _Judged) -> tuple:
+def _arguments_given(judged: Judged) -> tuple:
     """Return the options of a call, and which arguments it had."""
     arguments = (judged.comparison.arguments or {}).items()
     names = frozenset(name for name, value in arguments if value is not None)
     return judged.comparison.options, names
 
 
-def _explain(judged: list[_Judged], least: int = 1) -> list[_Explanation]:
+def _explain(judged: list[Judged], least: int = 1) -> list[_Explanation]:
     """Find the names that explain every answer that they say anything about.
 
     Of these answers at least ``least`` have to be wrong.
