@@ -27,7 +27,14 @@ from autograder.exercise.locate.outcomes import (
     Outcome,
     Refuted,
 )
-from autograder.exercise.naming import Collector, Mistake, collect, smallest
+from autograder.exercise.naming import (
+    Collector,
+    Mistake,
+    PairFinder,
+    collect,
+    pair_that_explains,
+    smallest,
+)
 from autograder.exercise.reasons import reasons
 from autograder.exercise.showing import differ, show, show_both
 from autograder.exercise.typed import typed_call
@@ -237,7 +244,7 @@ class Chapter:
         progress.show(self.page)
 
 
-_collector: ContextVar[tuple[Collector | Follower, list[Call]] | None]
+_collector: ContextVar[tuple[Collector | Follower | PairFinder, list[Call]] | None]
 _collector = ContextVar("_collector", default=None)
 
 
@@ -249,13 +256,17 @@ def is_collecting() -> bool:
 def _by_all_answers(first: CheckFailure, again: Callable[[], None]) -> CheckFailure:
     """Run a check that has failed once more, to its end, and name what explains all."""
     collector = Collector(close)
-    with noting_calls() as calls:
-        token = _collector.set((collector, calls))
-        try:
-            collect(again, collector)
-        finally:
-            _collector.reset(token)
-    named = collector.name()
+
+    def run(noting: Collector | PairFinder) -> None:
+        with noting_calls() as calls:
+            token = _collector.set((noting, calls))
+            try:
+                collect(again)
+            finally:
+                _collector.reset(token)
+
+    run(collector)
+    named = collector.name() or pair_that_explains(run, close)
     if named is None:
         return _unnamed(first, collector)
     where = named.where
@@ -270,7 +281,9 @@ def _by_all_answers(first: CheckFailure, again: Callable[[], None]) -> CheckFail
         section=named.mistake.section,
     )
     failure.alternatives = "; ".join(named.alternatives)
-    if named.besides:
+    if named.besides and named.besides.value is None:  # it has no name
+        failure.besides = named.besides.why
+    elif named.besides:
         failure.besides = f"{named.besides.name}. {named.besides.why}"
     failure.first, failure.asked = first.first, where.asked
     return failure

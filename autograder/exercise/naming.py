@@ -11,19 +11,22 @@ slips get two names. Where two mistakes explain the same, both are said.
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 import torch
 
 from autograder.exercise.comparison import Comparison
-from autograder.exercise.pairs import two_at_once
+from autograder.exercise.pairs import one_and_more, two_at_once
 from autograder.interface import Data, StudentError
 
 Candidate = tuple[str, Callable[[], Data], str]  # a mistake, what it gives, why
 
-Key = tuple[str, int | None]  # the name of a mistake, and which way of making it
+# the name of a mistake, and which way of making it; of two, both ways
+Key = tuple[str, int | tuple[int, int] | None]
 
 MOST = 400  # comparisons that are looked at
+pairs_wanted: ContextVar["Pairs | None"] = ContextVar("pairs_wanted", default=None)
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Mistake:
     value: Data
     why: str
     section: str | None = None
-    variant: int | None = None
+    variant: int | tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,71 @@ class Named:
     where: Comparison
     alternatives: list[str] = field(default_factory=list)
     besides: Mistake | None = None
+
+
+@dataclass
+class Pairs:
+    """Which pairs of mistakes a specification computes, in place of single ones.
+
+    Pairs are many. They are computed for the first wrong answer; afterwards only those
+    that explain it.
+
+    Args:
+        ways: of those that explain; None before there is a wrong answer.
+    """
+
+    ways: set[tuple[int, int]] | None = None
+
+
+class _First(Exception):
+    """The first wrong answer has been compared with all pairs."""
+
+
+class PairFinder:
+    """Compares the first wrong answer with all pairs of known mistakes."""
+
+    def __init__(self, close: Callable[[Data, Data, float], bool]) -> None:
+        self._close = close
+        self.ways: set[tuple[int, int]] = set()
+
+    def note(self, comparison: Comparison, known: Iterable[Mistake]) -> None:
+        """Take note of one value.
+
+        Raises:
+            _First: it was the one that is wanted.
+        """
+        got, tolerance = comparison.got, comparison.tolerance
+        if self._close(got, comparison.expected, tolerance):
+            return
+        for each in known:
+            pair = isinstance(each.variant, tuple)
+            if pair and self._close(got, each.value, tolerance):
+                self.ways.add(each.variant)
+        raise _First
+
+
+def pair_that_explains(
+    run: Callable[["Collector | PairFinder"], None],
+    close: Callable[[Data, Data, float], bool],
+) -> Named | None:
+    """Find two known mistakes that, made together in one piece of code, explain all.
+
+    Args:
+        run: the check to its end, with what takes note of its values.
+        close: compares values.
+    """
+    token = pairs_wanted.set(Pairs())
+    try:
+        finder = PairFinder(close)
+        run(finder)
+        if not finder.ways:
+            return None
+        pairs_wanted.set(Pairs(finder.ways))
+        collector = Collector(close)
+        run(collector)
+        return collector.name()
+    finally:
+        pairs_wanted.reset(token)
 
 
 class Collector:
@@ -155,20 +223,25 @@ class Collector:
         """Find two mistakes that were made together, before giving up."""
         for part in _grouped(self.judged, lambda each: each.comparison.what):
             asked = [(each.comparison, each.values()) for each in part]
-            both = two_at_once(
-                [(c.got, c.expected, values, c.tolerance) for c, values in asked]
-            )
+            cases = [(c.got, c.expected, values, c.tolerance) for c, values in asked]
+            both = two_at_once(cases)
             if both:
-                wrong = [each for each in part if not each.right]
-                where = smallest(
-                    each for each in wrong if each.values().keys() >= set(both)
-                )
-                return Named(
-                    where.known_as(both[0]),
-                    where.comparison,
-                    besides=where.known_as(both[1]),
-                )
+                where = _where(part, both)
+                known = [where.known_as(key) for key in both]
+                return Named(known[0], where.comparison, besides=known[1])
+            one = one_and_more(cases)
+            if one:
+                where = _where(part, one[:1])
+                besides = Mistake("another slip", None, one[1])
+                return Named(where.known_as(one[0]), where.comparison, besides=besides)
         return None
+
+
+def _where(judged: Iterable[Judged], keys: Iterable[Key]) -> Judged:
+    """Pick the smallest wrong answer at which these mistakes have a value."""
+    wanted = set(keys)
+    wrong = [each for each in judged if not each.right]
+    return smallest(each for each in wrong if each.values().keys() >= wanted)
 
 
 def smallest(wrong: Iterable[Judged]) -> Judged:
@@ -277,7 +350,7 @@ def known_mistakes(candidates: Iterable[Candidate]) -> Iterator[Mistake]:
             yield Mistake(name, value, why)
 
 
-def collect(run: Callable[[], object], collector: Collector) -> None:
+def collect(run: Callable[[], object]) -> None:
     """Run a check to its end, or to what it cannot go on after.
 
     What follows a wrong value may fail in any way, since a check does not expect to be
