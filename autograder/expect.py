@@ -266,7 +266,9 @@ def _by_all_answers(first: CheckFailure, again: Callable[[], None]) -> CheckFail
                 _collector.reset(token)
 
     run(collector)
-    named = collector.name() or pair_that_explains(run, close)
+    named = collector.name()
+    if named is None or not collector.explains_all:
+        named = pair_that_explains(run, close) or named
     if named is None:
         return _unnamed(first, collector)
     where = named.where

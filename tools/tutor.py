@@ -6,15 +6,15 @@ results/tutor/strangers.json, which the page "What is covered" shows. The verdic
 those that people gave to the messages; an answer that is told another name than when
 it was judged is listed, and nothing is recorded.
 
-New answers, a file for each chapter in the form of ``tests/tutor/written.py``, are read,
-judged and kept so::
+New answers, a file for each chapter in the form of ``tests/tutor/written.py``, are
+read, judged and kept so::
 
     python tools/tutor.py --hand-in FOLDER > told.txt
     python tools/tutor.py --hand-in FOLDER --verdicts verdicts.txt --round 5
 
-``told.txt`` has what each is told. A line of ``verdicts.txt`` is "04_attention 3 named",
-or "04_attention 4 dropped: not wrong by the statement, since …". With ``--again`` the
-verdicts of a kept round are given once more, after the checks were mended.
+``told.txt`` has what each is told. A line of ``verdicts.txt`` is "04_attention 3
+named", or "04_attention 4 dropped: not wrong by the statement, since …". With
+``--again`` verdicts of a kept round are given once more, after the checks were mended.
 """
 
 import argparse
@@ -42,8 +42,8 @@ def main() -> None:
     parser.add_argument("--record", action="store_true", help=f"write {RECORD.name}")
     parser.add_argument("--hand-in", type=Path, metavar="FOLDER", help="of new answers")
     parser.add_argument("--verdicts", type=Path, help="what was judged of them")
-    parser.add_argument("--round", type=int, help="the number under which to keep them")
-    parser.add_argument("--again", action="store_true", help="verdicts are of now alone")
+    parser.add_argument("--round", type=int, help="under which to keep them")
+    parser.add_argument("--again", action="store_true", help="judged once more")
     arguments = parser.parse_args()
     if arguments.hand_in:
         hand_in(arguments)

@@ -158,7 +158,8 @@ def pair_that_explains(
         pairs_wanted.set(Pairs(finder.ways))
         collector = Collector(close)
         run(collector)
-        return collector.name()
+        named = collector.name()
+        return named if collector.explains_all else None
     finally:
         pairs_wanted.reset(token)
 
@@ -169,6 +170,7 @@ class Collector:
     def __init__(self, close: Callable[[Data, Data, float], bool]) -> None:
         self._close = close
         self.judged: list[Judged] = []
+        self.explains_all = False  # whether the name does
 
     def note(self, comparison: Comparison, known: Iterable[Mistake]) -> None:
         """Take note of one value; work out the known mistakes at once.
@@ -191,8 +193,32 @@ class Collector:
 
         A part is judged whole first; then, since a slip may sit in one branch only,
         for each setting of its options; then for the calls with and without a mask or
-        the like.
+        the like. Where wrong answers are left that this does not explain, two mistakes
+        that explain all go before it.
         """
+        found = self._explanations()
+        covered = {place for each in found for place in each.at}
+        self.explains_all = all(
+            id(each) in covered
+            for each in self.judged
+            if not each.right and "gradient" not in each.comparison.what
+        )
+        if not (found and self.explains_all):
+            both = self._two_at_once()
+            if both or not found:
+                self.explains_all = both is not None
+                return both
+        first = found[0]
+        others = [each for each in found if first.name not in each.names]
+        besides = next((each for each in others if each.beside(first)), None)
+        return Named(
+            first.mistake,
+            first.place,
+            list(first.names[1:]),
+            besides.mistake if besides else None,
+        )
+
+    def _explanations(self) -> list["_Explanation"]:
         found: list[_Explanation] = []
         for part in _grouped(self.judged, lambda each: each.comparison.what):
             explanations = _explain(part)
@@ -207,17 +233,7 @@ class Collector:
                     each for branch in branches for each in _explain(branch, least=2)
                 ]
             found += explanations
-        if not found:
-            return self._two_at_once()
-        first = found[0]
-        others = [each for each in found if first.name not in each.names]
-        besides = next((each for each in others if each.beside(first)), None)
-        return Named(
-            first.mistake,
-            first.place,
-            list(first.names[1:]),
-            besides.mistake if besides else None,
-        )
+        return found
 
     def _two_at_once(self) -> Named | None:
         """Find two mistakes that were made together, before giving up."""
@@ -273,6 +289,7 @@ class _Explanation:
     names: tuple[str, ...]
     mistake: Mistake
     place: Comparison
+    at: frozenset[int]  # the ids of what is explained
 
     @property
     def name(self) -> str:
@@ -328,7 +345,10 @@ def _explain(judged: list[Judged], least: int = 1) -> list[_Explanation]:
         where = smallest(judged[place] for place in left[first])
         found.append(
             _Explanation(
-                tuple(dict.fromkeys(names)), where.mistake(first[0]), where.comparison
+                tuple(dict.fromkeys(names)),
+                where.mistake(first[0]),
+                where.comparison,
+                frozenset(id(judged[place]) for place in left[first]),
             )
         )
         covered = set(left[first])

@@ -4,7 +4,7 @@ What two mistakes do to a value often adds up (a bias left out and a residual ad
 multiplies (no scale and half the heads). Then ``A + B − right`` or ``A · B / right`` is
 what came, on every input. Of truth values, what both turn round is as it was. One slip
 may also be none that is known by a name, and still be plain beside one that is: all
-values are a factor away from what the known one gives, or transposed.
+values are a factor away from what the known one gives.
 """
 
 import itertools
@@ -246,19 +246,7 @@ def _times(cases: Sequence, key: object) -> str:
     return f"Besides, every value is {factors[0]:.4g} times what that gives."
 
 
-def _turned(cases: Sequence, key: object) -> str:
-    for got, right, values, tolerance in cases:
-        value = values[key]
-        if not isinstance(value, torch.Tensor) or value.dim() < 2:
-            return ""
-        if value.mT.shape != got.shape or value.unique().numel() < FEWEST:
-            return ""
-        if not _same(got, value.mT, tolerance) or _same(right.mT, got, tolerance):
-            return ""
-    return "Besides, the last two axes are exchanged."
-
-
-PLAIN = (_times, _turned)
+PLAIN = (_times,)
 
 
 def _same(got: Data, value: Data, tolerance: float) -> bool:

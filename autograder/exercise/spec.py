@@ -164,8 +164,16 @@ class Specification:
                 with contextlib.suppress(*UNFIT):
                     name = f"{first.name}, and {second.name}"
                     why = f"{first.why}\n{second.why}"
-                    value = answer(*given, **options)
-                    yield Mistake(name, value, why, first.section, way)
+                    shown = [
+                        each
+                        for each in (first, second)
+                        if each.when is None or each.when(*given, **options)
+                    ]
+                    if len(shown) == 1:
+                        answer = shown[0].answer
+                    if shown:
+                        value = answer(*given, **options)
+                        yield Mistake(name, value, why, first.section, way)
 
     @functools.cached_property
     def _pairs(self) -> list[tuple[tuple[int, int], Known, Known, Callable]]:
@@ -177,7 +185,7 @@ class Specification:
         rules = [
             (number, each, each.answer)
             for number, each in enumerate(self.mistakes)
-            if isinstance(each.answer, functools.partial) and each.when is None
+            if isinstance(each.answer, functools.partial)
         ]
         return [
             ((i, j), one, other, functools.partial(a.func, **a.keywords, **b.keywords))

@@ -72,10 +72,10 @@ class Stranger:
         """
         names = chapters.solved(chapter)
         self._write_into(names)
-        with _looking(looking), contextlib.redirect_stdout(io.StringIO()):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return self._checked(chapter, names)
+        silent = contextlib.redirect_stdout(io.StringIO())
+        with _looking(looking), silent, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self._checked(chapter, names)
 
     def _checked(self, chapter: str, names: dict) -> CheckFailure | None:
         for hidden in (False, True):

@@ -1,4 +1,4 @@
-"""Answers as strangers wrote them: a file for each chapter, a header before each answer.
+"""Answers as strangers wrote them: a file for each chapter, a header before each.
 
 ::
 

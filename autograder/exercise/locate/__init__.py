@@ -211,7 +211,7 @@ class _Search:
         return replace(self._code.place(change), left=left)
 
     def _two_steps(self, steps: list[Change]) -> Place | None:
-        """Look for two steps: first those after which more is right, then likely ones."""
+        """Look for two steps: after one that makes more right, or both likely ones."""
         likely = [each for each in steps if each.rank <= LIKELY]
         pairs = itertools.chain(
             itertools.product(self._helping, steps), itertools.combinations(likely, 2)
