@@ -201,7 +201,8 @@ class Collector:
         self.explains_all = all(
             id(each) in covered
             for each in self.judged
-            if not each.right and "gradient" not in each.comparison.what
+            if each.known and not each.right
+            if "gradient" not in each.comparison.what
         )
         if not (found and self.explains_all):
             both = self._two_at_once()
