@@ -86,8 +86,8 @@ def two_at_once(
     if not wrong or not _tell(wrong):
         return None
     # some mistakes do not show on some inputs
-    most = max(wrong, key=lambda case: len(case.values))
-    known = [key for key in most.values if most.spoilt_by(key)]
+    shown = [[key for key in each.values if each.spoilt_by(key)] for each in wrong]
+    known, most = max(zip(shown, wrong, strict=True), key=lambda both: len(both[0]))
     ways = OF_TRUTH if most.truth else WAYS
     for way, (one, other) in itertools.product(ways, itertools.combinations(known, 2)):
         both = way(most.values[one], most.values[other], most.right)
@@ -241,7 +241,8 @@ def _times(cases: Sequence, key: object) -> str:
         if abs(factor) < 1e-3 or not torch.allclose(got, factor * value, limit, limit):
             return ""
         factors.append(factor)
-    if max(factors) - min(factors) > 1e-3 * abs(factors[0]):
+    same = max(factors) - min(factors) < 1e-3 * abs(factors[0])
+    if not same or abs(factors[0] - 1) < 1e-2:
         return ""
     return f"Besides, every value is {factors[0]:.4g} times what that gives."
 
@@ -250,7 +251,8 @@ PLAIN = (_times,)
 
 
 def _same(got: Data, value: Data, tolerance: float) -> bool:
-    if not isinstance(value, torch.Tensor) or got.shape != value.shape:
+    both = isinstance(got, torch.Tensor) and isinstance(value, torch.Tensor)
+    if not both or got.shape != value.shape:
         return False
     limit = ROUNDED * tolerance
     return torch.allclose(

@@ -124,22 +124,32 @@ def locate(
             target = _local(student_object)
             if target is None:
                 return None
-            return _Search(_Code(target), judge, clock() + budget, clock).place()
+            return Search(_Code(target), judge, clock() + budget, clock).place()
     except (Exception, TookTooLong):
         return None
 
 
-class _Search:
-    """Tries steps on a piece of code, the likely ones first."""
+class Search:
+    """Tries steps on a piece of code, the likely ones first.
+
+    Args:
+        code: a tree, what is made of it, and the place of a change.
+        judge: tells of what was made whether it passes.
+        end: when no more is tried, by the clock.
+        clock: returns the time in seconds.
+        limit: ends a try after so many seconds.
+    """
 
     def __init__(
         self,
-        code: "_Code",
+        code: Any,
         judge: Callable[[object], bool | Outcome],
         end: float,
         clock: Callable[[], float],
+        limit: Callable = limited_time,
     ) -> None:
         self._code, self._judge, self._end, self._clock = code, judge, end, clock
+        self._limit = limit
         self._seen = {ast.dump(code.tree)}
         self._start = Outcome()
         self._helping: list[Change] = []  # with them more values come out right
@@ -191,7 +201,7 @@ class _Search:
         """Try the tree as it is now; whatever goes wrong is no pass."""
         left = max(self._end - self._clock(), 0.001)
         try:
-            with limited_time(min(left, SECONDS_PER_TRY)):
+            with self._limit(min(left, SECONDS_PER_TRY)):
                 outcome = self._judge(self._code.made())
         except (Exception, SystemExit, TookTooLong):
             return Outcome()
