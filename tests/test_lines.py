@@ -17,7 +17,7 @@ from autograder.grading.sandbox import Sandbox
 from tests.sample_class import notebooks
 
 CHAPTER = "04_attention"
-SECONDS = 2.0
+SECONDS = 250.0  # a busy machine may take its time; what is tried is counted
 # a sum that is one too large, which no check has a name for
 ODD = """def softmax(scores):
     largest = scores.amax(-1, keepdim=True)
@@ -46,7 +46,7 @@ def sandbox():
 def counted(monkeypatch) -> None:
     """Let tries pass in place of seconds: what is found depends on no clock."""
     readings = itertools.count()
-    monkeypatch.setattr(locate, "now", lambda: next(readings) * locate.SECONDS / 1500)
+    monkeypatch.setattr(locate, "now", lambda: next(readings) * locate.SECONDS / 520)
 
 
 def judged(sandbox, answer: str, seconds: float, name: str = "softmax") -> Outcome:
