@@ -241,17 +241,6 @@ def learning(losses: Any, moments: Sequence[int], panels: dict[str, Any]) -> Non
     plt.show()
 
 
-def attention_map(weights: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
-    """Draw cross-attention: written tokens down, read tokens across."""
-    _, ax = plt.subplots(figsize=(5.6, 4.6))
-    matrix_heatmap(ax, weights, rows, columns, digits=2)
-    ax.tick_params(axis="x", rotation=55)
-    for text in ax.texts:
-        text.set_fontsize(9)
-    ax.set_ylabel("about to write")
-    plt.show()
-
-
 def distributions(words: Sequence[str], panels: dict[str, Any]) -> None:
     """Draw distributions over the same words as bars, two panels a row."""
     rows = (len(panels) + 1) // 2
