@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from transformer.decoder import sequence_loss, shift_right
-from workbench.batches import PairBatches
+from workbench.data.batches import PairBatches
+from workbench.data.tokenizer import Tokenizer
 from workbench.errors import WorkbenchError
-from workbench.tokenizer import Tokenizer
 
 PAD, SOS, EOS = Tokenizer.PAD, Tokenizer.SOS, Tokenizer.EOS
 

@@ -21,7 +21,7 @@ import bench_models
 import bench_peers
 from transformer.decoder import decoder_layer_from_torch
 from transformer.encoder import encoder_layer_from_torch
-from workbench import models
+from workbench.model import models
 
 CPU = torch.device("cpu")
 TINY = bench_models.Sizes(

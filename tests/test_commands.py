@@ -8,11 +8,13 @@ import pytest
 import torch
 from PIL import Image
 
-from workbench import __main__, commands, models, presets, records
-from workbench.checkpoint import CHECKPOINT
+from workbench import __main__, commands
 from workbench.errors import WorkbenchError
-from workbench.presets import BASELINES, TRANSLATORS, VISION
-from workbench.training import TrainingConfig
+from workbench.model import models
+from workbench.training import presets, records
+from workbench.training.checkpoint import CHECKPOINT
+from workbench.training.loop import TrainingConfig
+from workbench.training.presets import BASELINES, TRANSLATORS, VISION
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = ["--device", "cpu", "--layers", "1", "--heads", "2", "--d-model", "16"]

@@ -10,9 +10,11 @@ import yaml
 
 from tests.test_metrics import HYPOTHESES, REFERENCES
 from tests.test_results import provisional
-from workbench import __main__, budgets, comparison, recording, records, results
+from workbench import __main__
 from workbench.errors import WorkbenchError
-from workbench.metrics import RAW, bleu_scores, judge_bleu
+from workbench.training import budgets, recording, records
+from workbench.use import comparison, results
+from workbench.use.metrics import RAW, bleu_scores, judge_bleu
 
 
 def judged(*right: int) -> comparison.Judged:

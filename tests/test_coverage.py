@@ -1,6 +1,6 @@
 """Every idea and every mistake of the sources has a place, and the place is there.
 
-The data are in book/coverage (workbench/coverage.py says how). Places are looked for in
+The data are in book/coverage (pages/coverage.py says how). Places are looked for in
 the pages' and exercises' sources, so that no site has to be built.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from autograder.generator import ROOT
+from pages import coverage
 from tests.chapters import CHAPTERS, source
-from workbench import coverage
 
 CONCEPTS = coverage.load("concepts")
 ERRATA = coverage.load("errata")

@@ -7,8 +7,8 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from workbench import curves
 from workbench.errors import WorkbenchError
+from workbench.training import curves
 
 HISTORY = {
     "step": [10, 20, 30, 40],

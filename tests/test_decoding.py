@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from transformer.decoder import Transformer, beam_search, greedy_decode
-from workbench.decoding import translate_batch
-from workbench.models import TranslatorConfig, build, use_attention
+from workbench.model.models import TranslatorConfig, build, use_attention
+from workbench.use.decoding import translate_batch
 
 PAD, SOS, EOS, VOCABULARY = 0, 2, 3, 13
 SOURCE = torch.tensor([[5, 9, 4, 7, 3], [8, 4, 3, 0, 0], [6, 3, 0, 0, 0]])

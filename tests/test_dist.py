@@ -31,12 +31,12 @@ NOT_CALLED = (
     *(f"autograder.{name}" for name in ("boundary", "collecting", "generator")),
     *("autograder.grading", "autograder.command_line", "autograder.nbgrader_config"),
     *("autograder.__main__", "workbench.__main__"),
-    *(f"workbench.{name}" for name in ("bundle", "commands", "plan", "recording")),
-    *(f"workbench.{name}" for name in ("options", "runs", "texts")),
+    *("workbench.commands", "workbench.data.corpora", "workbench.data.texts"),
     *(
-        f"workbench.language_model.{name}"
-        for name in ("command", "corpora", "training")
+        f"workbench.training.{name}"
+        for name in ("bundle", "language_model", "options", "plan", "recording", "runs")
     ),
+    "workbench.use.language_model",
 )
 MEMORY = 4 * 2**30  # bytes
 

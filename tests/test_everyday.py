@@ -6,8 +6,9 @@ from collections import defaultdict
 
 import pytest
 
-from workbench import everyday, everyday_lexicon, phrasebook
-from workbench.everyday import ADJECTIVE, NOUN, VERB, Clause
+from pages import everyday_lexicon
+from workbench.data import everyday, phrasebook
+from workbench.data.everyday import ADJECTIVE, NOUN, VERB, Clause
 
 SIZE = 6000
 

@@ -13,9 +13,10 @@ from transformer.attention import (
     padding_mask,
     scaled_dot_product_attention,
 )
-from workbench import models, results
 from workbench.commands import translate_all
-from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.model import models
+from workbench.use import results
 
 pytestmark = pytest.mark.browser
 

@@ -14,9 +14,9 @@ from transformer.embeddings import tied_logits
 from transformer.encoder import Encoder
 from transformer.vision_transformer import attention_rollout
 from workbench.commands import translate_all
-from workbench.decoding import Recomputing, Remembering
-from workbench.models import load_parts
-from workbench.tokenizer import Tokenizer
+from workbench.data.tokenizer import Tokenizer
+from workbench.model.models import load_parts
+from workbench.use.decoding import Recomputing, Remembering
 
 pytestmark = pytest.mark.browser
 

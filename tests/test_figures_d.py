@@ -11,10 +11,13 @@ from tests.figures import TOLERANCE, Figure
 from tools import live_models
 from tools.browser import served
 from transformer.vision_transformer import attention_rollout
-from workbench import everyday, models, phrasebook, presets, results
 from workbench.commands import translate_all
-from workbench.images import load_images
-from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.data import everyday, phrasebook
+from workbench.data.images import load_images
+from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.model import models
+from workbench.training import presets
+from workbench.use import results
 
 pytestmark = pytest.mark.browser
 LONG = 120_000  # milliseconds: a loaded machine compiles the runtime slowly

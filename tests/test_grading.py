@@ -839,7 +839,7 @@ def test_only_what_a_chapters_notebooks_import_is_imported_before() -> None:
     attention, vision = (Paper.of(c).imports() for c in ("04_attention", "10_vision"))
     assert {"torch", "autograder.chapters.attention", "workbench.plots"} <= attention
     assert not any(name.startswith("sklearn") for name in attention)
-    # the notebook imports workbench.images, which imports it
+    # the notebook imports workbench.data.images, which imports it
     assert {"PIL", "autograder.chapters.vision"} <= vision
 
 

@@ -16,11 +16,12 @@ from sklearn.datasets import load_digits
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograder.generator import ROOT
-from workbench import augmentation, image_metrics, images
-from workbench.augmentation import OPERATIONS, Augmentation
+from workbench.data import augmentation, images
+from workbench.data.augmentation import OPERATIONS, Augmentation
+from workbench.data.image_batches import ImageBatches
+from workbench.data.images import hold_out, load_images, subset
 from workbench.errors import WorkbenchError
-from workbench.image_batches import ImageBatches
-from workbench.images import hold_out, load_images, subset
+from workbench.use import image_metrics
 
 PLAIN = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25), "classes": 4}
 JPEG_COPY = ROOT.parent / "shared" / "data" / "cifar10_jpeg"

@@ -12,16 +12,18 @@ import torch.nn.functional as F
 
 from tests import test_commands
 from tests.test_commands import run
-from workbench import models, records
-from workbench.checkpoint import CHECKPOINT
+from workbench.data import corpora
+from workbench.data.block_batches import BlockBatches
+from workbench.data.tales.stories import Prompt
+from workbench.data.text_tokenizer import TextTokenizer
 from workbench.errors import WorkbenchError
-from workbench.language_model import corpora, counting, scoring, writing
-from workbench.language_model.batches import BlockBatches
-from workbench.language_model.blocks import remember
-from workbench.language_model.tales.stories import Prompt
-from workbench.language_model.tokenizer import TextTokenizer
-from workbench.models import LanguageModelConfig
-from workbench.optimizers import Muon, orthogonal
+from workbench.model import models
+from workbench.model.blocks import remember
+from workbench.model.models import LanguageModelConfig
+from workbench.training import records
+from workbench.training.checkpoint import CHECKPOINT
+from workbench.training.optimizers import Muon, orthogonal
+from workbench.use import counting, scoring, writing
 
 PARTS = models.load_parts()
 OLD = LanguageModelConfig(

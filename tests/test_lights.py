@@ -10,8 +10,8 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from pages.moving_numbers import MovingNumbers, grouped
 from tests import browsers
-from workbench.moving_numbers import MovingNumbers, grouped
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "_build" / "html"

@@ -12,8 +12,10 @@ from onnx import checker
 from onnx.reference import ReferenceEvaluator
 
 from tools import fetch_runtime, live_models
-from workbench import everyday, models, results
-from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.data import everyday
+from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.model import models
+from workbench.use import results
 
 TOLERANCE = 1e-4
 LARGEST = 6e6  # bytes that the runtime and both models have together, compressed

@@ -11,9 +11,9 @@ from tests import browsers
 from tests.figures import near
 from tools import live_models
 from transformer.decoder import greedy_decode
-from workbench import models, results
-from workbench.language_model import looking
-from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.model import models
+from workbench.use import looking, results
 
 pytestmark = pytest.mark.browser
 LONG = 60_000  # milliseconds

@@ -10,10 +10,11 @@ import torch.nn.functional as F
 
 from tests.conftest import ROOT
 from tests.test_language_model import CHOICES, PARTS, built
-from workbench import records, results, scaling
+from workbench.data import corpora, repeats
 from workbench.errors import WorkbenchError
-from workbench.language_model import corpora, looking, repeats
-from workbench.language_model.blocks import rotate
+from workbench.model.blocks import rotate
+from workbench.training import records
+from workbench.use import looking, results, scaling
 
 sys.path.insert(0, str(ROOT / "tools"))
 

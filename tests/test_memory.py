@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from workbench import memory
+from workbench.training import memory
 
 # Ten steps that need 64 MB (15 625 pages); counts the pages that the system makes for
 # them, after the steps in which the C library finds a place.
 PROGRAM = """
 import resource, sys
 import torch
-from workbench.memory import keep_memory
+from workbench.training.memory import keep_memory
 
 def step():
     torch.zeros(16_000_000).add_(1)

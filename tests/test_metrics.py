@@ -8,7 +8,7 @@ import pytest
 
 from transformer.decoder import bleu
 from workbench.errors import WorkbenchError
-from workbench.metrics import bleu_scores, exact_match, lowercase_and_tokenise
+from workbench.use.metrics import bleu_scores, exact_match, lowercase_and_tokenise
 
 MULTI30K = Path(__file__).resolve().parents[2] / "shared/data/multi30k"
 

@@ -15,7 +15,7 @@ from torch import nn
 import transformer.multi_head_attention
 from transformer.attention import scaled_dot_product_attention
 from workbench.errors import WorkbenchError
-from workbench.models import (
+from workbench.model.models import (
     BaselineConfig,
     TranslatorConfig,
     VisionConfig,
@@ -425,7 +425,7 @@ def test_a_save_that_fails_leaves_the_last_model(saved, monkeypatch) -> None:
         Path(path).write_bytes(b"half")
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("workbench.models.save_file", full_disk)
+    monkeypatch.setattr("workbench.model.models.save_file", full_disk)
     with pytest.raises(OSError, match="no space"):
         save(saved, build(TRANSLATOR), TRANSLATOR)
     assert (saved / "model.safetensors").read_bytes() == before

@@ -14,7 +14,7 @@ from autograder.chapters.vision.counting import counted
 from autograder.chapters.vision.positions import similar
 from autograder.chapters.vision.standardising import scaled
 from autograder.chapters.vision_transformer.filters import by_covariance
-from workbench import digits
+from workbench.data import digits
 
 
 def drawn(*shape: int) -> torch.Tensor:

@@ -16,8 +16,8 @@ from autograder.chapters.own_model import DISGUISE, OWN, TRAINED_ON, Likeness
 from autograder.chapters.translator import own
 from autograder.expect import CheckFailure
 from tests import disguises, strangers
-from workbench import models
 from workbench.errors import WorkbenchError
+from workbench.model import models
 
 RECORD = json.loads(own_model.RECORD.read_text("utf-8"))
 KINDS = {"phrasebook": "translator", "digits": "vit", "tales": "lm"}

@@ -5,8 +5,15 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from workbench import phrasebook
-from workbench.phrasebook import ADJECTIVE, NOUN, VERB, Clause, decline, noun_phrase
+from workbench.data import phrasebook
+from workbench.data.phrasebook import (
+    ADJECTIVE,
+    NOUN,
+    VERB,
+    Clause,
+    decline,
+    noun_phrase,
+)
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import sys
 import pytest
 import yaml
 
-from workbench import bundle, plan, records
 from workbench.errors import WorkbenchError
-from workbench.results import FOLDER
+from workbench.training import bundle, plan, records
+from workbench.use.results import FOLDER
 
 TINY = "translator --vocab-size 300 --layers 1 --heads 2 --d-model 16 --d-ff 16"
 TINY += " --batch 256 --few-shapes --steps 4 --checkpoint-every 0 --data text:"

@@ -20,12 +20,16 @@ import pytest
 import torch
 import yaml
 
+from pages import results_tables
 from tests.conftest import ROOT
-from workbench import commands, models, records, results, results_tables
+from workbench import commands
+from workbench.data.texts import load_corpus
+from workbench.data.tokenizer import Tokenizer
 from workbench.errors import WorkbenchError
-from workbench.recording import LARGEST, TABLE, read_runs
-from workbench.texts import load_corpus
-from workbench.tokenizer import Tokenizer
+from workbench.model import models
+from workbench.training import records
+from workbench.training.recording import LARGEST, TABLE, read_runs
+from workbench.use import results
 
 TASKS = ("translator", "vit", "cnn", "lm")
 GENERATED = ("phrasebook", "everyday", "digits")  # data that need no download

@@ -273,14 +273,17 @@ def test_what_is_given_to_a_chapter_is_what_its_notebook_imports() -> None:
     for chapter in CHAPTERS[:7]:
         assert shown.given_to(Paper.of(chapter).released) == {}
     images = shown.given_to(Paper.of("08_vision_transformer").released)
-    assert set(images) == {"workbench/digits.py", "workbench/digits.safetensors"}
+    assert set(images) == {
+        "workbench/data/digits.py",
+        "workbench/data/digits.safetensors",
+    }
     translator, vision = (
         set(shown.given_to(Paper.of(each).released))
         for each in ("09_translator", "10_vision")
     )
-    assert {"workbench/tokenizer.py", "workbench/models.py"} <= translator
-    assert "workbench/images.py" not in translator
-    assert "workbench/tokenizer.py" not in vision
+    assert {"workbench/data/tokenizer.py", "workbench/model/models.py"} <= translator
+    assert "workbench/data/images.py" not in translator
+    assert "workbench/data/tokenizer.py" not in vision
     for given, model in ((translator, "phrasebook"), (vision, "digits")):
         folders = {PurePath(name).parent.name for name in given if "/models/" in name}
         assert folders == {model}, "the others would only take room"
@@ -317,7 +320,8 @@ def test_a_stand_in_can_be_imported_in_every_way_and_does_nothing(sandbox) -> No
 import autograder.chapters.attention
 from autograder.chapters import attention as check, decoder
 from autograder.chapters.encoder import gelu
-from workbench import metrics, plots
+from workbench import plots
+from workbench.use import metrics
 import importlib
 importlib.reload(check)
 print([check.softmax(3), decoder.bleu(maximum=4), gelu(), metrics.bleu_scores([], [])])

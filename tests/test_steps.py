@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from tests.test_training import CPU, Toy, make_model, same, train
-from workbench import commands, models
-from workbench.augmentation import Augmentation
-from workbench.batches import FEW_LENGTHS, PairBatches
+from workbench import commands
+from workbench.data.augmentation import Augmentation
+from workbench.data.batches import FEW_LENGTHS, PairBatches
 from workbench.errors import WorkbenchError
-from workbench.training import TrainingConfig
+from workbench.model import models
+from workbench.training.loop import TrainingConfig
 
 TRANSLATOR = models.TranslatorConfig(
     vocab_size=50, d_model=16, heads=2, layers=2, d_ff=32, dropout=0.1

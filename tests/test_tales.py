@@ -9,8 +9,8 @@ import re
 
 import pytest
 
-from workbench.language_model.tales import stories
-from workbench.language_model.tales.stories import KINDS, Telling, prompts
+from workbench.data.tales import stories
+from workbench.data.tales.stories import KINDS, Telling, prompts
 
 GIRLS = [
     "Mia",

@@ -8,9 +8,9 @@ import pooch
 import pytest
 
 from autograder.generator import ROOT
-from workbench import phrasebook, texts
+from workbench.data import phrasebook, texts
+from workbench.data.texts import load_corpus
 from workbench.errors import WorkbenchError
-from workbench.texts import load_corpus
 
 MULTI30K = ROOT.parent / "shared" / "data" / "multi30k"
 

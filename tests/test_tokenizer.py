@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from workbench.data.tokenizer import Tokenizer
 from workbench.errors import WorkbenchError
-from workbench.tokenizer import Tokenizer
 
 TEXTS = [
     "Bobby likes blackberries.",

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from workbench import checkpoint, devices, training
 from workbench.errors import WorkbenchError
-from workbench.training import TrainingConfig, fit, rate_at
+from workbench.training import checkpoint, devices, loop
+from workbench.training.loop import TrainingConfig, fit, rate_at
 
 CPU = torch.device("cpu")
 ROOT = Path(__file__).resolve().parents[1]
@@ -270,7 +270,7 @@ def test_the_seed_decides(tmp_path):
 
 def test_minutes_shorten_the_run_and_its_schedule(tmp_path, monkeypatch):
     ticks = iter(range(100_000))
-    monkeypatch.setattr(training.time, "perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr(loop.time, "perf_counter", lambda: float(next(ticks)))
     rarely = {"checkpoint_every": 10_000}
     _, history = train(tmp_path, epochs=1000, minutes=2.0, read_every=10_000, **rarely)
     # the clock moves by a second whenever it is asked: 20 steps took one second
@@ -439,10 +439,10 @@ import json, sys
 from pathlib import Path
 import torch
 from tests import test_training as t
-from workbench import devices, training
+from workbench.training import devices, loop
 with devices.processes(t.CPU) as device:
-    config = training.TrainingConfig(epochs=3, read_every=1, checkpoint_every=4)
-    history = training.fit(
+    config = loop.TrainingConfig(epochs=3, read_every=1, checkpoint_every=4)
+    history = loop.fit(
         t.make_model(0.0), t.masked_loss, t.Toy(9, 4), None, config,
         Path(sys.argv[1]), device, False, weight_of=t.count_real,
     )

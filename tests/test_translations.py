@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from workbench import phrasebook
-from workbench.translations import KINDS, RIGHT, kind_of_error, same_word
+from pages.translations import KINDS, RIGHT, kind_of_error, same_word
+from workbench.data import phrasebook
 
 CASES = [
     ("Bobby mag Brombeeren.", "Bobby mag Brombeeren. ", RIGHT),

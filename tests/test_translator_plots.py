@@ -8,7 +8,7 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 import torch
 
-from workbench import translator_plots
+from pages import translator_plots
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The tables of the translator's page: what is recorded, and what is not."""
 
-from workbench.results_tables import JOINED, TO_RUN
-from workbench.translator_tables import (
+from pages.results_tables import JOINED, TO_RUN
+from pages.translator_tables import (
     ablations,
     failures,
     multi30k,

@@ -20,7 +20,7 @@ from autograder.grading.version import code_version
 
 CHAPTERS = ("04_attention", "05_multi_head_attention", "07_decoder", "10_vision")
 PAGES = (  # what pages, hand-outs and commands are made with
-    *("workbench/attention_plots.py", "workbench/decoder_plots.py"),
+    *("pages/attention_plots.py", "pages/decoder_plots.py"),
     *("workbench/commands.py", "autograder/generator/notebooks.py"),
     *("autograder/collecting/canvas.py", "autograder/grading/exports.py"),
     *("autograder/grading/class_report.py", "autograder/grading/feedback.py"),
@@ -33,7 +33,7 @@ CHECKS = {  # which of the chapters use them
         "05_multi_head_attention",
     },
     "autograder/chapters/decoder/writing/beams.py": {"07_decoder"},
-    "workbench/images.py": {"10_vision"},
+    "workbench/data/images.py": {"10_vision"},
     "results/models/digits/config.json": {"10_vision"},
 }
 EVERYBODYS = (
@@ -53,7 +53,7 @@ def released() -> dict[str, str]:
 def copy(tmp_path_factory) -> Path:
     """A copy of the course's packages, and of its trained models."""
     root = tmp_path_factory.mktemp("course")
-    for package in ("autograder", "workbench", "results/models"):
+    for package in ("autograder", "pages", "workbench", "results/models"):
         for path in (ROOT / package).rglob("*"):
             if path.suffix in (".py", ".json", ".safetensors"):
                 to = root / path.relative_to(ROOT)

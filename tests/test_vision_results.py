@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from workbench import models, records, results_tables, vision_results
+from pages import results_tables, vision_results
+from workbench.model import models
+from workbench.training import records
 
 RUNS = """
 cifar10_gpu: {about: a run, needs: gpu, train: vit --data cifar10, seeds: [0, 1]}

@@ -15,11 +15,12 @@ import torch
 import bench_models
 from bench_models import Group, step_case
 from bench_peers import TorchLanguageModel
-from workbench import models, records
-from workbench.language_model import writing
-from workbench.language_model.training import next_token_loss
-from workbench.models import LanguageModelConfig, Parts
-from workbench.presets import LANGUAGE_MODELS
+from workbench.model import models
+from workbench.model.models import LanguageModelConfig, Parts
+from workbench.training import records
+from workbench.training.language_model import next_token_loss
+from workbench.training.presets import LANGUAGE_MODELS
+from workbench.use import writing
 
 CHARACTERS = 65  # of tiny Shakespeare
 

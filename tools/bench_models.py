@@ -23,10 +23,12 @@ import torch
 from torch import nn
 
 from bench_peers import PAD, TorchTranslator, TorchVision, translation_loss
-from workbench import commands, devices, models, records, steps, training
-from workbench.decoding import translate_batch
-from workbench.memory import keep_memory
-from workbench.models import Parts, TranslatorConfig, VisionConfig
+from workbench import commands
+from workbench.model import models
+from workbench.model.models import Parts, TranslatorConfig, VisionConfig
+from workbench.training import devices, loop, records, steps
+from workbench.training.memory import keep_memory
+from workbench.use.decoding import translate_batch
 
 MIB = 2**20
 SOS, NEVER = 2, -1  # no token has the second id: decoding never ends early
@@ -190,10 +192,10 @@ def training_step(
     compiled: bool,
 ) -> Callable[[], Any]:
     """Return what takes one of the workbench's own steps with a model."""
-    config = training.TrainingConfig(
+    config = loop.TrainingConfig(
         compile=compiled, precision=precision(device), steps=1_000_000
     )
-    run = training.start(model.to(device).train(), config, 1, device)
+    run = loop.start(model.to(device).train(), config, 1, device)
     taken = steps.Steps(run, loss_of, lambda batch: (batch, None), config, device)
 
     def step():

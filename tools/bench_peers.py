@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from workbench.models import (
+from workbench.model.models import (
     LanguageModelConfig,
     Parts,
     TranslatorConfig,

@@ -23,7 +23,8 @@ STAGE = ROOT / "_build" / "site"  # Jupyter Book works here, and keeps its cache
 # What pages run besides their own code, which alone the cache looks at
 RUN_BY_PAGES = (
     "solutions/transformer/*.py",
-    "workbench/*.py",
+    "pages/*.py",
+    "workbench/**/*.py",
     "exercises/*/*.ipynb",
     "book/coverage/*.yml",
     "results/*.*",

@@ -35,9 +35,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
 from autograder.files import write_beside  # noqa: E402
+from pages import everyday_lexicon  # noqa: E402
 from tools import fetch_runtime  # noqa: E402
-from workbench import everyday, everyday_lexicon, models, results  # noqa: E402
-from workbench.tokenizer import TOKENIZER_FILE, Tokenizer  # noqa: E402
+from workbench.data import everyday  # noqa: E402
+from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer  # noqa: E402
+from workbench.model import models  # noqa: E402
+from workbench.use import results  # noqa: E402
 
 CACHE = ROOT / "_build" / "live"
 WORKER = ROOT / "tools" / "live_worker.js"
@@ -374,7 +377,7 @@ def runtime() -> dict[str, bytes]:
 
 
 def everyday_rules() -> dict:
-    """Give what the page knows of sentences: see ``workbench.everyday_lexicon``."""
+    """Give what the page knows of sentences: see ``pages.everyday_lexicon``."""
     train = everyday.generate().train
     known = everyday.english_words(train)
     always = everyday_lexicon.always_capital()
@@ -475,8 +478,8 @@ def script(name: str) -> bytes:
     ]
     sources += sorted((ROOT / "results" / "models").glob("*/*"))
     sources += sorted((ROOT / "solutions" / "transformer").glob("*.py"))
-    sources += sorted((ROOT / "workbench").glob("everyday*.py"))
-    sources.append(ROOT / "workbench" / "phrasebook.py")
+    sources += sorted((ROOT / "workbench" / "data").glob("everyday*.py"))
+    sources.append(ROOT / "workbench" / "data" / "phrasebook.py")
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources))
     kept = CACHE / f"{name}.js"
     mark = f"// made from {digest.hexdigest()}\n".encode()

@@ -34,9 +34,10 @@ from autograder.chapters import own_model  # noqa: E402
 from autograder.chapters.own_model import Likeness  # noqa: E402
 from autograder.files import write_beside  # noqa: E402
 from tools import provenance  # noqa: E402
-from workbench import models, records  # noqa: E402
 from workbench.__main__ import main as workbench  # noqa: E402
-from workbench.tokenizer import TOKENIZER_FILE  # noqa: E402
+from workbench.data.tokenizer import TOKENIZER_FILE  # noqa: E402
+from workbench.model import models  # noqa: E402
+from workbench.training import records  # noqa: E402
 
 FOLDER = ROOT / "_build" / "own_models"
 JUDGED = {

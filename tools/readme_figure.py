@@ -8,10 +8,11 @@ from pathlib import Path
 
 import torch
 
+from pages import position_plots
 from steps import ROOT
 from transformer.attention import scaled_dot_product_attention
 from transformer.positional_encoding import sinusoidal_positional_encoding
-from workbench import plots, position_plots
+from workbench import plots
 from workbench.plots import COLORS, plt
 
 WORDS = ["blue", "car"]

@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
 from autograder.files import write_beside  # noqa: E402
 from tools import provenance  # noqa: E402
-from workbench import records  # noqa: E402
+from workbench.training import records  # noqa: E402
 
 RECORD = ROOT / "results" / "language_model" / "scaling.json"
 FOLDER = ROOT / "_build" / "scaling"

@@ -20,7 +20,7 @@ from steps import ROOT
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
 
 from tests.tutor import bank  # noqa: E402
-from workbench import records  # noqa: E402
+from workbench.training import records  # noqa: E402
 
 RECORD = ROOT / "results" / "tutor" / "strangers.json"
 

@@ -65,8 +65,8 @@ def parser(capstones: bool = True) -> argparse.ArgumentParser:
         help="where the notebooks lie, or the chapters' folders (default: this one)",
     )
     if capstones:
-        from workbench import bundle, plan, recording
         from workbench.commands import add_commands
+        from workbench.training import bundle, plan, recording
 
         add_commands(commands)
         recording.add_command(commands)

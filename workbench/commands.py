@@ -16,24 +16,17 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from workbench import (
-    comparison,
-    image_metrics,
-    metrics,
-    models,
-    presets,
-    records,
-    results,
-)
-from workbench.batches import FEW_LENGTHS, PairBatches
-from workbench.classifier import IMAGES as TEST_IMAGES
-from workbench.classifier import Classifier
-from workbench.devices import choose_device, world
+from workbench.data.batches import FEW_LENGTHS, PairBatches
+from workbench.data.image_batches import ImageBatches
+from workbench.data.images import ImageData, load_images, subset
+from workbench.data.texts import TEST_SETS, Corpus, load_corpus
+from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
 from workbench.errors import WorkbenchError
-from workbench.image_batches import ImageBatches
-from workbench.images import ImageData, load_images, subset
-from workbench.language_model import command as language_model
-from workbench.options import (
+from workbench.model import models
+from workbench.training import presets, records
+from workbench.training.devices import choose_device, world
+from workbench.training.loop import TrainingConfig, fit
+from workbench.training.options import (
     add_data_folder,
     add_folder,
     add_place,
@@ -44,11 +37,11 @@ from workbench.options import (
     shaped,
     training_config,
 )
-from workbench.runs import Trained, finish, prepare_folder, train_each
-from workbench.texts import TEST_SETS, Corpus, load_corpus
-from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
-from workbench.training import TrainingConfig, fit
-from workbench.translator import Translator
+from workbench.training.runs import Trained, finish, prepare_folder, train_each
+from workbench.use import comparison, image_metrics, language_model, metrics, results
+from workbench.use.classifier import IMAGES as TEST_IMAGES
+from workbench.use.classifier import Classifier
+from workbench.use.translator import Translator
 
 # --- What is typed --------------------------------------------------------------------
 

@@ -35,12 +35,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from workbench import models
-from workbench import results as recorded
-from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.model import models
+from workbench.use import results as recorded
 
 if TYPE_CHECKING:
-    from workbench.language_model.tokenizer import TextTokenizer
+    from workbench.data.text_tokenizer import TextTokenizer
 
     AnyTokenizer = Tokenizer | TextTokenizer
 
@@ -108,7 +108,7 @@ def load_tokenizer(folder: Path, config: models.Config) -> AnyTokenizer:
     if models.kind_of(config) != "lm":
         return Tokenizer.load(folder / TOKENIZER_FILE)
     # not on top: what a grade of chapter 9 or 10 needs does not go with it
-    from workbench.language_model.tokenizer import TextTokenizer
+    from workbench.data.text_tokenizer import TextTokenizer
 
     return TextTokenizer.load(folder)
 

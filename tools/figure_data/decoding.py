@@ -9,8 +9,8 @@ import functools
 import torch
 
 from tools.figure_data.heads import translator
-from workbench import models
-from workbench.decoding import Remembering, Search
+from workbench.model import models
+from workbench.use.decoding import Remembering, Search
 
 RIGHT = {  # sentences, each with a right translation
     "The bear and the fox like honey.": "Der Bär und der Fuchs mögen Honig.",

@@ -4,11 +4,13 @@ import functools
 
 import torch
 
+from pages.vision_results import attention_of
 from tools import live_models
 from transformer.vision_transformer import attention_rollout
-from workbench import models, presets, results
-from workbench.images import load_images
-from workbench.vision_results import attention_of
+from workbench.data.images import load_images
+from workbench.model import models
+from workbench.training import presets
+from workbench.use import results
 
 FILES = ("runtime", "digits")
 GREYS = 16  # a pixel counts the dots of ink in a field of 4 x 4

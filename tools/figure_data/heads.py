@@ -5,9 +5,10 @@ from functools import cache
 
 import torch
 
-from workbench import models, results
 from workbench.commands import translate_all
-from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.model import models
+from workbench.use import results
 
 SENTENCES = (
     "Bobby likes blackberries.",

@@ -4,8 +4,8 @@ import functools
 
 import torch
 
-from workbench.language_model import looking
-from workbench.language_model.tales.stories import stories
+from workbench.data.tales.stories import stories
+from workbench.use import looking
 
 BEST = 3  # tokens, and places, that are shown of each row
 SHORT = 620  # characters: the story of the page

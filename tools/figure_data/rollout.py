@@ -11,9 +11,9 @@ from pathlib import Path
 
 import torch
 
-from workbench import models
-from workbench.images import load_images
-from workbench.vision_results import attention_of
+from pages.vision_results import attention_of
+from workbench.data.images import load_images
+from workbench.model import models
 
 FOLDER = Path(__file__).parent / "models" / "rollout"
 RIGHT, WRONG = 5, 3

@@ -7,8 +7,9 @@ import torch
 from tools import live_models
 from tools.figure_data.heads import watched
 from transformer.decoder import greedy_decode
-from workbench import models, results
-from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.model import models
+from workbench.use import results
 
 SENTENCES = (
     "I know that Bobby likes sweet blackberries.",
