@@ -9,16 +9,14 @@ import torch
 
 from autograder.grading.job import GRADED, Job, Outcome
 from autograder.grading.paper import Paper
-from tests.conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "tools"))
-
-import bench
-import bench_coordinator
-import bench_grading
-import bench_language_model
-import bench_models
-import bench_peers
+from tools.measure import (
+    bench,
+    bench_coordinator,
+    bench_grading,
+    bench_language_model,
+    bench_models,
+    bench_peers,
+)
 from transformer.decoder import decoder_layer_from_torch
 from transformer.encoder import encoder_layer_from_torch
 from workbench.model import models

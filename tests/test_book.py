@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import book, lighten
+from tools.site import book, lighten
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = """# A page
@@ -95,7 +95,7 @@ def test_a_new_heading_has_pages_read_again_that_look_at_others(tmp_path, monkey
 
 def test_what_reads_notebooks_starts_without_the_grammar_of_addresses():
     program = (
-        "import sys; sys.path.insert(0, '.'); from tools import quick_start\n"
+        "import sys; sys.path.insert(0, '.'); from tools.site import quick_start\n"
         "quick_start.prepare(); import nbformat, jsonschema\n"
         "assert 'lark' not in sys.modules"
     )

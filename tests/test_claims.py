@@ -4,13 +4,13 @@ import json
 
 import yaml
 
-from tools.claims import CLAIMS, RECORD, ROOT
+from tools.measure.claims import CLAIMS, RECORD, ROOT
 
 BOOK = ROOT / "book"
 
 
 def test_recorded_runs_held_as_often_as_the_pages_say():
-    """tools/claims.py ran them; here its record is compared with the sentences."""
+    """tools/measure/claims.py ran them; its record is compared with the sentences."""
     claims = yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))
     record = json.loads(RECORD.read_text(encoding="utf-8"))
     assert record["held"].keys() == claims.keys()

@@ -36,7 +36,7 @@ pytestmark = [
 def installed(tmp_path_factory) -> Path:
     """The package as pip installs it, from its wheel, which has no answers."""
     made, target = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("site")
-    build = [sys.executable, "tools/dist.py", "--out", str(made)]
+    build = [sys.executable, "-m", "tools.dist", "--out", str(made)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = made.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]

@@ -45,7 +45,7 @@ MEMORY = 4 * 2**30  # bytes
 def made(tmp_path_factory) -> dict[str, dict[str, bytes]]:
     """The files of the wheel and of the source archive, by their names in them."""
     out = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "tools/dist.py", "--out", str(out)]
+    command = [sys.executable, "-m", "tools.dist", "--out", str(out)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = out.glob("*.whl")
     (archive,) = out.glob("*.tar.gz")

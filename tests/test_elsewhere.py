@@ -13,6 +13,7 @@ import yaml
 from packaging.specifiers import SpecifierSet
 
 from autograder.generator import ROOT
+from tools import dist
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 OURS = re.compile(
@@ -76,7 +77,7 @@ def test_nothing_is_published_before_it_is_built_and_tested() -> None:
     assert set(jobs["publish"]["needs"]) == jobs.keys() - {"publish", "build"}
     assert jobs["test"]["needs"] == jobs["students"]["needs"] == "build"
     build = [step.get("run", "") for step in jobs["build"]["steps"]]
-    assert 'python tools/dist.py --tag "$GITHUB_REF_NAME"' in build
+    assert 'python -m tools.dist --tag "$GITHUB_REF_NAME"' in build
 
 
 @pytest.mark.parametrize(
@@ -92,9 +93,6 @@ def test_nothing_is_published_before_it_is_built_and_tested() -> None:
 def test_a_tag_without_its_entry_is_refused(
     tag, heading, says, tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.syspath_prepend(ROOT / "tools")
-    import dist
-
     (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n{heading}\n\n- It.\n")
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "0.1.0"\n')
     monkeypatch.setattr(dist, "ROOT", tmp_path)
@@ -140,7 +138,7 @@ def test_no_address_of_packages_is_written_down(path: Path) -> None:
 def test_a_student_is_told_of_a_wrong_answer_and_of_the_right_one() -> None:
     """The program that the workflow runs on other systems."""
     notebook = "exercises/04_attention/04_attention.ipynb"
-    command = [sys.executable, "tools/student.py", notebook]
+    command = [sys.executable, "-m", "tools.student", notebook]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     wrong, _, right = ran.stdout.partition("CheckFailure:")

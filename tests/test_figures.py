@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from tests import browsers
 from tests.figures import TOLERANCE, near
-from tools import figure_pictures as pictures
+from tools.site import figure_pictures as pictures
 from transformer.positional_encoding import sinusoidal_positional_encoding
 
 NAMES = pictures.moving_figures.names()

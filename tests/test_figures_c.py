@@ -7,8 +7,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tests import browsers
 from tests.figures import TOLERANCE, near
-from tools.figure_data import conversation, decoding, residual_stream, rollout
-from tools.figure_data.heads import translator
+from tools.site.figure_data import conversation, decoding, residual_stream, rollout
+from tools.site.figure_data.heads import translator
 from transformer.decoder import beam_search
 from transformer.embeddings import tied_logits
 from transformer.encoder import Encoder

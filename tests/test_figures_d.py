@@ -8,8 +8,8 @@ import torch
 from tests import browsers
 from tests.conftest import ROOT
 from tests.figures import TOLERANCE, Figure
-from tools import live_models
 from tools.browser import served
+from tools.site import live_models
 from transformer.vision_transformer import attention_rollout
 from workbench.commands import translate_all
 from workbench.data import everyday, phrasebook

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from tests import browsers
 from tests.figures import near
-from tools.figure_data import logit_lens
+from tools.site.figure_data import logit_lens
 from transformer.attention import causal_mask
 
 pytestmark = pytest.mark.browser

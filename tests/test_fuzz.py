@@ -1,29 +1,24 @@
 """Mutated notebooks: no crash, no hang, no point that is not deserved.
 
-The long run is ``python tools/fuzz.py --count 10000 --seed 0``; this one is short, and
-always the same.
+The long run is ``python -m tools.measure.fuzz --count 10000 --seed 0``; this one is
+short, and always the same.
 """
 
-import importlib
 import json
-import sys
 
 import hypothesis
 import pytest
 from hypothesis import HealthCheck
 
-from autograder.generator import ROOT
 from autograder.grading import sandbox
 from autograder.grading.grader import Grader
 from tests import strangers
+from tools.measure import fuzz
 
 pytestmark = [
     pytest.mark.sandbox,
     pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem() or "works"),
 ]
-
-sys.path.insert(0, str(ROOT / "tools"))
-fuzz = importlib.import_module("fuzz")
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import torch
 from onnx import checker
 from onnx.reference import ReferenceEvaluator
 
-from tools import fetch_runtime, live_models
+from tools.site import fetch_runtime, live_models
 from workbench.data import everyday
 from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
 from workbench.model import models

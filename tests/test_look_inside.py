@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from tests import browsers
 from tests.figures import near
-from tools import live_models
+from tools.site import live_models
 from transformer.decoder import greedy_decode
 from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
 from workbench.model import models

@@ -2,23 +2,18 @@
 
 import json
 import math
-import sys
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.conftest import ROOT
 from tests.test_language_model import CHOICES, PARTS, built
+from tools.measure import scaling as tool
 from workbench.data import corpora, repeats
 from workbench.errors import WorkbenchError
 from workbench.model.blocks import rotate
 from workbench.training import records
 from workbench.use import looking, results, scaling
-
-sys.path.insert(0, str(ROOT / "tools"))
-
-import scaling as tool
 
 # --- weights and residual stream ------------------------------------------------------
 
@@ -126,7 +121,7 @@ def test_a_file_of_runs_that_was_cut_is_refused(tmp_path):
 
 
 def test_the_runs_are_those_that_the_tool_writes(tmp_path):
-    """A row of tools/scaling.py, which trains them, is read."""
+    """A row of tools/measure/scaling.py, which trains them, is read."""
     scores = {"text": {"nats_per_character": [1.5]}}
     record = {"scores": scores, "model": {"vocab_size": 65}, "batch": 4096}
     row = tool.row_of((32, 2, 60), record | {"parameters": 20_000})

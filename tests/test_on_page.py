@@ -21,8 +21,8 @@ from autograder.generator.modules import without_markers
 from autograder.grading.imports import ROOT
 from autograder.on_page import runner
 from tests import chapters, without_torch
-from tools import fetch_on_page, on_page
-from tools.live_models import facts_of
+from tools.site import fetch_on_page, on_page
+from tools.site.live_models import facts_of
 
 EXERCISES = [
     (page, exercise) for page in on_page.pages() for exercise in on_page.exercises(page)

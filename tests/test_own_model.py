@@ -1,7 +1,8 @@
 """A model of one's own: what is the course's in disguise, and what is not.
 
-The record says how alike models are that were trained for minutes; tools/own_models.py
-makes it. Here it is held to what it must show, and what is cheap is computed again.
+The record says how alike models are that were trained for minutes;
+tools/measure/own_models.py makes it. Here it is held to what it must show, and what is
+cheap is computed again.
 """
 
 import json

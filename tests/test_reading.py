@@ -21,7 +21,7 @@ from pypdf import PdfReader
 from scipy import stats
 
 from tests import browsers
-from tools import pdf, pdf_front, publish
+from tools.site import pdf, pdf_front, publish
 from transformer.class_token import masked_mean
 from transformer.embeddings import Embedding, pair_counts
 from transformer.multi_head_attention import MultiHeadAttention, split_heads
@@ -711,7 +711,7 @@ def book(tmp_path_factory):
     target = tmp_path_factory.mktemp("pdf") / "book.pdf"
     pages = ["book/04_attention", "exercises/04_attention/04_attention"]
     pages += ["book/notation", "book/glossary", "book/bibliography"]
-    command = [sys.executable, "tools/pdf.py", "--out", str(target), *pages]
+    command = [sys.executable, "-m", "tools.site.pdf", "--out", str(target), *pages]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     reader = PdfReader(target)

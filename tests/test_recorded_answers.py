@@ -7,8 +7,8 @@ import pytest
 
 from tests import chapters
 from tests.tutor.bank import all_strangers
-from tools import answer_texts, recorded_answers, recorded_pages
-from tools.answer_texts import Text
+from tools.site import answer_texts, recorded_answers, recorded_pages
+from tools.site.answer_texts import Text
 
 RECORDED = {name: recorded_pages.recorded(name) for name in chapters.CHAPTERS}
 EACH = [
@@ -17,7 +17,7 @@ EACH = [
     for name in found
 ]
 FEW = ("encoder-classifier", "gpt2-weights")  # hardly one stands alone
-AGAIN = "run: python tools/recorded_answers.py --record"
+AGAIN = "run: python -m tools.site.recorded_answers --record"
 
 
 @pytest.mark.parametrize("chapter", chapters.CHAPTERS)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests import browsers
-from tools import recorded_pages
+from tools.site import recorded_pages
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[1]

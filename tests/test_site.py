@@ -13,7 +13,7 @@ import tinycss2
 from playwright.sync_api import expect
 
 from tests import browsers
-from tools import lighten, math_font
+from tools.site import lighten, math_font
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "_build" / "html"

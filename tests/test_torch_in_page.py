@@ -13,8 +13,8 @@ from playwright.sync_api import expect
 
 from tests import browsers
 from tests.test_exercises_in_page import LONG, Place
-from tools import on_page
 from tools.browser import served
+from tools.site import on_page
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTER, WHEEL = "04_attention", "torch-2.13.0-py3-none-any.whl"

@@ -12,10 +12,11 @@ most 1:
   other, whatever their order, scale or layer;
 - weights: the cosine of a matrix with the one of the same name and shape.
 
-How alike models are that were trained apart is measured by ``tools/own_models.py`` and
-recorded in ``results/grader/own_models.json``; the limits follow from that. A model
-that was taught by the other's answers alone (distillation) cannot be told from one that
-was taught by the data: what is compared here is then as far away as any other.
+How alike models are that were trained apart is measured by
+``tools/measure/own_models.py`` and recorded in ``results/grader/own_models.json``; the
+limits follow from that. A model that was taught by the other's answers alone
+(distillation) cannot be told from one that was taught by the data: what is compared
+here is then as far away as any other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recorded runs of small language models, for a scaling law: see tools/scaling.py."""
+"""Recorded runs of small language models, which ``tools/measure/scaling.py`` trains."""
 
 from __future__ import annotations
 
