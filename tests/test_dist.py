@@ -22,7 +22,7 @@ from autograder.chapters.attention import oracles
 from autograder.grading import sandbox
 from autograder.grading.paper import Paper
 from autograder.grading.sheet import sheet_of
-from tests.test_shown import answers_among
+from tests.grading.test_shown import answers_among
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = ("autograder.", "workbench.")

@@ -28,8 +28,8 @@ from autograder.grading.grader import Grader
 from autograder.grading.job import GRADED, Job, Outcome
 from autograder.grading.paper import Paper
 from autograder.grading.settings import put_environment_on_path
+from tests.grading.test_postgresql import INITDB, Server
 from tests.sample_class import notebooks
-from tests.test_postgresql import INITDB, Server
 from tools import provenance
 from tools.measure import bench_grading
 from tools.steps import ROOT

@@ -100,7 +100,7 @@ def is_kept(path: str) -> bool:
 
 def compiled(folder: Path, library: bytes) -> bytes:
     """Compile what a page imports at its start: Python starts in half the time."""
-    from tools import on_page  # which unpacks what is kept here
+    from tools.site import on_page  # which unpacks what is kept here
 
     checks = [
         content.decode()

@@ -10,7 +10,7 @@ taken: the processor only, with SIMD. (It can use several threads; it is told to
 one.)
 
 Building the site needs none of this: it unpacks what the repository holds. For another
-version, change VERSION and PACKAGE, and look at tests/test_live_models.py.
+version, change VERSION and PACKAGE, and look at tests/site/test_live_models.py.
 """
 
 import hashlib

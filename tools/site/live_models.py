@@ -12,7 +12,7 @@ that hands over one text: base64 of gzip of some files put together. It is as sm
 disk as on the way, whatever the server compresses.
 
 The graphs are written down here, in the order in which solutions/transformer computes;
-tests/test_live_models.py compares them with it.
+tests/site/test_live_models.py compares them with it.
 """
 
 import base64

@@ -82,7 +82,7 @@ def fingerprint(chapter: str, exercise: Exercise) -> str:
     """Give a digest of what a record was made of: check, right answer, wrong ones.
 
     Of the checks it takes the modules of the chapter alone. What all chapters share is
-    tried by a sample of the records, in tests/test_recorded_answers.py.
+    tried by a sample of the records, in tests/site/test_recorded_answers.py.
     """
     texts = [cell.text for cell in (*exercise.answers, *exercise.graded)]
     for entry in chapters.by_hand(chapter):
