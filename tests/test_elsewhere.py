@@ -1,5 +1,6 @@
 """Workflows, containers and Binder: their files parse, and name what is there."""
 
+import importlib.util
 import json
 import os
 import re
@@ -35,9 +36,11 @@ def project() -> dict:
 
 
 def expect_what_it_names(command: str) -> None:
-    """Expect the files and the commands of make that a command line names."""
+    """Expect the files, modules and commands of make that a command line names."""
     for name in OURS.findall(command):
         assert (ROOT / name).exists(), f"{command}: {name} is not there"
+    for name in re.findall(r"-m (tools[\w.]*)", command):
+        assert importlib.util.find_spec(name), f"{command}: {name} is not there"
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"\bmake (\w+)", command):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), command

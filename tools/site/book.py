@@ -160,7 +160,8 @@ def make_on_page() -> None:
     parts[ROOT / "PYODIDE"] = added.read_bytes() if added.is_file() else b""
     target = STAGE / "static"
     if has_changed("on_page", parts) or not (target / "on_page").is_dir():
-        from tools.site import on_page  # imports PyTorch: no edited page has to wait for it
+        # imports PyTorch: no edited page has to wait for it
+        from tools.site import on_page
 
         on_page.write(target)
         shutil.rmtree(STAGE / "_build" / "html", ignore_errors=True)
