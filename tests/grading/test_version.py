@@ -21,7 +21,7 @@ from autograder.grading.version import code_version
 CHAPTERS = ("04_attention", "05_multi_head_attention", "07_decoder", "10_vision")
 PAGES = (  # what pages, hand-outs and commands are made with
     *("pages/attention_plots.py", "pages/decoder_plots.py"),
-    *("workbench/commands.py", "autograder/generator/notebooks.py"),
+    *("workbench/command_line/use.py", "autograder/generator/notebooks.py"),
     *("autograder/collecting/canvas.py", "autograder/grading/exports.py"),
     *("autograder/grading/class_report.py", "autograder/grading/feedback.py"),
 )

@@ -13,10 +13,10 @@ from transformer.attention import (
     padding_mask,
     scaled_dot_product_attention,
 )
-from workbench.commands import translate_all
 from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
 from workbench.model import models
 from workbench.use import results
+from workbench.use.translator import Translator
 
 pytestmark = pytest.mark.browser
 
@@ -138,9 +138,8 @@ def translated(
     model, config = models.load(folder)
     tokenizer = Tokenizer.load(folder / TOKENIZER_FILE)
     parts, cpu = models.load_parts(), torch.device("cpu")
-    german = translate_all(
-        model, config, tokenizer, [instead_of or english], cpu, parts, 1
-    )[0]
+    translator = Translator(model, config, tokenizer, parts, cpu)
+    (german,) = translator.translate([instead_of or english])
     source, target = tokenizer.encode(english), tokenizer.encode(german)
     found = {"encoder": [], "decoder": [], "cross": []}
     with torch.no_grad():

@@ -13,10 +13,10 @@ from transformer.decoder import beam_search
 from transformer.embeddings import tied_logits
 from transformer.encoder import Encoder
 from transformer.vision_transformer import attention_rollout
-from workbench.commands import translate_all
 from workbench.data.tokenizer import Tokenizer
 from workbench.model.models import load_parts
 from workbench.use.decoding import Recomputing, Remembering
+from workbench.use.translator import Translator
 
 pytestmark = pytest.mark.browser
 
@@ -184,8 +184,8 @@ def test_decoding_writes_what_chapter_7_writes(figure, number):
             if any(node["written"] for node in row)
         ]
         near(torch.tensor([node["values"][0] for node in thick]).prod(), probability)
-        asked = model, config, tokenizer, [text], cpu, parts, beam, 0.0
-        assert translate_all(*asked) == [written]
+        whole = Translator(model, config, tokenizer, parts, cpu)
+        assert whole.translate([text], beam, 0.0) == [written]
 
 
 @torch.no_grad()

@@ -11,13 +11,13 @@ from tests.figures import TOLERANCE, Figure
 from tools.browser import served
 from tools.site import live_models
 from transformer.vision_transformer import attention_rollout
-from workbench.commands import translate_all
 from workbench.data import everyday, phrasebook
 from workbench.data.images import load_images
 from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
 from workbench.model import models
 from workbench.training import presets
 from workbench.use import results
+from workbench.use.translator import Translator
 
 pytestmark = pytest.mark.browser
 LONG = 120_000  # milliseconds: a loaded machine compiles the runtime slowly
@@ -156,9 +156,10 @@ def test_held_out_sentences_are_translated_as_python_does(live, translator):
     known = phrasebook.often_in(everyday.draw(random.Random(0), "train", 8000))
     pairs = everyday.draw(random.Random(7), "test", 25, known)
     english = [pair[0] for pair in pairs]
-    expected = translate_all(
-        model, config, tokenizer, english, torch.device("cpu"), models.load_parts()
+    whole = Translator(
+        model, config, tokenizer, models.load_parts(), torch.device("cpu")
     )
+    expected = whole.translate(english)
     assert [type_in(live, text)["translation"] for text in english] == expected
     assert live.visitor.complaints == []
 

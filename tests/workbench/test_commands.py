@@ -8,10 +8,11 @@ import pytest
 import torch
 from PIL import Image
 
-from workbench import __main__, commands
+from workbench import __main__
+from workbench.command_line.options import training_config
 from workbench.errors import WorkbenchError
 from workbench.model import models
-from workbench.training import presets, records
+from workbench.training import presets, records, vision
 from workbench.training.checkpoint import CHECKPOINT
 from workbench.training.loop import TrainingConfig
 from workbench.training.presets import BASELINES, TRANSLATORS, VISION
@@ -140,7 +141,7 @@ def test_few_images_are_seen_in_as_many_steps_as_all(
     tmp_path, pictures, capsys, monkeypatch
 ):
     """Of 40 pictures 28 are learnt from: 3 batches of 8, in the preset's 50 epochs."""
-    monkeypatch.setattr(commands, "fit", stop_at_the_training)
+    monkeypatch.setattr(vision, "fit", stop_at_the_training)
     for count, batch in (("4", 4), ("20", 8), ("28", 8)):
         words = train_vit(pictures, tmp_path, "--images", count)
         with pytest.raises(StoppedError) as stopped:
@@ -168,7 +169,7 @@ def test_a_stopped_run_goes_on_and_ends_the_same(
     whole = train_vit(pictures, tmp_path / "whole", "--epochs", "3")
     assert run(capsys, monkeypatch, *whole)[0] == 0
     words = train_vit(pictures, tmp_path / "cut", "--epochs", "3")
-    score = commands.accuracy_of
+    score = vision.accuracy_of
     calls = []
 
     def stop(model, batches):
@@ -177,10 +178,10 @@ def test_a_stopped_run_goes_on_and_ends_the_same(
             raise KeyboardInterrupt
         return score(model, batches)
 
-    monkeypatch.setattr(commands, "accuracy_of", stop)
+    monkeypatch.setattr(vision, "accuracy_of", stop)
     code, _, errors = run(capsys, monkeypatch, *words)
     assert code == 130 and "--resume" in errors
-    monkeypatch.setattr(commands, "accuracy_of", score)
+    monkeypatch.setattr(vision, "accuracy_of", score)
 
     code, _, errors = run(capsys, monkeypatch, *words)
     assert code == 2 and "--resume" in errors  # the unfinished run is not overwritten
@@ -316,7 +317,7 @@ def test_bfloat16_is_chosen_on_cuda_alone():
     arguments = __main__.parser().parse_args(words)
     for name, precision in (("cpu", "float32"), ("cuda", "bfloat16")):
         preset = presets.VISION["digits"].training
-        config = commands.training_config(preset, arguments, torch.device(name))
+        config = training_config(preset, arguments, torch.device(name))
         assert config.precision == precision
         assert config.peak_rate == preset.peak_rate
 

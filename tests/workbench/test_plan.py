@@ -1,9 +1,9 @@
 """Records for as long as there is time, from a bundle, rehearsed with tiny models."""
 
-import argparse
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -55,11 +55,29 @@ def data(tmp_path):
     return tmp_path / "data"
 
 
+def of_the_course(folder):
+    """The files of the course that its commands import there, from its parent."""
+    code = """
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from workbench.__main__ import parser
+parser()
+for name, module in list(sys.modules.items()):
+    if name.split(".")[0] in ("autograder", "workbench", "transformer"):
+        for place in [module.__file__] if module.__file__ else module.__path__:
+            print(pathlib.Path(place).relative_to(pathlib.Path(sys.argv[1]).parent))
+"""
+    command = [sys.executable, "-c", code, folder]
+    said = subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return [Path(line) for line in said.stdout.decode().splitlines()]
+
+
 def test_a_bundle_makes_its_records_alone(tmp_path, tables, data):
     made = tmp_path / "bundle"
-    bundle.run(argparse.Namespace(folder=made, data_dir=data))
+    bundle.make(made, data)
     assert (made / "data" / "cifar10_copy" / "train.npz").is_file()
     assert (made / "packages" / "sacremoses" / "__init__.py").is_file()
+    assert {path.parts[0] for path in of_the_course(made)} == {made.name}
     (made / "COMMIT").write_text("0" * 40)
     out = tmp_path / "out"
     words = ["--minutes", "10", "--out", out, "--device", "cpu", *tables]
@@ -80,25 +98,22 @@ def test_a_bundle_makes_its_records_alone(tmp_path, tables, data):
     assert (out / "tiny_model.zip").stat().st_size > 1000
 
 
-def session(tmp_path, tables, runs, minutes):
-    words = ["plan", "--minutes", minutes, "--out", tmp_path / "out", "--device", "cpu"]
-    parser = argparse.ArgumentParser()
-    plan.add_command(parser.add_subparsers())
-    arguments = parser.parse_args([str(word) for word in (*words, *tables)])
-    return plan.Session(arguments, runs, [[]])
+def session(tmp_path, runs, minutes):
+    out = tmp_path / "out"
+    return plan.Session(runs, [[]], minutes, out, out / "work", "cpu")
 
 
-def test_what_would_not_be_done_in_time_is_not_begun(tmp_path, tables, runs):
-    short = session(tmp_path, tables, runs, 0.5)
+def test_what_would_not_be_done_in_time_is_not_begun(tmp_path, runs):
+    short = session(tmp_path, runs, 0.5)
     short.record("tiny", 0, minutes=3)
     (line,) = lines_of(tmp_path / "out")
     assert line["what"] == "no time" and line["need"] > line["left"]
     assert short.made == 0
 
 
-def test_what_takes_too_long_is_stopped(tmp_path, tables, runs):
+def test_what_takes_too_long_is_stopped(tmp_path, runs):
     words = [*runs["tiny"]["train"].split(), "--steps", "1000000"]
-    long = session(tmp_path, tables, runs, 10)
+    long = session(tmp_path, runs, 10)
     found = long._command(words, tmp_path / "work", 0.5)
     assert found is None
     assert lines_of(tmp_path / "out")[0]["what"] == "stopped"
@@ -128,4 +143,4 @@ def test_a_bundle_says_which_data_are_missing(tmp_path, data):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     with pytest.raises(WorkbenchError, match="is not empty"):
-        bundle.run(argparse.Namespace(folder=tmp_path / "full", data_dir=data))
+        bundle.make(tmp_path / "full", data)

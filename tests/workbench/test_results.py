@@ -22,14 +22,15 @@ import yaml
 
 from pages import results_tables
 from tests.conftest import ROOT
-from workbench import commands
+from workbench.data.images import load_images
 from workbench.data.texts import load_corpus
-from workbench.data.tokenizer import Tokenizer
 from workbench.errors import WorkbenchError
 from workbench.model import models
-from workbench.training import records
+from workbench.training import presets, records
 from workbench.training.recording import LARGEST, TABLE, read_runs
 from workbench.use import results
+from workbench.use.classifier import Classifier
+from workbench.use.translator import Translator
 
 TASKS = ("translator", "vit", "cnn", "lm")
 GENERATED = ("phrasebook", "everyday", "digits")  # data that need no download
@@ -234,26 +235,17 @@ def scored(folder: Path, record: dict[str, Any]) -> tuple[float, int, int, float
     """Evaluate a model: share right, of how many, of how many there are, expected."""
     data, place = record["data"], torch.device("cpu")
     if record["task"] == "vit":
-        model, _ = models.load(folder)
-        preset = commands.preset_for(commands.presets.VISION, data["name"])
-        images = commands.load_images(data["name"], None, preset.held_out)
+        preset = presets.preset_for(presets.VISION, data["name"])
+        images = load_images(data["name"], None, preset.held_out)
         count = len(images.test[1])
-        share = commands.score_vision(model, images, place)["accuracy"] / 100
+        share = Classifier.load(folder, "vit", place).accuracy(images)
         expected = results.values(record, data["test"], "accuracy")[0] / 100
         return share, count, count, expected
     corpus = load_corpus(data["name"], None, data["source"], data["target"])
     pairs = corpus.test[:SENTENCES]
-    model, config = models.load(folder)
-    written = commands.translate_all(
-        model,
-        config,
-        Tokenizer.load(folder / commands.TOKENIZER_FILE),
-        [source for source, _ in pairs],
-        place,
-        models.load_parts(),
-        record["decoding"]["beam"],
-        record["decoding"]["alpha"],
-    )
+    search = record["decoding"]["beam"], record["decoding"]["alpha"]
+    translator = Translator.load(folder, place)
+    written = translator.translate([source for source, _ in pairs], *search)
     right = sum(w == target for w, (_, target) in zip(written, pairs, strict=True))
     expected = results.values(record, data["test"], "exact_match")[0] / 100
     return right / len(pairs), len(pairs), len(corpus.test), expected

@@ -6,12 +6,13 @@ import pytest
 import torch
 
 from tests.workbench.test_training import CPU, Toy, make_model, same, train
-from workbench import commands
 from workbench.data.augmentation import Augmentation
 from workbench.data.batches import FEW_LENGTHS, PairBatches
 from workbench.errors import WorkbenchError
 from workbench.model import models
 from workbench.training.loop import TrainingConfig
+from workbench.training.translator import translation_loss
+from workbench.training.vision import image_loss
 
 TRANSLATOR = models.TranslatorConfig(
     vocab_size=50, d_model=16, heads=2, layers=2, d_ff=32, dropout=0.1
@@ -25,12 +26,12 @@ VISION = models.VisionConfig(
 def translator_case():
     parts = models.load_parts()
     batch = tuple(torch.randint(4, 50, (3, 7)) for _ in range(3))
-    return models.build(TRANSLATOR), commands.translation_loss(parts, 0.1), batch
+    return models.build(TRANSLATOR), translation_loss(parts, 0.1), batch
 
 
 def vision_case():
     batch = torch.randn(3, 3, 8, 8), torch.rand(3, 5).softmax(-1)
-    return models.build(VISION), commands.image_loss(0.1), batch
+    return models.build(VISION), image_loss(0.1), batch
 
 
 @pytest.mark.parametrize("case", [translator_case, vision_case])

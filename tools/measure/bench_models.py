@@ -29,11 +29,12 @@ from tools.measure.bench_peers import (
     translation_loss,
 )
 from tools.steps import ROOT
-from workbench import commands
 from workbench.model import models
 from workbench.model.models import Parts, TranslatorConfig, VisionConfig
 from workbench.training import devices, loop, records, steps
 from workbench.training.memory import keep_memory
+from workbench.training.translator import translation_loss as our_loss
+from workbench.training.vision import image_loss
 from workbench.use.decoding import translate_batch
 
 MIB = 2**20
@@ -98,7 +99,7 @@ def translator_group(
         f"dropout {config.dropout}, {precision(device)}"
     )
     theirs = translation_loss(SMOOTHING)
-    ours = commands.translation_loss(parts, SMOOTHING)
+    ours = our_loss(parts, SMOOTHING)
 
     case = step_case(lambda: pair_batch(sizes, device), device)
 
@@ -123,7 +124,7 @@ def vision_group(
         f"{sizes.images} images of {config.image_size} x {config.image_size}, "
         f"dropout {config.dropout}, {precision(device)}"
     )
-    loss = commands.image_loss(SMOOTHING)
+    loss = image_loss(SMOOTHING)
 
     case = step_case(lambda: image_batch(sizes, device), device)
     cases = {"nn.TransformerEncoderLayer": case(lambda: TorchVision(config), loss)}

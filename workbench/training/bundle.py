@@ -7,11 +7,11 @@ It needs PyTorch (2.11 or later) and what README.txt in the folder lists; no git
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 import shutil
 from pathlib import Path
 
+import autograder.files
 from workbench.errors import WorkbenchError
 from workbench.model.models import PACKAGE, load_parts
 from workbench.training import records
@@ -40,40 +40,25 @@ os.execv(sys.executable, [sys.executable, *words])
 '''
 
 
-def add_command(commands: argparse._SubParsersAction) -> None:
-    """Describe ``bundle``."""
-    command = commands.add_parser(
-        "bundle",
-        help="a folder for a GPU machine without a network",
-        description=__doc__,
-    )
-    command.set_defaults(run=run)
-    command.add_argument("folder", type=Path, metavar="FOLDER", help="to be made")
-    command.add_argument(
-        "--data-dir",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="holds a folder for each data set: multi30k, and cifar10 or cifar10_jpeg",
-    )
+def make(folder: Path, data_dir: Path) -> None:
+    """Make the folder.
 
+    Args:
+        folder: to be made; empty, if it is there.
+        data_dir: holds a folder for each data set.
 
-def run(arguments: argparse.Namespace) -> int:
-    """Make the folder; say how large it is."""
-    folder = arguments.folder
+    Raises:
+        WorkbenchError: the folder is not empty, or something is missing here.
+    """
     if folder.exists() and any(folder.iterdir()):
         raise WorkbenchError(f"{folder} is not empty: name a new folder")
     folder.mkdir(parents=True, exist_ok=True)
     copy_course(folder)
     copy_packages(folder / "packages")
-    copy_data(arguments.data_dir, folder / "data")
+    copy_data(data_dir, folder / "data")
     (folder / "run.py").write_text(RUN, encoding="utf-8")
     (folder / "COMMIT").write_text(f"{records.commit()}\n", encoding="utf-8")
     (folder / "README.txt").write_text(f"{__doc__}\n{NEEDED}\n", encoding="utf-8")
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    print(f"{folder}: {size / 2**20:.1f} MiB")
-    print(f"there: python3 {folder.name}/run.py --minutes 28 --out DIR")
-    return 0
 
 
 def copy_course(folder: Path) -> None:
@@ -81,6 +66,10 @@ def copy_course(folder: Path) -> None:
     own = Path(__file__).parents[1]
     python_only = shutil.ignore_patterns("__pycache__")
     shutil.copytree(own, folder / own.name, ignore=python_only)
+    files = Path(autograder.files.__file__)  # the one module of it that training needs
+    (folder / autograder.__name__).mkdir()
+    for path in (files, Path(autograder.__file__)):
+        shutil.copyfile(path, folder / autograder.__name__ / path.name)
     parts = Path(load_parts().place)
     shutil.copytree(parts, folder / PACKAGE, ignore=python_only)
     results = folder / TABLE.parent.name

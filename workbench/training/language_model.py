@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
 import time
 from dataclasses import dataclass, replace
@@ -19,15 +18,14 @@ from workbench.data.tales.stories import prompts, stories
 from workbench.data.text_tokenizer import TextTokenizer
 from workbench.model import models
 from workbench.model.language_model import LanguageModel
-from workbench.training import options, presets
 from workbench.training.devices import world
 from workbench.training.loop import TrainingConfig, fit
-from workbench.training.runs import Trained, finish, prepare_folder
+from workbench.training.presets import LanguageModelPreset
+from workbench.training.runs import Trained, TrainingRun, finish, prepare_folder
 from workbench.training.steps import Loss
 from workbench.use import scoring
 
 MOST_STEPS = 10_000_000  # as many as fit into --minutes
-SHAPE = ("kv_heads", "norm", "feed_forward", "positions", "qk_norm", "merges")
 
 
 # all seeds of a command learn from the same
@@ -44,13 +42,18 @@ class Material:
     device: torch.device
 
 
-def train_language_model(arguments: argparse.Namespace, device: torch.device) -> None:
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelRun(TrainingRun):
+    """A language model that is to be trained: its shape and batches are the preset."""
+
+    preset: LanguageModelPreset
+
+
+def train_language_model(run: LanguageModelRun, device: torch.device) -> None:
     """Train a language model on a device, score it, and write its folder."""
-    begun, out = time.perf_counter(), arguments.out
-    preset = preset_of(arguments)
-    training = training_of(preset.training, arguments, device)
-    prepare_folder(out, arguments.resume)
-    material = material_of(arguments, preset, device)
+    begun, preset, training = time.perf_counter(), run.preset, run.training
+    prepare_folder(run.out, run.resume)
+    material = material_of(run, device)
     config = config_of(preset, material.tokenizer)
     torch.manual_seed(training.seed)
     model = models.build(config, material.parts)
@@ -63,54 +66,42 @@ def train_language_model(arguments: argparse.Namespace, device: torch.device) ->
         batches,
         lambda model: {"loss": mean_loss(model, held, preset.context)},
         training,
-        out,
+        run.out,
         device,
-        resume=arguments.resume,
+        resume=run.resume,
     )
     if world()[0] > 0:
         return
-    models.save(out, model, config)  # whatever becomes of the scores
-    about = {"name": arguments.data, "test": arguments.score}
+    models.save(run.out, model, config)  # whatever becomes of the scores
+    about: dict[str, Any] = {"name": run.data, "test": run.split}
     about["characters"] = len(material.texts.train)
-    trained = Trained(model, config, training, history, device, begun)
     finish(
         "lm",
-        arguments,
-        trained,
+        run.out,
+        Trained(model, config, training, history, device, begun),
         about,
-        score(model, material, arguments.score),
+        score(model, material, run.split),
         batch=preset.tokens,
         merges=len(material.tokenizer.merges),
     )
 
 
-# --- From options to configurations ---------------------------------------------------
-
-
-def preset_of(arguments: argparse.Namespace) -> presets.LanguageModelPreset:
-    """Return the data's preset with the options about shape and batch."""
-    preset = options.preset_for(presets.LANGUAGE_MODELS, arguments.data)
-    own = {name: name for name in SHAPE}
-    preset = options.shaped(preset, arguments, context="context", tokens="batch", **own)
-    if arguments.heads and not arguments.kv_heads:
-        return replace(preset, kv_heads=arguments.heads)
-    return preset
-
-
-def training_of(
-    preset: TrainingConfig, arguments: argparse.Namespace, device: torch.device
+def as_long_as(
+    training: TrainingConfig,
+    steps: int | None,
+    epochs: int | None,
+    minutes: float | None,
 ) -> TrainingConfig:
-    """Return the preset's training with the options; minutes alone decide the steps."""
-    training = options.training_config(preset, arguments, device)
-    if arguments.minutes and not (arguments.steps or arguments.epochs):
+    """Let what was asked for decide the length: minutes alone, or epochs, or steps."""
+    if minutes and not (steps or epochs):
         return replace(training, steps=MOST_STEPS)
-    if arguments.epochs and not arguments.steps:
+    if epochs and not steps:
         return replace(training, steps=None)
     return training
 
 
 def config_of(
-    preset: presets.LanguageModelPreset, tokenizer: TextTokenizer
+    preset: LanguageModelPreset, tokenizer: TextTokenizer
 ) -> models.LanguageModelConfig:
     """Shape a model for a tokenizer."""
     return models.LanguageModelConfig(
@@ -133,27 +124,22 @@ def config_of(
 # --- What is learned from -------------------------------------------------------------
 
 
-def material_of(
-    arguments: argparse.Namespace,
-    preset: presets.LanguageModelPreset,
-    device: torch.device,
-) -> Material:
+def material_of(run: LanguageModelRun, device: torch.device) -> Material:
     """Load the text, and train its tokenizer; to resume, take the one that is there."""
-    texts = texts_of(arguments.data, arguments.data_dir)
-    parts = models.load_parts(arguments.parts)
-    if arguments.resume:
-        tokenizer = TextTokenizer.load(arguments.out, parts)
+    texts = texts_of(run.data, run.data_dir)
+    parts = models.load_parts(run.parts)
+    if run.resume:
+        tokenizer = TextTokenizer.load(run.out, parts)
     else:
-        tokenizer = TextTokenizer.train(
-            texts.train, texts.alphabet, preset.merges, parts
-        )
+        merges = run.preset.merges
+        tokenizer = TextTokenizer.train(texts.train, texts.alphabet, merges, parts)
         if world()[0] == 0:
-            tokenizer.save(arguments.out)
+            tokenizer.save(run.out)
     return Material(texts, tokenizer, parts, device)
 
 
 def batches_of(
-    material: Material, preset: presets.LanguageModelPreset, seed: int
+    material: Material, preset: LanguageModelPreset, seed: int
 ) -> BlockBatches:
     """Put the text to learn from on the device."""
     tokenizer, texts = material.tokenizer, material.texts

@@ -7,7 +7,6 @@ at once, and what would not be done in time is not begun. ``log.jsonl`` tells ea
 
 from __future__ import annotations
 
-import argparse
 import json
 import shlex
 import shutil
@@ -23,8 +22,6 @@ import yaml
 
 from workbench.errors import WorkbenchError
 from workbench.training import records
-from workbench.training.devices import choose_device
-from workbench.training.recording import TABLE, read_runs
 from workbench.use.results import FOLDER
 
 TABLE_OF_PLAN = FOLDER / "gpu.yml"
@@ -34,39 +31,8 @@ SPARE_SECONDS = 10  # of the whole time, to write the last lines
 LOG = "log.jsonl"
 
 
-def add_command(commands: argparse._SubParsersAction) -> None:
-    """Describe ``plan``."""
-    command = commands.add_parser(
-        "plan", help="make records for as long as there is time", description=__doc__
-    )
-    command.set_defaults(run=run)
-    command.add_argument(
-        "--minutes", type=float, required=True, metavar="M", help="when to have ended"
-    )
-    command.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="where records go"
-    )
-    command.add_argument(
-        "--work", type=Path, metavar="DIR", help="where to train (default: DIR/work)"
-    )
-    command.add_argument(
-        "--data-dir",
-        type=Path,
-        metavar="DIR",
-        help="folder with a folder for each data set, as multi30k and cifar10",
-    )
-    command.add_argument(
-        "--plan", type=Path, default=TABLE_OF_PLAN, metavar="FILE", help="(gpu.yml)"
-    )
-    command.add_argument("--runs", type=Path, default=TABLE, metavar="FILE")
-    command.add_argument("--device", default="auto")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Make the records of a plan; 0 if one was made, 1 otherwise."""
-    device = choose_device(arguments.device)
-    plan = read_plan(arguments.plan)
-    session = Session(arguments, read_runs(arguments.runs), plan["modes"])
+def record(session: Session, plan: dict[str, Any], device: torch.device) -> int:
+    """Make the records of a plan in a session; return how many seeds were trained."""
     session.tell("begin", device=records.describe_device(device), **about_here())
     for wanted in plan["runs"]:
         for seed in wanted["seeds"]:
@@ -74,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     for number, recipe in enumerate(plan.get("recipes", [])):
         session.judge(recipe["of"], recipe["change"], number)
     session.tell("end", made=session.made)
-    return 0 if session.made else 1
+    return session.made
 
 
 def read_plan(path: Path) -> dict[str, Any]:
@@ -105,11 +71,25 @@ def about_here() -> dict[str, Any]:
 
 @dataclass
 class Session:
-    """The time there is, and what has been found out in it."""
+    """The time there is, and what has been found out in it.
 
-    arguments: argparse.Namespace
+    Args:
+        runs: the table of runs, by name.
+        modes: the ways in which steps are tried, each as options of ``train``.
+        minutes: until the end.
+        out: where records go.
+        work: where seeds are trained.
+        device: the name of the device that trains.
+        data_dir: holds a folder for each data set.
+    """
+
     runs: dict[str, dict[str, Any]]
     modes: list[list[str]]
+    minutes: float
+    out: Path
+    work: Path
+    device: str = "auto"
+    data_dir: Path | None = None
     begin: float = field(default_factory=time.monotonic)
     mode: dict[str, list[str]] = field(default_factory=dict)  # the fastest, by task
     seconds: dict[str, float] = field(default_factory=dict)  # of a seed, by run
@@ -118,7 +98,7 @@ class Session:
     @property
     def left(self) -> float:
         """The seconds that are left."""
-        end = self.begin + 60 * self.arguments.minutes - SPARE_SECONDS
+        end = self.begin + 60 * self.minutes - SPARE_SECONDS
         return end - time.monotonic()
 
     def tell(self, what: str, **facts: Any) -> None:
@@ -126,20 +106,20 @@ class Session:
         passed = round(time.monotonic() - self.begin, 1)
         line = json.dumps({"seconds": passed, "what": what, **facts})
         print(line, flush=True)
-        self.arguments.out.mkdir(parents=True, exist_ok=True)
-        with (self.arguments.out / LOG).open("a", encoding="utf-8") as file:
+        self.out.mkdir(parents=True, exist_ok=True)
+        with (self.out / LOG).open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
 
     def record(self, name: str, seed: int, minutes: float) -> None:
         """Train a seed of a run, if there is time, and write the run's record anew."""
         if name not in self.runs:
-            raise WorkbenchError(f"{self.arguments.runs} has no run {name!r}")
+            raise WorkbenchError(f"the table of runs has no run {name!r}")
         need = 1.1 * self.seconds.get(name, 60 * minutes)
         if need > self.left:
             self.tell("no time", run=name, seed=seed, need=need, left=self.left)
             return
         words = shlex.split(self.runs[name]["train"])
-        folder = self._work / name / f"seed_{seed}"
+        folder = self.work / name / f"seed_{seed}"
         found = self._train([*words, "--seed", str(seed)], folder, self.left)
         if found is None:
             return
@@ -152,22 +132,16 @@ class Session:
         if self.seconds.get(name, self.left) * 1.1 > self.left:
             return
         words = [*shlex.split(self.runs[name]["train"]), *change]
-        folder = self._work / f"recipe_{number}"
+        folder = self.work / f"recipe_{number}"
         self._train([*words, "--score", "validation"], folder, self.left)
-
-    @property
-    def _work(self) -> Path:
-        return self.arguments.work or self.arguments.out / "work"
 
     def _combine(self, name: str) -> None:
         """Write a run's record from the seeds that are there; keep the last model."""
-        seeds = sorted((self._work / name).glob(f"seed_*/{records.FILE}"))
+        seeds = sorted((self.work / name).glob(f"seed_*/{records.FILE}"))
         record = records.combine([records.read(path) for path in seeds])
         record |= {"name": name, "about": self.runs[name]["about"]}
-        records.write(self.arguments.out / f"{name}.json", record)
-        shutil.make_archive(
-            str(self.arguments.out / f"{name}_model"), "zip", seeds[0].parent
-        )
+        records.write(self.out / f"{name}.json", record)
+        shutil.make_archive(str(self.out / f"{name}_model"), "zip", seeds[0].parent)
 
     def _train(self, words: list[str], folder: Path, most: float) -> dict | None:
         """Train in the fastest way; None if it failed, or took too long."""
@@ -183,7 +157,7 @@ class Session:
             trial = ["--steps", str(TRIAL_STEPS), "--score", "validation"]
             trial += ["--validate-every", "0", "--beam", "1"]
             trial = trial[: -2 if words[0] != "translator" else None]
-            folder = self._work / f"trial_{words[0]}_{number}"
+            folder = self.work / f"trial_{words[0]}_{number}"
             shutil.rmtree(folder, ignore_errors=True)
             most = min(TRIAL_SECONDS, self.left)
             record = self._command([*words, *trial, *mode], folder, most)
@@ -200,10 +174,10 @@ class Session:
     def _command(self, words: list[str], folder: Path, most: float) -> dict | None:
         """Run ``train``, and stop it after so many seconds; tell what came of it."""
         command = [sys.executable, "-m", "workbench", "train", *words]
-        command += ["--out", str(folder), "--device", self.arguments.device]
-        if self.arguments.data_dir is not None:
+        command += ["--out", str(folder), "--device", self.device]
+        if self.data_dir is not None:
             data = words[words.index("--data") + 1].partition(":")[0]
-            for place in sorted(self.arguments.data_dir.glob(f"{data}*/"))[:1]:
+            for place in sorted(self.data_dir.glob(f"{data}*/"))[:1]:
                 command += ["--data-dir", str(place)]
         shown = shlex.join(["train", *words])
         try:

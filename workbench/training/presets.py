@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from workbench.data.augmentation import Augmentation
+from workbench.errors import WorkbenchError
 from workbench.training.loop import TrainingConfig
 
 
@@ -276,3 +278,16 @@ LANGUAGE_MODELS = {
         training=replace(READING, epochs=10, peak_rate=3e-3, weight_decay=0.05),
     ),
 }
+
+
+def preset_for(table: dict[str, Any], data: str) -> Any:
+    """Return the preset of a data set, by the part of its name before a colon.
+
+    Raises:
+        WorkbenchError: there is no such data set.
+    """
+    kind = data.partition(":")[0]
+    if kind not in table:
+        names = ", ".join(table)
+        raise WorkbenchError(f"unknown data {data!r}: use one of {names}, see --help")
+    return table[kind]

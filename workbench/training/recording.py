@@ -7,12 +7,13 @@ an entry is made again beside its record, and compared with it.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from workbench.model.models import CONFIG_FILE, WEIGHTS_FILE
 from workbench.training import records
 from workbench.training.budgets import disagreements, excesses, read_budgets
 from workbench.training.checkpoint import CHECKPOINT
-from workbench.training.options import positive
 from workbench.use.results import FOLDER, MODELS, read_record
 
 TABLE = FOLDER / "runs.yml"
@@ -32,62 +32,62 @@ KEPT = (WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE)
 LARGEST = 6_000_000  # bytes of a model that is kept in the repository
 
 
-def add_command(commands: argparse._SubParsersAction) -> None:
-    """Describe ``record``."""
-    command = commands.add_parser(
-        "record",
-        help="train what results/runs.yml lists, and write results/NAME.json",
-        description=__doc__,
-    )
-    command.set_defaults(run=run)
-    command.add_argument("names", nargs="*", metavar="NAME", help="runs of runs.yml")
-    command.add_argument("--list", action="store_true", help="list them, and end")
-    command.add_argument(
-        "--verify",
-        action="store_true",
-        help="train again what is recorded, and compare; results/ stays as it is",
-    )
-    command.add_argument(
-        "--steps",
-        type=positive,
-        metavar="N",
-        help="with --verify: try it with so few steps; scores are not compared then",
-    )
-    command.add_argument(
-        "--data-dir", type=Path, metavar="DIR", help="folder with the data's files"
-    )
-    command.add_argument(
-        "--work",
-        type=Path,
-        default=Path("_build/runs"),
-        metavar="DIR",
-        help="where each seed is trained (_build/runs)",
-    )
-    command.add_argument(
-        "--out", type=Path, default=FOLDER, metavar="DIR", help="default: results"
-    )
+@dataclass(frozen=True)
+class Places:
+    """Where runs are trained and recorded.
+
+    Args:
+        out: holds the records, ``NAME.json``.
+        work: where each seed is trained.
+        data_dir: holds the data sets' files; None: they are downloaded once.
+    """
+
+    out: Path = FOLDER
+    work: Path = Path("_build/runs")
+    data_dir: Path | None = None
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Make the records that were asked for, one after the other."""
+def record(
+    names: Sequence[str],
+    places: Places,
+    *,
+    verify: bool = False,
+    steps: int | None = None,
+) -> int:
+    """Make the records of some runs, one after the other.
+
+    Args:
+        names: of the runs of runs.yml.
+        places: where to.
+        verify: train again what is recorded, and compare, in place of recording.
+        steps: verify with so few steps only.
+
+    Returns:
+        1 if a record does not hold, else 0.
+
+    Raises:
+        WorkbenchError: there is no such run, or a record would be cut short.
+    """
     runs = read_runs(TABLE)
-    if arguments.list or not arguments.names:
-        for name, each in runs.items():
-            made = "recorded" if (arguments.out / f"{name}.json").exists() else ""
-            print(f"{name:28} {made:9} {each['about']}")
-        return 0
-    for name in arguments.names:
+    for name in names:
         if name not in runs:
             raise WorkbenchError(
                 f"{TABLE} has no run {name!r}; python -m workbench record --list"
             )
-    if arguments.steps and not arguments.verify:
+    if steps and not verify:
         raise WorkbenchError("--steps goes with --verify: a record is never cut short")
-    if arguments.verify:
-        return max(verify_run(name, runs[name], arguments) for name in arguments.names)
-    for name in arguments.names:
-        record_run(name, runs[name], arguments)
+    if verify:
+        return max(verify_run(name, runs[name], places, steps) for name in names)
+    for name in names:
+        record_run(name, runs[name], places)
     return 0
+
+
+def listed(out: Path) -> Iterator[str]:
+    """Say of each run whether it is recorded, and what it is about."""
+    for name, each in read_runs(TABLE).items():
+        made = "recorded" if (out / f"{name}.json").exists() else ""
+        yield f"{name:28} {made:9} {each['about']}"
 
 
 def read_runs(path: Path) -> dict[str, dict[str, Any]]:
@@ -107,9 +107,9 @@ def read_runs(path: Path) -> dict[str, dict[str, Any]]:
     return runs
 
 
-def record_run(name: str, about: dict[str, Any], arguments: argparse.Namespace) -> None:
+def record_run(name: str, about: dict[str, Any], places: Places) -> None:
     """Train every seed of a run, and write its record."""
-    found, folders = trained(about, arguments.work / name, arguments.data_dir)
+    found, folders = trained(about, places.work / name, places.data_dir)
     record = records.combine(found)
     record["name"], record["about"] = name, about["about"]
     kept = about.get("keep")
@@ -118,9 +118,9 @@ def record_run(name: str, about: dict[str, Any], arguments: argparse.Namespace) 
         # the curves shown are those of the model that is kept
         record["history_of_training"] = found[place]["history_of_training"]
         record["kept_seed"] = kept
-        record["model_files"] = keep(folders[place], arguments.out / MODELS / name)
-    records.write(arguments.out / f"{name}.json", record)
-    print(f"{arguments.out / name}.json: {len(found)} seeds, {record['scores']}")
+        record["model_files"] = keep(folders[place], places.out / MODELS / name)
+    records.write(places.out / f"{name}.json", record)
+    print(f"{places.out / name}.json: {len(found)} seeds, {record['scores']}")
 
 
 def trained(
@@ -138,21 +138,25 @@ def trained(
     return [records.read(folder / records.FILE) for folder in folders], folders
 
 
-def verify_run(name: str, about: dict[str, Any], arguments: argparse.Namespace) -> int:
+def verify_run(
+    name: str, about: dict[str, Any], places: Places, steps: int | None = None
+) -> int:
     """Train a recorded run again, and compare; 1 if it is another result.
+
+    With ``steps`` it is only tried, and nothing is compared.
 
     Raises:
         WorkbenchError: it is not recorded.
     """
-    entry = read_record(name, arguments.out)
-    work = arguments.work / "verify" / name
-    if arguments.steps:
-        work = work / f"steps_{arguments.steps}"
-        about = {**about, "train": f"{about['train']} --steps {arguments.steps}"}
-    again = records.combine(trained(about, work, arguments.data_dir)[0])
+    entry = read_record(name, places.out)
+    work = places.work / "verify" / name
+    if steps:
+        work = work / f"steps_{steps}"
+        about = {**about, "train": f"{about['train']} --steps {steps}"}
+    again = records.combine(trained(about, work, places.data_dir)[0])
     print(f"{name}: {again['scores']} now, {entry['scores']} recorded")
-    if arguments.steps:
-        print(f"{name}: it runs; {arguments.steps} steps count for nothing more")
+    if steps:
+        print(f"{name}: it runs; {steps} steps count for nothing more")
         return 0
     found = disagreements(entry, again)
     if "budget" in about:

@@ -1,13 +1,12 @@
-"""What every training command does before and after the training itself."""
+"""What every training does before and after the training itself."""
 
 from __future__ import annotations
 
-import argparse
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -16,29 +15,60 @@ from workbench.errors import WorkbenchError
 from workbench.model import models
 from workbench.training import curves, records
 from workbench.training.checkpoint import CHECKPOINT
-from workbench.training.devices import choose_device, processes, world
+from workbench.training.devices import processes, world
 from workbench.training.loop import TrainingConfig
 
 CURVES_FILE = "curves.png"
 NO_CURVES = ("compile_seconds", "train_seconds", "examples")
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrainingRun:
+    """What is to be trained, whatever the model: the data, how, and where to write.
+
+    Args:
+        data: the data set, such as ``phrasebook`` or ``text:FILE.tsv``.
+        training: its seed is that of the run.
+        out: the folder of what is trained.
+        data_dir: holds the data set's files; None: they are downloaded once.
+        parts: a folder with somebody's ``transformer/``; None: the reference.
+        resume: go on from the checkpoint in ``out``.
+        split: of the data, "test" or "validation", to score on at the end.
+    """
+
+    data: str
+    training: TrainingConfig
+    out: Path
+    data_dir: Path | None = None
+    parts: Path | None = None
+    resume: bool = False
+    split: str = "test"
+
+
+Run = TypeVar("Run", bound=TrainingRun)
+
+
 def train_each(
-    arguments: argparse.Namespace,
-    train: Callable[[argparse.Namespace, torch.device], None],
-) -> int:
-    """Train with one seed after the other, in one process: data are read once."""
+    run: Run,
+    seeds: Sequence[int],
+    device: torch.device,
+    train: Callable[[Run, torch.device], None],
+) -> None:
+    """Train with one seed after the other, in one process: data are read once.
+
+    Several seeds have folders of their own, ``seed_N`` in the run's.
+    """
     records.commit()  # before another one is made
-    with processes(choose_device(arguments.device)) as device:
-        for seed in arguments.seed:
-            one = argparse.Namespace(**{**vars(arguments), "seed": seed})
-            if len(arguments.seed) > 1:
-                one.out = arguments.out / f"seed_{seed}"
-                if arguments.resume and (one.out / records.FILE).exists():
+    with processes(device) as place:
+        for seed in seeds:
+            one = replace(run, training=replace(run.training, seed=seed))
+            if len(seeds) > 1:
+                out = run.out / f"seed_{seed}"
+                if run.resume and (out / records.FILE).exists():
                     continue
-                one.resume = arguments.resume and (one.out / CHECKPOINT).exists()
-            train(one, device)
-    return 0
+                resume = run.resume and (out / CHECKPOINT).exists()
+                one = replace(one, out=out, resume=resume)
+            train(one, place)
 
 
 def prepare_folder(out: Path, resume: bool) -> None:
@@ -73,14 +103,13 @@ class Trained:
 
 def finish(
     task: str,
-    arguments: argparse.Namespace,
+    out: Path,
     trained: Trained,
     data: dict[str, Any],
     scores: dict[str, float],
     **more: Any,
 ) -> None:
     """Write the curves and the record, print the scores, drop the checkpoint."""
-    out = arguments.out
     drawn = {k: v for k, v in trained.history.items() if k not in NO_CURVES}
     curves.draw(drawn, out / CURVES_FILE)
     record = records.make_record(

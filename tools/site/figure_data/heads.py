@@ -5,10 +5,10 @@ from functools import cache
 
 import torch
 
-from workbench.commands import translate_all
 from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
 from workbench.model import models
 from workbench.use import results
+from workbench.use.translator import Translator
 
 SENTENCES = (
     "Bobby likes blackberries.",
@@ -53,7 +53,8 @@ def translations(sentences) -> list[str]:
     """Translate, greedily."""
     model, config, tokenizer = translator()
     cpu, parts = torch.device("cpu"), models.load_parts()
-    return translate_all(model, config, tokenizer, list(sentences), cpu, parts, 1)
+    found = Translator(model, config, tokenizer, parts, cpu)
+    return found.translate(list(sentences))
 
 
 @contextlib.contextmanager

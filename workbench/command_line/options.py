@@ -1,4 +1,4 @@
-"""What can be typed about any training, and the configurations that follow from it."""
+"""What can be typed about any model and any training, and how it is read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from workbench.errors import WorkbenchError
 from workbench.training.loop import PRECISIONS, SCHEDULES, TrainingConfig
 from workbench.training.optimizers import OPTIMIZERS
 
@@ -49,11 +48,29 @@ def add_place(command: argparse.ArgumentParser, parts: bool = True) -> None:
     )
 
 
+def add_beam(command: argparse.ArgumentParser) -> None:
+    """Describe the search for a translation."""
+    command.add_argument(
+        "--beam", type=positive, metavar="N", help="hypotheses kept; 1 is greedy"
+    )
+    command.add_argument(
+        "--alpha", type=float, default=0.6, help="length penalty of the beam (0.6)"
+    )
+
+
 def positive(text: str) -> int:
     """Read a whole number above 0."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+    return number
+
+
+def not_negative(text: str) -> int:
+    """Read a whole number from 0 upwards."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"must be at least 0, not {number}")
     return number
 
 
@@ -148,7 +165,7 @@ def add_training(
         how.add_argument(f"--{name}", type=positive, metavar="N")
 
 
-# --- From options to configurations ---------------------------------------------------
+# --- What is read ---------------------------------------------------------------------
 
 
 def changed(preset: Any, arguments: argparse.Namespace, **names: str) -> Any:
@@ -194,16 +211,3 @@ def training_config(
         preset = replace(preset, d_model=width)
     own = {name: name for name in names}
     return changed(preset, arguments, peak_rate="rate", **own)
-
-
-def preset_for(table: dict[str, Any], data: str) -> Any:
-    """Return the preset of a data set, by the part of its name before a colon.
-
-    Raises:
-        WorkbenchError: there is no such data set.
-    """
-    kind = data.partition(":")[0]
-    if kind not in table:
-        names = ", ".join(table)
-        raise WorkbenchError(f"unknown data {data!r}: use one of {names}, see --help")
-    return table[kind]
