@@ -21,7 +21,15 @@ from nbconvert.exporters import HTMLExporter
 from nbgrader.server_extensions.formgrader.handlers import template_path
 from traitlets.config import Config
 
-from autograder.grading import clean, deadlines, dry_run, exports, feedback, report
+from autograder.grading import (
+    clean,
+    deadlines,
+    dry_run,
+    exports,
+    feedback,
+    markdown,
+    report,
+)
 from autograder.grading.class_report import Report
 from autograder.grading.classfile import Class
 from autograder.grading.gradebook import Row
@@ -279,9 +287,9 @@ def test_the_rubric_is_in_no_page_that_a_student_gets() -> None:
         (r"$$\begin{bmatrix} 1 & 2 \\ 3 & 4 \end{bmatrix}$$", "<mtable>"),
         (r"\begin{align} a &= b \\ c &= d \end{align}", "<mtable "),
         (r"$\href{javascript:x()}{press}$", "<mi>h</mi>"),  # letters, and no link
-        (r"$\text{<img src=x onerror=x()>}$", "<code>"),
-        (r"$\text{<?a > <img src=x onerror=x()> ?>}$", "<code>"),
-        (r"$\text{<!-- > <img src=x onerror=x()> -->}$", "<mtext"),
+        (r"$\text{<img src=x onerror=x()>}$", "<mtext>&lt;img"),
+        (r"$\text{<?a > <img src=x onerror=x()> ?>}$", "<mtext>&lt;?a"),
+        (r"$\text{<!-- > <img src=x onerror=x()> -->}$", "<mtext>&lt;!--"),
         ("$" + "x+" * 2000 + "x$", "<code>x+x"),
         (r"$\left( 1$", "<code>"),
     ],
@@ -292,6 +300,35 @@ def test_a_formula_is_set_without_a_script_and_does_nothing(latex, found) -> Non
     for tag, attributes in Elements(page).found:
         assert tag not in ("script", "img")
         assert "href" not in attributes
+
+
+PIECES = r"""
+    \frac \sqrt \text \textbf \operatorname \mathbf \mathrm \hat \left( \right) \tag
+    \begin{matrix} \end{matrix} \underbrace \label \hspace \href \style \class \html
+    \limits \not \binom \displaystyle \substack { } [ ] ^ _ & \\ $ % ' a 1 + = < > " /
+    <img onerror=x() </math> <!-- --> ]]> &lt; {<script>} {"onclick="} {1em}
+    {red;background:url(x)}
+"""
+TEX = st.lists(
+    st.sampled_from(re.findall(r"\S+", PIECES)) | st.text(max_size=3), max_size=12
+).map(" ".join)
+OF_FORMULAS = """
+    math mi mn mo mtext mspace mrow mfrac msqrt mroot msub msup msubsup munder mover
+    munderover mtable mtr mtd mstyle mphantom code
+"""
+HARMLESS = """
+    display displaystyle scriptlevel stretchy symmetric width mathvariant minsize
+    maxsize form accent lspace rspace movablelimits linethickness style
+"""
+
+
+@SEEN
+@given(TEX, st.sampled_from(["inline", "block"]))
+def test_whatever_a_formula_holds_is_text(latex, display) -> None:
+    for tag, attributes in Elements(markdown.formula(latex, display)).found:
+        assert tag in re.findall(r"\S+", OF_FORMULAS)
+        assert set(attributes) <= set(re.findall(r"\S+", HARMLESS))
+        assert not re.search(r"url|expression|[\"<>&@]", attributes.get("style", ""))
 
 
 # --- lines of JSON --------------------------------------------------------------------

@@ -7,10 +7,12 @@ from xml.etree import ElementTree
 import pytest
 from docutils import nodes
 
+from autograder.mathml import UnknownTeX, standing_alone, to_mathml
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "book" / "_extensions"))
 
-from mathml import UnknownTeX, bound, to_mathml  # noqa: E402
+from mathml import bound  # noqa: E402
 
 
 def within(tex: str, display: bool = False) -> str:
@@ -45,10 +47,42 @@ def within(tex: str, display: bool = False) -> str:
         (r"\hat y", '<mover accent="true"><mi>y</mi>'),
         (r"\sqrt[3]{x}", "<mroot><mi>x</mi><mn>3</mn></mroot>"),
         (r"a < b", "<mo>&lt;</mo>"),
+        (r"a \not= b", "<mo>≠</mo>"),
+        (r"a \not\in b", ">∉</mo>"),
+        (r"a \iff b", '<mo lspace="0.2778em" rspace="0.2778em">⟺</mo>'),
+        (r"\sum\nolimits_i x", "<msub><mo"),
+        (r"\binom n k", '<mfrac linethickness="0"><mi>n</mi><mi>k</mi></mfrac>'),
+        (r"\widehat{ab}", '<mo stretchy="true">^</mo></mover>'),
+        (r"a \bmod b", '<mi>mod</mi><mspace width="0.2222em"></mspace><mi>b</mi>'),
+        (r"x \tag{3}", '<mspace width="1em"></mspace><mtext>(3)</mtext>'),
+        (r"x \label{a} \nonumber", "<mi>x</mi>"),
+        (r"\xrightarrow{f}", "<mover><mo"),
+        (r"\sum_{\substack{a\\b}} x", '<mtable class="gathered">'),
+        (r"a + \textstyle \sum_i b", '<mstyle displaystyle="false" scriptlevel="0">'),
     ],
 )
 def test_formula_becomes_what_tex_would_set(tex, expected):
     assert expected in within(tex, display=True)
+
+
+def test_a_style_and_limits_hold_in_a_line_too():
+    said = within(r"\displaystyle \frac{1}{2} + \sum_i x")
+    assert said.startswith('<mstyle displaystyle="true" scriptlevel="0"><mfrac>')
+    assert r"<munder>" in within(r"\sum\limits_i x")
+    assert 'movablelimits="false"' in within(r"\sum\limits_i x")
+
+
+def test_what_the_site_draws_by_its_rules_stands_alone_elsewhere():
+    tex = r"\underbrace{\overline{a}}_{b} \begin{aligned}a&=b\\c&=d\end{aligned}"
+    alone = ElementTree.fromstring(standing_alone(tex, display=True))
+    drawn = ElementTree.fromstring(to_mathml(tex, display=True))
+    assert [each.tag for each in alone.iter()] == [each.tag for each in drawn.iter()]
+    assert not any("class" in each.attrib for each in alone.iter())
+    for each, same in zip(drawn.iter(), alone.iter(), strict=True):
+        if "class" in each.attrib and each.tag == "mrow":
+            assert "padding" in same.get("style")
+    assert {len(line) for line in alone.iter("mtr")} == {2}
+    assert all("padding" in cell.get("style") for cell in alone.iter("mtd"))
 
 
 def test_lines_are_aligned_cell_by_cell():
@@ -75,6 +109,7 @@ def test_matrix_and_cases_have_their_delimiters():
 @pytest.mark.parametrize(
     "tex",
     [r"\nosuchcommand", r"\begin{tikzcd}a\end{tikzcd}", "{a", "a}", r"\left( a",
+     r"\limits_a", r"\not x", r"\href{a}{b}",
      r"\text{$x$}", r"\mathbb{é}", "x^", r"\frac{1}", r"\bigl x"],
 )  # fmt: skip
 def test_what_cannot_be_shown_is_refused(tex):
