@@ -795,5 +795,6 @@ def standing_alone(tex: str, display: bool = False) -> str:
             for line in element:
                 for number, cell in enumerate(line):
                     plain = "padding:.16em .45em"
-                    cell.set("style", TABLES.get(name, (plain, plain))[number % 2])
+                    style = TABLES.get(name, (plain, plain))[number % 2]
+                    cell.set("style", style if number else f"{style};padding-left:0")
     return ElementTree.tostring(math, encoding="unicode", short_empty_elements=False)

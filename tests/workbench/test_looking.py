@@ -13,7 +13,7 @@ from workbench.data import corpora, repeats
 from workbench.errors import WorkbenchError
 from workbench.model.blocks import rotate
 from workbench.training import records
-from workbench.use import looking, results, scaling
+from workbench.use import looking, results, scaling, scoring
 
 # --- weights and residual stream ------------------------------------------------------
 
@@ -59,7 +59,7 @@ def test_a_line_is_said_twice_and_has_no_character_twice_before():
 @pytest.mark.parametrize("name", ["induction_1", "induction_2"])
 def test_the_head_that_copies_is_in_the_model_with_two_layers_alone(name):
     model, tokenizer = looking.load(name)
-    scores = repeats.copying_scores(model, tokenizer, PARTS)
+    scores = scoring.copying_scores(model, tokenizer, PARTS)
     own = records.read(results.model_folder(name) / records.FILE)["scores"]["test"]
     for key, value in scores.items():
         assert value == pytest.approx(own[key][0], rel=0.02, abs=0.02)

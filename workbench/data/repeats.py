@@ -9,16 +9,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-import torch
-
-from workbench.model.language_model import LanguageModel
-from workbench.use.looking import attention_weights
-
-if TYPE_CHECKING:
-    from workbench.data.text_tokenizer import TextTokenizer
-    from workbench.model.models import Parts
 
 CHARACTERS = [chr(number) for number in range(33, 127)]  # what ASCII prints
 SHORTEST, LONGEST = 6, 24  # characters in half a line; in it none occurs twice
@@ -46,23 +36,3 @@ def asked() -> Iterator[str]:
     generator = random.Random("repeats asked")
     for _ in range(ASKED):
         yield 2 * "".join(draw(generator, HALF))
-
-
-@torch.no_grad()
-def copying_scores(
-    model: LanguageModel, tokenizer: TextTokenizer, parts: Parts
-) -> dict[str, float]:
-    """Say how well a model copies, and by how much of an induction head.
-
-    Returns:
-        ``copied``, of the characters that could be copied those that the model takes
-        for the most probable, in percent; ``induction``, the largest score that
-        exercise 11's induction_scores gives one of its heads, from 0 to 1.
-    """
-    ids = torch.tensor([tokenizer.encode(line) for line in asked()])  # (B, T)
-    ids = ids.to(model.embedding.weight.device)
-    best = model(ids)[:, HALF:-1].argmax(dim=-1)
-    copied = (best == ids[:, HALF + 1 :]).float().mean()
-    found = [parts.induction_scores(attention_weights(model, row), row) for row in ids]
-    scores = torch.stack(found).mean(dim=0)  # (layers, heads)
-    return {"copied": 100 * copied.item(), "induction": scores.max().item()}

@@ -11,7 +11,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from workbench.data import repeats
 from workbench.data.block_batches import BlockBatches
 from workbench.data.corpora import Texts, load_texts
 from workbench.data.tales.stories import prompts, stories
@@ -176,7 +175,7 @@ def score(model: LanguageModel, material: Material, split: str) -> dict[str, Any
     nats = scoring.code_length(model, ids, model.max_length)
     scores = scoring.text_scores(nats, text)
     if material.texts.name == "repeats":
-        scores |= repeats.copying_scores(model, material.tokenizer, material.parts)
+        scores |= scoring.copying_scores(model, material.tokenizer, material.parts)
     if material.texts.stories:
         asked = prompts(stories(split))
         scores |= scoring.agreement_scores(model, material.tokenizer, asked)

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 
+from workbench.data import repeats
 from workbench.data.tales.stories import Prompt
 from workbench.data.text_tokenizer import TextTokenizer
 from workbench.errors import WorkbenchError
+from workbench.model import models
 from workbench.model.language_model import LanguageModel
+from workbench.use.looking import attention_weights
 
 ROWS = 32  # blocks, or prompts, at once
 
@@ -127,3 +130,23 @@ def without_beginnings(rows: list[list[int]]) -> tuple[list[list[int]], list[int
             texts.append(row)
         place[number] = len(texts) - 1
     return texts, place
+
+
+@torch.no_grad()
+def copying_scores(
+    model: LanguageModel, tokenizer: TextTokenizer, parts: models.Parts
+) -> dict[str, float]:
+    """Say how well a model copies, and by how much of an induction head.
+
+    Returns:
+        ``copied``, of the characters that could be copied those that the model takes
+        for the most probable, in percent; ``induction``, the largest score that
+        exercise 11's induction_scores gives one of its heads, from 0 to 1.
+    """
+    ids = torch.tensor([tokenizer.encode(line) for line in repeats.asked()])  # (B, T)
+    ids = ids.to(model.embedding.weight.device)
+    best = model(ids)[:, repeats.HALF : -1].argmax(dim=-1)
+    copied = (best == ids[:, repeats.HALF + 1 :]).float().mean()
+    found = [parts.induction_scores(attention_weights(model, row), row) for row in ids]
+    scores = torch.stack(found).mean(dim=0)  # (layers, heads)
+    return {"copied": 100 * copied.item(), "induction": scores.max().item()}
