@@ -477,6 +477,7 @@ def script(name: str) -> bytes:
     sources += sorted((ROOT / "solutions" / "transformer").glob("*.py"))
     sources += sorted((ROOT / "workbench" / "data").glob("everyday*.py"))
     sources.append(ROOT / "workbench" / "data" / "phrasebook.py")
+    sources.append(ROOT / "pages" / "everyday_lexicon.py")
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources))
     kept = CACHE / f"{name}.js"
     mark = f"// made from {digest.hexdigest()}\n".encode()
