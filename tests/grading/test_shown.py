@@ -27,7 +27,15 @@ from autograder.grading.sheet import sheet_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = generator.chapters()
-COURSE = ("autograder", "workbench", "transformer", "mistakes", "results", "tests")
+COURSE = (
+    "autograder",
+    "pages",
+    "workbench",
+    "transformer",
+    "mistakes",
+    "results",
+    "tests",
+)
 # they change the process that calls them, and return nothing or a file
 OF_THE_PROCESS = ("autograder.boundary.walls", "autograder.boundary.zygote")
 
