@@ -303,17 +303,17 @@ def followed(run: Callable[[], object], known: Known) -> Outcome:
                 _collector.reset(token)
         if follower.all_right or not follower.count:
             run()  # what is compared is not all that a check asks for
-            return Outcome(passes=True, reached=follower.reached)
+            return follower.outcome(passes=True)
     except (Refuted, StudentError):
-        return Outcome(reached=follower.reached)
+        return follower.outcome()
     except CheckFailure as failure:
         if follower.all_right:
             left = failure.mistake and Left(failure.mistake, failure.why)
-            return Outcome(left=left or None, reached=follower.reached)
+            return follower.outcome(left=left or None)
     except Exception:  # a check does not expect to be where it is after a wrong value
         if follower.all_right or not follower.count:
-            return Outcome(reached=follower.reached)
-    return Outcome(left=follower.left(), reached=follower.reached)
+            return follower.outcome()
+    return follower.outcome(left=follower.left())
 
 
 def _unnamed(first: CheckFailure, collector: Collector) -> CheckFailure:

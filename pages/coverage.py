@@ -272,6 +272,8 @@ def tutor_rounds() -> str:
     for number, written in (
         ("2", "that were written afterwards"),
         ("3", "to chapter 11 and to exercises that came later"),
+        ("4", "to all chapters that a fourth round brought"),
+        ("5", "of a fifth round, again to all chapters,"),
     ):
         row = rounds[number]
         first = row["first"]

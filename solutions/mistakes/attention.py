@@ -1120,6 +1120,7 @@ def steps(recurrent=None, convolution=None, attention=None, unknown=None):
 
 
 wrong(COST, "rounded down")(steps(convolution=lambda n, k: (n - 1) // (k - 1)))
+wrong(COST, "rounded down")(steps(convolution=lambda n, k: max(1, (n - 1) // (k - 1))))
 wrong(COST, "not a whole number")(steps(convolution=lambda n, k: (n - 1) / (k - 1)))
 wrong(COST, "the view is taken to be multiplied")(
     steps(convolution=lambda n, k: math.ceil(math.log(n, k)))

@@ -1104,6 +1104,12 @@ def last_real(hidden, lengths):
     return torch.gather(hidden, 1, places)[:, 0]
 
 
+@wrong("last-real", "counted from the end of the padded row")
+def last_real(hidden, lengths):
+    rows = zip(hidden, lengths.tolist(), strict=True)
+    return torch.stack([row[-length] for row, length in rows])
+
+
 @wrong("last-real", "the mean of the sentence")
 def last_real(hidden, lengths):
     rows = zip(hidden, lengths.tolist(), strict=True)

@@ -676,6 +676,13 @@ def encoder_layer_from_torch(state):
     return result | {"attention.w_o": state["self_attn.out_proj.weight"]}
 
 
+@wrong("encoder-layer-from-torch", "attention's matrices are PyTorch's")
+def encoder_layer_from_torch(state):
+    result = translated(state)
+    attention = {f"attention.w_{each}" for each in "qkvo"}
+    return {k: v.T if k in attention else v for k, v in result.items()}
+
+
 @wrong("encoder-layer-from-torch", "two tensors exchanged")
 def encoder_layer_from_torch(state):
     result = translated(state)

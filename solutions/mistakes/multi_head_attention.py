@@ -1034,6 +1034,15 @@ wrong(SERVED, "one position in place of a text")(
 )
 
 
+@wrong(SERVED, "bytes taken for bits")
+def texts_served(
+    memory, parameters, layers, d, heads, kv, length, weight_bits=16, cache_bits=16
+):
+    sizes = layers, d, heads, kv, length, cache_bits
+    left = memory - parameters * weight_bits
+    return 0 if left < 0 else int(left / 8 // text_bytes(*sizes))
+
+
 @wrong(SERVED, "not a whole number")
 def texts_served(
     memory, parameters, layers, d, heads, kv, length, weight_bits=16, cache_bits=16

@@ -799,6 +799,23 @@ def test_of_two_slips_a_line_and_a_name_are_said(monkeypatch) -> None:
     assert "softmax(-1)" not in str(place) and "Two slips" in str(place)
 
 
+def test_a_step_into_a_known_mistake_is_no_slip(monkeypatch) -> None:
+    """What was right must not become wrong: max(0, …) would be the known mistake."""
+    monkeypatch.setenv(locating.SWITCH, "1")
+    spec = Function("fourths", "f", lambda n: -(-n // 4))
+    spec.mistake("rounded down", "Round up.")(lambda n: n // 4)
+
+    @CHECK.check(section="here")
+    def fourths(student: StudentFunction) -> None:
+        spec.judge_all(student, [Case(f"{n}", (n,)) for n in (5, 9, 14, 17, 8, 1)])
+
+    with pytest.raises(CheckFailure) as caught:
+        fourths(run_cell("def f(n):\n    return max(1, n // 4)")["f"])
+    place = caught.value.place
+    assert not caught.value.mistake
+    assert place is None or place.left is None
+
+
 def test_of_two_slips_without_a_name_two_lines_are_said(monkeypatch) -> None:
     monkeypatch.setenv(locating.SWITCH, "1")
     place = look_beside(

@@ -150,11 +150,14 @@ for kind, name, count, why in (
         lambda n, k: n - 1,
         "Reading the first token is a step, too: n steps for n tokens.",
     ),
-    (
-        "convolution",
-        "rounded down",
-        lambda n, k: (n - 1) // (k - 1),
-        "A layer that is needed only in part is still a layer: round up.",
+    *(
+        (
+            "convolution",
+            "rounded down",
+            lambda n, k, least=least: max((n - 1) // (k - 1), least),
+            "A layer that is needed only in part is still a layer: round up.",
+        )
+        for least in (0, 1)
     ),
     *(
         (

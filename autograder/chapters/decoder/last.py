@@ -65,7 +65,12 @@ for name, why, answer in (
         lambda hidden, lengths: hidden[:, int(lengths.max()) - 1],
     ),
     ("the first token", FIRST, lambda hidden, lengths: hidden[:, 0]),
-    ("the first token", FIRST, lambda hidden, lengths: _picked(hidden, -lengths)),
+    (
+        "counted from the end of the padded row",
+        "[-length] counts back from the end of the row, padding included. A sentence "
+        "begins at 0, so its last token is at length − 1.",
+        lambda hidden, lengths: _picked(hidden, -lengths),
+    ),
     (
         "one axis too many",
         "One entry for each sentence: (B, ...), without the axis of the positions.",

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from autograder.chapters.encoder import oracles
 from autograder.chapters.encoder.chapter import chapter
 from autograder.exercise.inputs import seeded
+from autograder.exercise.naming import Mistake
+from autograder.exercise.parameters import State
 from autograder.exercise.spec import Specification
 from autograder.exercise.state_dicts import expect_state_dict
 from autograder.interface import StudentFunction
@@ -30,7 +32,18 @@ def encoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
     on = f"the state dict of an nn.TransformerEncoderLayer with d={d}, d_ff={d_ff}"
     with translation.accidents_named():
         got = student(oracles.to_torch(expected))
-    expect_state_dict(got, expected, on, _prefix_missing)
+    expect_state_dict(got, expected, on, _prefix_missing, [_once_more(expected)])
+
+
+def _once_more(expected: State) -> Mistake:
+    """What comes of transposing all that comes of attention_from_torch."""
+    names = [f"attention.w_{each}" for each in "qkvo"]
+    return Mistake(
+        "attention's matrices are PyTorch's",
+        expected | {name: expected[name].T for name in names},
+        "attention_from_torch returns them as the course has them, (in, out). "
+        "Transposed once more they are PyTorch's again: leave them as they come.",
+    )
 
 
 def _prefix_missing(missing: list[str], extra: list[str]) -> Iterator[tuple]:

@@ -136,10 +136,16 @@ for name, why, answer in (
         "Heads have the width d_model / heads.",
         _changed(d_model=lambda given: given["d_model"] * given["heads"]),
     ),
-    (
-        "bytes taken for bits",
-        "The memory is given in bytes of 8 bits, the precisions in bits.",
-        partial(served, unit=1),
+    *(
+        (
+            "bytes taken for bits",
+            "The memory is given in bytes of 8 bits, the precisions in bits.",
+            taken,
+        )
+        for taken in (
+            partial(served, unit=1),
+            lambda *given: max(0, served(*given, unit=1)),
+        )
     ),
     (
         "the two precisions are exchanged",

@@ -181,7 +181,9 @@ class Search:
             if outcome.passes:
                 passing.append(change)
             elif outcome.left and change.look_at not in REMOVES:
-                leaving.append((change, outcome.left))
+                # a step that spoils something only leads into a known mistake
+                if not outcome.spoils(self._start):
+                    leaving.append((change, outcome.left))
             elif outcome.reached > self._start.reached:
                 self._helping.append(change)
         return passing, leaving

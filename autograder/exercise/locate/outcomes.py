@@ -33,11 +33,19 @@ class Outcome:
         passes: whether it is right.
         left: the known mistake that explains what is still wrong.
         reached: how many values were right before the first that was not.
+        right: the places of the values that were right.
+        wrong: the places of those that were not.
     """
 
     passes: bool = False
     left: Left | None = None
     reached: int = 0
+    right: frozenset[int] = frozenset()
+    wrong: frozenset[int] = frozenset()
+
+    def spoils(self, before: "Outcome") -> bool:
+        """Whether a value is wrong now that was right before."""
+        return not self.wrong.isdisjoint(before.right)
 
 
 class Refuted(Exception):
@@ -86,6 +94,7 @@ class Follower:
         self._alive: set[Key] | None = None  # None while nothing is wrong
         self._mistakes: dict[Key, Mistake] = {}
         self._evidence, self.count, self._first = 0, 0, 0
+        self._places: dict[bool, set[int]] = {True: set(), False: set()}
 
     def note(self, comparison: Comparison, known: Iterable[Mistake]) -> None:
         """Take note of one value.
@@ -96,6 +105,7 @@ class Follower:
         place, self.count = self.count, self.count + 1
         got, expected = comparison.got, comparison.expected
         right = self._close(got, expected, comparison.tolerance)
+        self._places[right].add(place)
         if right and self._alive is None:
             self._pending.append((place, comparison, known))
             return
@@ -134,6 +144,11 @@ class Follower:
     def all_right(self) -> bool:
         """Whether values were compared and none was wrong."""
         return self._alive is None and self.count > 0
+
+    def outcome(self, *, passes: bool = False, left: Left | None = None) -> Outcome:
+        """Put together what was noted."""
+        right, wrong = (frozenset(self._places[each]) for each in (True, False))
+        return Outcome(passes, left, self.reached, right, wrong)
 
     def left(self) -> Left | None:
         """The one mistake that explains all wrong values."""

@@ -261,9 +261,8 @@ class AdditiveAttention(nn.Module):
 
 # === exercise: 4.13 · What attention costs [attention-cost] | function: attention_cost, path_length | kind: subtle | what is wrong: rounds the number of convolution layers down, which is right only when kernel-1 divides length-1
 # told: wrong
-# now: wrong
+# now: named
 # says: rounded down
-# line: 18
 def attention_cost(length: int, d_model: int) -> dict:
     projections = 4 * length * d_model * d_model
     scores = length * d_model * length

@@ -269,7 +269,8 @@ def texts_served(
 
 # === exercise: 5.11 · How many texts at a time? [texts-served] | function: texts_served | kind: plain | what is wrong: counts the memory as if its bytes were bits
 # told: useless
-# now: useless
+# now: named
+# says: bytes taken for bits
 def texts_served(
     memory: int,
     parameters: int,

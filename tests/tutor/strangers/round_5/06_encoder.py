@@ -208,8 +208,8 @@ class EncoderLayer(nn.Module):
 
 # === exercise: 6.8 · PyTorch's weights in your layer [encoder-layer-from-torch] | function: encoder_layer_from_torch | kind: subtle | what is wrong: transposes the square attention matrices once more, although attention_from_torch has done so
 # told: wrong
-# now: wrong
-# says: a matrix is not transposed
+# now: named
+# says: attention's matrices are PyTorch's
 def encoder_layer_from_torch(state: dict) -> dict:
     prefix = "self_attn."
     attention = attention_from_torch(

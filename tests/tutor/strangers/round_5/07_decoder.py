@@ -415,8 +415,8 @@ def repaired_epoch(
 
 # === exercise: 7.11 · The last token that is one [last-real] | function: last_real | kind: plain | what is wrong: counts the length from the end of the padded row
 # told: wrong
-# now: wrong
-# says: the first token
+# now: named
+# says: counted from the end of the padded row
 def last_real(hidden: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     return torch.stack([row[-n] for row, n in zip(hidden, lengths.tolist())])
 
