@@ -39,6 +39,7 @@ NEEDED = {
     ),
     "translate": ("live/live.js", "live/tokenizer.js", "live/sentences.js"),
 }
+DRAWN_BY = {"model_map": "look_inside"}  # the figure that another one draws
 
 
 class MovingFigure(SphinxDirective):
@@ -77,6 +78,8 @@ def names() -> list[str]:
 
 def scripts(name: str) -> list[str]:
     """Give the scripts of a figure, in the order in which they are loaded."""
+    if name in DRAWN_BY:
+        return [*scripts(DRAWN_BY[name]), f"figures/{name}.js"]
     made = (ROOT / "tools" / "figure_data" / f"{name}.py").is_file()
     data = [f"data/{name}.js"] if made else []
     own = [f"figures/{script}" for script in (*SHARED, *data, f"{name}.js")]

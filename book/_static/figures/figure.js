@@ -265,6 +265,9 @@ const Figures = (() => {
 
   const define = (name, build) => { builders[name] = build; };
 
+  /* Draw a figure that stands on another's page under another name. */
+  const draw = (name, stage, options) => builders[name](stage, options);
+
   const build = (figure) => {
     if (figure.dataset.state) return;
     const stage = figure.querySelector(".moving-figure-stage");
@@ -296,6 +299,6 @@ const Figures = (() => {
   // Deferred scripts run in their order, before this event: all figures are defined then.
   document.addEventListener("DOMContentLoaded", start);
 
-  return { data, define, element, shape, drawing, format, show, heat, share, colours, matrix,
+  return { data, define, draw, element, shape, drawing, format, show, heat, share, colours, matrix,
     slider, choice, menu, toggle, button, player, handle, summary, still };
 })();
