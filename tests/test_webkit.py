@@ -40,14 +40,14 @@ WRITE = """const [place, text] = arguments;
 PLACE = ".on-page[data-number='1.1']"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def window():
-    """One window for all tests of this file."""
+    """A window of the test's own."""
     with webkit.opened() as found:
         yield found
 
 
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("width", [500, 1280])  # its window is no narrower than 447
 @pytest.mark.parametrize("page", PAGES)
 def test_page_is_drawn(window, address, page, width):
     window.open(address + page, width)

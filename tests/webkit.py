@@ -25,7 +25,7 @@ PATIENCE = 120  # seconds
 
 def find() -> Path | None:
     """Find the browser, if its driver and a screen to draw on are there, too."""
-    there = shutil.which(DRIVER) and shutil.which("xvfb-run")
+    there = shutil.which(DRIVER) and shutil.which("Xvfb")
     return next(Path("/").glob(BROWSERS[1:]), None) if there else None
 
 
@@ -77,21 +77,37 @@ def opened():
     """Start the driver and a window; end both."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    driver = subprocess.Popen(
-        ["xvfb-run", "-a", DRIVER, f"--port={port}"],
-        env={**os.environ, **ALONE},
+    with _screen() as display, _started(
+        [DRIVER, f"--port={port}"],
+        env={**os.environ, **ALONE, "DISPLAY": display},
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
+    ) as driver:
         _wait_for(port, driver)
         window = WebKit(f"http://127.0.0.1:{port}/session")
         yield window
         window.ask("DELETE", "")
+
+
+@contextlib.contextmanager
+def _screen():
+    """A screen that nobody sees; its name."""
+    size = ["-screen", "0", "1600x1200x24", "-nolisten", "tcp"]
+    with _started(["Xvfb", "-displayfd", "1", *size], stdout=subprocess.PIPE) as screen:
+        yield f":{screen.stdout.readline().decode().strip()}"
+
+
+@contextlib.contextmanager
+def _started(command: list[str], **options):
+    """A program, and whatever it starts, until they are not needed any more."""
+    process = subprocess.Popen(
+        command, stderr=subprocess.DEVNULL, start_new_session=True, **options
+    )
+    try:
+        yield process
     finally:
-        os.killpg(driver.pid, signal.SIGTERM)
-        driver.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.communicate()
 
 
 def _wait_for(port: int, driver: subprocess.Popen) -> None:
