@@ -76,8 +76,7 @@ Figures.define("look_inside", (stage, options) => {
   const TOWERS = { source: 6, target: 7, lm: 11 }; // their chapters
   const OTHERS = { // parts and models that are not on the map, by chapter
     "For other tasks": [["Class token: one answer", 2], ["Patches: images", 8]],
-    "Trained for real": [["Translator", 9], ["Vision Transformer", 10],
-      ["Language model", 11]] };
+    "Trained for real": [["Translator", 9], ["Vision", 10], ["Language model", 11]] };
   /* It may be broken between its words: a box is narrow. */
   const writtenAs = (title) => WRITES[kind][title]?.replaceAll(/(?<=[a-z_])(?=[A-Z])/gu, "\u200b");
   const chapterSign = (number) => element("span", { class: "inside-chapter" },
@@ -611,10 +610,6 @@ Figures.define("look_inside", (stage, options) => {
   };
   const copyOf = (name) => {
     const section = sectionOf(name);
-    if (elsewhere) {
-      return element("p", {}, element("a", { href: `${elsewhere}#inside-${name}` },
-        `${TITLES[name]}: equation and code`));
-    }
     if (!section) return element("p", {}, TITLES[name]);
     const copy = element("div", { class: "inside-about-text" },
       ...[...section.children].filter((each) => !/^(H\d|SPAN)$/u.test(each.tagName))
@@ -623,6 +618,10 @@ Figures.define("look_inside", (stage, options) => {
     return copy;
   };
 
+  const linksTo = (wanted) => (wanted.length ? [element("p", {}, "Equation and code: ",
+    wanted.flatMap((name, i) => [i ? ", " : "", element("a", {
+      href: `${elsewhere}#inside-${name}` }, TITLES[name])]))] : []);
+
   const about = element("div", { class: "inside-about" });
   let aboutShown = "";
   const drawAbout = (wanted) => {
@@ -630,6 +629,7 @@ Figures.define("look_inside", (stage, options) => {
     const now = `${wanted.join()} ${topic}`;
     if (now === aboutShown) return;
     aboutShown = now;
+    if (elsewhere) { about.replaceChildren(...linksTo(wanted)); return; }
     about.replaceChildren(...(topic ? [
       element("div", { class: "inside-topics", role: "group",
         "aria-label": "Equation, code and chapter of" },
