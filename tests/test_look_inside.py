@@ -3,6 +3,7 @@
 import importlib
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,8 +11,9 @@ from safetensors.torch import load_file, save_file
 
 from tests import browsers
 from tests.conftest import ROOT
-from tests.figures import near
+from tests.figures import Figure, near
 from tools import live_models
+from tools.browser import served
 from transformer.decoder import greedy_decode
 from workbench import models, results
 from workbench.language_model import looking
@@ -347,11 +349,8 @@ def test_a_folder_is_chosen_in_a_dialogue(figure_both):
     assert shown.visitor.complaints == []
 
 
-def test_a_folder_is_dropped(figure):
-    """As from a file manager: the browser is handed a folder's path."""
-    shown = figure("look_inside")
-    folder = results.model_folder("tales")
-    assert folder.is_dir()
+def drop(shown, folder) -> None:
+    """Drop a folder as a file manager does: the browser is handed its path."""
     stage = shown.page.locator(".inside-own")
     stage.scroll_into_view_if_needed()
     box = stage.bounding_box()
@@ -361,10 +360,32 @@ def test_a_folder_is_dropped(figure):
     for kind in ("dragEnter", "dragOver", "drop"):
         event = {"type": kind, **place, "data": dragged}
         devtools.send("Input.dispatchDragEvent", event)
-    wait(shown, "shown.notice.startsWith('Your own language model')")
+
+
+@pytest.mark.parametrize("place", ["disk", "server"])
+def test_a_folder_is_dropped(figure, visit, place):
+    shown = figure("look_inside")
+    folder = results.model_folder("tales")
+    assert folder.is_dir()
+    site = Path(shown.page.url.removeprefix("file://")).parent
+    with served(site) as address:
+        if place == "server":
+            shown = Figure(visit(address), "look_inside")
+        drop(shown, folder)
+        wait(shown, "shown.notice.startsWith('Your own language model')")
     model, _ = models.load(folder)
     type_in(shown, STORY)
     follows(shown, model)
+
+
+def test_a_browser_that_reads_no_folder_says_what_else_can_be_done(figure):
+    shown = figure("look_inside")
+    shown.page.evaluate("delete DataTransferItem.prototype.getAsFileSystemHandle")
+    drop(shown, results.model_folder("tales"))  # on a disk, Chromium gives no entries
+    assert "Choose the folder's three files" in wait(
+        shown, "shown.notice.startsWith('This browser')"
+    )["notice"]
+    assert give(shown, results.model_folder("tales"))["kind"] == "lm"
 
 
 # --- folders that are none ------------------------------------------------------------
@@ -423,7 +444,8 @@ def test_bad_folder_gets_one_clear_line(shown, tmp_path, told):
     assert numbers["output"] == before  # the model that was there is still there
 
 
-def test_files_are_dropped(shown):
+def test_files_are_dropped(figure_both):
+    shown = figure_both("look_inside")
     folder = results.model_folder("induction_2")
     texts = {name: list((folder / name).read_bytes()) for name in FILES}
     shown.page.evaluate(
