@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from tools import book, lighten
 
@@ -145,6 +146,19 @@ def test_a_page_knows_the_new_size_of_a_picture_that_has_its_old_name(site, tmp_
         (pictures / "a.svg").write_text(svg)
         page = (site(body='<img src="_images/a.svg">') / "page.html").read_text()
         assert f'width="{width}" height="20"' in page
+
+
+def test_a_page_with_too_much_below_its_first_screen_is_refused(site, tmp_path):
+    pictures = tmp_path / "site" / "_images"
+    pictures.mkdir(parents=True)
+    picture = Image.effect_noise((600, 600), 100)
+    picture.save(pictures / "a.png")
+    assert (pictures / "a.png").stat().st_size > 300_000
+    with pytest.raises(SystemExit, match="too heavy"):
+        site(body='<img src="_images/a.png">')
+    picture.convert("RGB").resize((300, 300)).save(pictures / "a.jpeg")
+    page = (site(body='<img src="_images/a.jpeg">') / "page.html").read_text()
+    assert 'width="300" height="300" loading="lazy"' in page
 
 
 def test_a_word_of_a_text_keeps_no_rule(site):

@@ -382,9 +382,10 @@ def test_a_browser_that_reads_no_folder_says_what_else_can_be_done(figure):
     shown = figure("look_inside")
     shown.page.evaluate("delete DataTransferItem.prototype.getAsFileSystemHandle")
     drop(shown, results.model_folder("tales"))  # on a disk, Chromium gives no entries
-    assert "Choose the folder's three files" in wait(
-        shown, "shown.notice.startsWith('This browser')"
-    )["notice"]
+    assert (
+        "Choose the folder's three files"
+        in wait(shown, "shown.notice.startsWith('This browser')")["notice"]
+    )
     assert give(shown, results.model_folder("tales"))["kind"] == "lm"
 
 

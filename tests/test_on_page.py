@@ -255,3 +255,11 @@ def test_what_travels_is_small() -> None:
     shared = on_page.shared_scripts()
     sizes = [facts_of(name, content)["bytes"] for name, content in shared.items()]
     assert sum(sizes) < 6_500_000
+
+
+def test_texts_say_how_many_exercises_are_done_in_their_pages() -> None:
+    words = "fourteen fifteen sixteen seventeen eighteen nineteen twenty".split()
+    word = words[len(on_page.WITHOUT_TORCH) - 14]
+    for path in ("README.md", "book/students.md", "CHANGELOG.md"):
+        text = (on_page.ROOT / path).read_text("utf-8").lower()
+        assert f"{word} exercises" in text, path

@@ -1,4 +1,4 @@
-"""The site's key pages in WebKit, where it can be had: drawn, moved, computed, checked."""
+"""The site's key pages in WebKit, where it can be had: drawn, computed, checked."""
 
 import pytest
 
@@ -75,9 +75,9 @@ def test_a_trained_model_computes(window, address):
 
 def test_an_exercise_is_checked(window, address):
     window.open(address + PAGES[-1])
-    window.run(f"document.querySelector(\"{PLACE} .on-page-main\").click()")
-    window.wait(f"document.querySelector(\"{PLACE} [role=textbox]\") !== null")
-    said = f"document.querySelector(\"{PLACE}\").innerText"
+    window.run(f'document.querySelector("{PLACE} .on-page-main").click()')
+    window.wait(f'document.querySelector("{PLACE} [role=textbox]") !== null')
+    said = f'document.querySelector("{PLACE}").innerText'
     window.run(WRITE, PLACE, WRONG)
     window.wait(f"{said}.includes('tokens in alphabetical order')")
     window.run(WRITE, PLACE, RIGHT)

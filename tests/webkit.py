@@ -1,4 +1,4 @@
-"""WebKit for tests, where Debian's MiniBrowser is: asked by WebDriver, as W3C has it."""
+"""WebKit for tests: Debian's MiniBrowser, asked by WebDriver, as W3C has it."""
 
 import contextlib
 import json
@@ -77,11 +77,14 @@ def opened():
     """Start the driver and a window; end both."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with _screen() as display, _started(
-        [DRIVER, f"--port={port}"],
-        env={**os.environ, **ALONE, "DISPLAY": display},
-        stdout=subprocess.DEVNULL,
-    ) as driver:
+    with (
+        _screen() as display,
+        _started(
+            [DRIVER, f"--port={port}"],
+            env={**os.environ, **ALONE, "DISPLAY": display},
+            stdout=subprocess.DEVNULL,
+        ) as driver,
+    ):
         _wait_for(port, driver)
         window = WebKit(f"http://127.0.0.1:{port}/session")
         yield window

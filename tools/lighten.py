@@ -26,8 +26,8 @@ from tools import section_heights
 LETTERS = 9
 PHONE = 412
 
-# What a page may weigh, with all that loads on scrolling, compressed. What is loaded when
-# somebody asks for it, as a model, is not in it.
+# What a page may weigh, with all that loads on scrolling, compressed. What is loaded
+# when somebody asks for it, as a model, is not in it.
 LIMIT = 300_000
 
 # Scripts that are not needed anywhere: course.js does what the theme's would do
@@ -671,7 +671,8 @@ def report(site: Path, weights: dict[Path, dict[str, int]]) -> None:
     sums = {path: sum(parts.values()) for path, parts in weights.items()}
     heaviest = max(sums, key=sums.get)
     name = heaviest.relative_to(site)
-    print(f"The heaviest page: {name}, {sums[heaviest] / 1000:.0f} KB with all that loads on scrolling")
+    weight = f"{sums[heaviest] / 1000:.0f} KB with all that loads on scrolling"
+    print(f"The heaviest page: {name}, {weight}")
     heavy = [path for path in sums if sums[path] > LIMIT]
     for path in heavy:
         print(f"{path.relative_to(site)}: {sums[path]:,} bytes, over {LIMIT:,}:")

@@ -16,7 +16,7 @@ from matplotlib.patches import FancyBboxPatch
 from workbench.plots import COLORS, SIGNED, WEIGHTS, as_array
 
 INK, GREY, PALE = "#444444", "#7A7A7A", "#F4F4F4"
-# The encoder is blue and the decoder ochre, as in their chapters; no other has a colour.
+# The encoder is blue and the decoder ochre, as in their chapters; others are plain.
 CHAPTERS = dict.fromkeys(range(1, 9), INK)
 CHAPTERS |= {6: COLORS["query"], 7: COLORS["output"]}
 Point = tuple[float, float]

@@ -1,4 +1,4 @@
-"""The models that a reader opens on the page *Look inside*, and the chapters it leads to."""
+"""The models that a reader opens in *Look inside*, and chapters that it leads to."""
 
 from pathlib import Path
 
