@@ -23,8 +23,7 @@ PAGES = (
     "exercises/01_embeddings/01_embeddings.html",
 )
 # Figures that were not drawn, formulas that take no place, and how wide the page is
-FAULTS = """dispatchEvent(new Event("beforeprint"));
-  const undrawn = [...document.querySelectorAll("figure[data-figure]")]
+FAULTS = """const undrawn = [...document.querySelectorAll("figure[data-figure]")]
     .filter(({ dataset }) => dataset.state !== "ready").map(({ id }) => id);
   const unset = [...document.querySelectorAll("article math")].filter((each) =>
     each.checkVisibility() && !each.getBoundingClientRect().width).length;
@@ -52,11 +51,14 @@ def window():
 def test_page_is_drawn(window, address, page, width):
     window.open(address + page, width)
     window.wait("document.readyState === 'complete'")
+    window.run('dispatchEvent(new Event("beforeprint"));')
+    window.wait("!document.querySelector('figure[data-figure]:not([data-state])')")
     assert window.run(FAULTS) == [[], 0, False]
 
 
 def test_page_is_drawn_from_a_disk(window):
     window.open((ROOT / "_build/html/book/04_attention.html").as_uri())
+    window.run('dispatchEvent(new Event("beforeprint"));')
     assert window.run(FAULTS) == [[], 0, False]
 
 

@@ -288,7 +288,7 @@ def light_scripts(site: Path, path: Path, text: str, here: str) -> str:
             return ""
         if name in NEEDED_BY and not uses(body, NEEDED_BY[name]):
             return ""
-        if re.search(r"\b(defer|async|type=\"module\")", match[1]):
+        if re.search(r"\b(defer|async|type=\"(module|text/figure)\")", match[1]):
             return match[0]
         return f"<script defer{match[1]}></script>\n"
 
