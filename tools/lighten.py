@@ -71,6 +71,8 @@ STYLE = re.compile(r"[ \t]*<link\b[^>]*\bhref=\"([^\"]+\.css[^\"]*)\"[^>]*>\n?")
 IMAGE = re.compile(r"<img\b([^>]*?)\s*/?>")
 SCALED_TEXT = re.compile(r"\bscale\((0\.\d+) -0\.\d+\)")
 SOURCE = re.compile(r'\bsrc="([^"]+)"')
+NOSCRIPT = re.compile(r"<noscript>.*?</noscript>", re.DOTALL)
+INNER_SECTION = re.compile(r"<h2\b")
 CODE = re.compile(r"<pre\b.*?</pre>", re.DOTALL)
 # Words of code within a line that a phone's line hardly holds, options excepted, and
 # the joints where they may break; a name without any breaks before its capitals
@@ -189,7 +191,20 @@ def light_page(
     text = STYLE.sub(lambda match: next(first, ""), text)
     text = light_scripts(site, path, text, here)
     text = IMAGE.sub(functools.partial(sized_image, path), text)
+    text = with_first_picture(text)
     return section_heights.with_heights(with_names(text))
+
+
+def with_first_picture(text: str) -> str:
+    """Have a picture that opens a page come at once: it is the largest thing to see."""
+    head, divide, article = text.partition("<article")
+    opening = INNER_SECTION.split(NOSCRIPT.sub("", article), maxsplit=1)[0]
+    first = re.search(r"<img\b[^>]*>", opening)
+    if first is None:
+        return text
+    lazy = first[0]
+    soon = lazy.replace(' loading="lazy"', ' fetchpriority="high"')
+    return head + divide + article.replace(lazy, soon, 1)
 
 
 def without_plain_spans(code: str) -> str:
@@ -640,7 +655,7 @@ def weigh(site: Path, path: Path, text: str, cache: Path) -> dict[str, int]:
             names.add(path.parent / source[1].split("?")[0])
     head, _, _ = text.partition("</head>")
     names |= {path.parent / href.split("?")[0] for href in STYLE.findall(head)}
-    for attributes in IMAGE.findall(re.sub(r"<noscript>.*?</noscript>", "", text)):
+    for attributes in IMAGE.findall(NOSCRIPT.sub("", text)):
         source = SOURCE.search(attributes)
         if source and "data:" not in source[1]:
             names.add(path.parent / source[1])
