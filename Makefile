@@ -10,7 +10,7 @@ SHELL := /bin/bash
 run := PATH="$(CURDIR)/.venv/bin:$$PATH"
 python := $(run) python
 environment := python=$$(sh tools/find_python.sh "$(PYTHON)") && \
-	"$$python" tools/environment.py
+	"$$python" -m tools.environment
 need = test -n "$($(1))" || { echo "$(1) is missing, as in:  $(2)" >&2; exit 2; }
 
 help: ## list these commands
@@ -19,7 +19,7 @@ help: ## list these commands
 
 course: ## everything: environment, exercises, site, a sample class graded
 	@began=$$(date +%s) && $(environment) bubblewrap && \
-	$(python) tools/course.py $$began
+	$(python) -m tools.course $$began
 
 test: ## style and all tests, as CI runs them
 	@$(environment) bubblewrap chromium firefox-esr webkit2gtk-driver xvfb postgresql
@@ -30,25 +30,25 @@ exercises: environment ## generate exercises/ and solutions/transformer/ from so
 	@$(python) -m autograder generate
 
 book: environment ## build the site into _build/html
-	@$(python) tools/book.py
+	@$(python) -m tools.site.book
 
 pdf: ## the whole book as _build/transformers-by-hand.pdf
 	@$(environment) chromium
-	@$(python) tools/book.py
-	@$(python) tools/pdf.py
+	@$(python) -m tools.site.book
+	@$(python) -m tools.site.pdf
 
 publish: ## the site for a server: TO=folder URL=address RECORDED=… PYODIDE=folder
 	@$(call need,TO,make publish TO=/var/www/course)
 	@$(environment)
-	@SITE_URL="$(URL)" RECORDED="$(RECORDED)" PYODIDE="$(PYODIDE)" $(python) tools/book.py
-	@$(python) tools/publish.py "$(TO)"
+	@SITE_URL="$(URL)" RECORDED="$(RECORDED)" PYODIDE="$(PYODIDE)" $(python) -m tools.site.book
+	@$(python) -m tools.site.publish "$(TO)"
 
 handout: ## what students get: CHAPTER=04_attention, or the whole course
 	@$(environment)
 	@$(python) -m autograder handout $(CHAPTER)
 
 dist: environment ## the wheel that students install, without answers, in _build/dist
-	@$(python) tools/dist.py
+	@$(python) -m tools.dist
 
 release: environment ## nbgrader's source/ and release/ in autograder/
 	@$(python) -m autograder release
@@ -60,17 +60,17 @@ grade: ## grade a class: SUBMISSIONS=folder OUT=folder
 	@$(python) -m autograder grade --submissions "$(SUBMISSIONS)" --out "$(OUT)"
 
 bank: environment ## list every exercise with its mistakes, and count them
-	@$(python) tools/bank.py
+	@$(python) -m tools.bank
 
 bench: environment ## time models, checks and grading: BENCH=--quick; BENCH=site
-	@$(python) tools/bench.py $(BENCH)
+	@$(python) -m tools.measure.bench $(BENCH)
 
 lint: environment ## style, types, spelling and prose
 	@$(run) ruff check --quiet
 	@$(run) ruff format --check --quiet
 	@$(run) mypy --no-error-summary
 	@$(run) codespell
-	@$(python) tools/prose.py
+	@$(python) -m tools.prose
 
 clean: ## remove what was built (keeps .venv, and every grade in autograder/)
 	rm -rf _build .mypy_cache .pytest_cache .ruff_cache *.egg-info

@@ -5,7 +5,7 @@ import contextlib
 import torch
 
 from tests import browsers
-from tools.figure_pictures import preview
+from tools.site.figure_pictures import preview
 
 TOLERANCE = 1e-4  # how far a figure's number may be from the reference's
 

@@ -20,7 +20,7 @@ from autograder.grading.build import build
 from autograder.grading.course import Course
 from autograder.grading.job import Job, Outcome
 from autograder.grading.paper import Paper
-from tests.test_gradebook import CHAPTER, executed
+from tests.grading.test_gradebook import CHAPTER, executed
 
 
 class Cluster:

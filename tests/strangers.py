@@ -22,7 +22,7 @@ from autograder.grading.limits import MIB, Limits
 from autograder.grading.paper import Paper, exercise_of
 from autograder.interface import Gradients, LocalFunction
 from mistakes import handed_in
-from workbench import results
+from workbench.use import results
 
 EXERCISES = {  # those that are kept of a chapter
     "01_embeddings": ("skip-gram-loss",),

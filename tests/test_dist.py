@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import importlib.metadata
 import multiprocessing
 import os
 import resource
@@ -22,7 +23,7 @@ from autograder.chapters.attention import oracles
 from autograder.grading import sandbox
 from autograder.grading.paper import Paper
 from autograder.grading.sheet import sheet_of
-from tests.test_shown import answers_among
+from tests.grading.test_shown import answers_among
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = ("autograder.", "workbench.")
@@ -31,12 +32,13 @@ NOT_CALLED = (
     *(f"autograder.{name}" for name in ("boundary", "collecting", "generator")),
     *("autograder.grading", "autograder.command_line", "autograder.nbgrader_config"),
     *("autograder.__main__", "workbench.__main__"),
-    *(f"workbench.{name}" for name in ("bundle", "commands", "plan", "recording")),
-    *(f"workbench.{name}" for name in ("options", "runs", "texts")),
+    *("workbench.command_line", "workbench.data.corpora", "workbench.data.texts"),
     *(
-        f"workbench.language_model.{name}"
-        for name in ("command", "corpora", "training")
+        f"workbench.training.{name}"
+        for name in ("bundle", "language_model", "plan", "recording", "runs")
     ),
+    *("workbench.training.translator", "workbench.training.vision"),
+    *("workbench.use.evaluation", "workbench.use.language_model"),
 )
 MEMORY = 4 * 2**30  # bytes
 
@@ -45,7 +47,7 @@ MEMORY = 4 * 2**30  # bytes
 def made(tmp_path_factory) -> dict[str, dict[str, bytes]]:
     """The files of the wheel and of the source archive, by their names in them."""
     out = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "tools/dist.py", "--out", str(out)]
+    command = [sys.executable, "-m", "tools.dist", "--out", str(out)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = out.glob("*.whl")
     (archive,) = out.glob("*.tar.gz")
@@ -196,6 +198,22 @@ sys.exit(main())
     assert ran.returncode == 2
     assert ran.stderr.startswith("error: ") and says in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "hidden"), [("autograder", "nbgrader"), ("workbench", "sacrebleu")]
+)
+def test_a_command_says_its_version_where_extras_are_missing(package, hidden) -> None:
+    code = f"""
+import sys
+sys.modules[{hidden!r}] = None
+sys.argv = [{package!r}, "--version"]
+from {package}.__main__ import main
+sys.exit(main())
+"""
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ran.stdout == f"{importlib.metadata.version('transformers-by-hand')}\n"
 
 
 def test_on_a_mac_grading_says_in_one_line_that_it_needs_linux(monkeypatch) -> None:

@@ -1,5 +1,6 @@
 """Workflows, containers and Binder: their files parse, and name what is there."""
 
+import importlib.util
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import yaml
 from packaging.specifiers import SpecifierSet
 
 from autograder.generator import ROOT
+from tools import dist
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 OURS = re.compile(
@@ -34,9 +36,11 @@ def project() -> dict:
 
 
 def expect_what_it_names(command: str) -> None:
-    """Expect the files and the commands of make that a command line names."""
+    """Expect the files, modules and commands of make that a command line names."""
     for name in OURS.findall(command):
         assert (ROOT / name).exists(), f"{command}: {name} is not there"
+    for name in re.findall(r"-m (tools[\w.]*)", command):
+        assert importlib.util.find_spec(name), f"{command}: {name} is not there"
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"\bmake (\w+)", command):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), command
@@ -76,7 +80,7 @@ def test_nothing_is_published_before_it_is_built_and_tested() -> None:
     assert set(jobs["publish"]["needs"]) == jobs.keys() - {"publish", "build"}
     assert jobs["test"]["needs"] == jobs["students"]["needs"] == "build"
     build = [step.get("run", "") for step in jobs["build"]["steps"]]
-    assert 'python tools/dist.py --tag "$GITHUB_REF_NAME"' in build
+    assert 'python -m tools.dist --tag "$GITHUB_REF_NAME"' in build
 
 
 @pytest.mark.parametrize(
@@ -92,9 +96,6 @@ def test_nothing_is_published_before_it_is_built_and_tested() -> None:
 def test_a_tag_without_its_entry_is_refused(
     tag, heading, says, tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.syspath_prepend(ROOT / "tools")
-    import dist
-
     (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n{heading}\n\n- It.\n")
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "0.1.0"\n')
     monkeypatch.setattr(dist, "ROOT", tmp_path)
@@ -140,7 +141,7 @@ def test_no_address_of_packages_is_written_down(path: Path) -> None:
 def test_a_student_is_told_of_a_wrong_answer_and_of_the_right_one() -> None:
     """The program that the workflow runs on other systems."""
     notebook = "exercises/04_attention/04_attention.ipynb"
-    command = [sys.executable, "tools/student.py", notebook]
+    command = [sys.executable, "-m", "tools.student", notebook]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     wrong, _, right = ran.stdout.partition("CheckFailure:")

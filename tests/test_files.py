@@ -64,7 +64,7 @@ def test_two_processes_may_write_a_shared_file(tmp_path) -> None:
 def test_nothing_else_puts_a_file_in_the_place_of_another() -> None:
     files = (
         path
-        for folder in ("autograder", "workbench", "tools")
+        for folder in ("autograder", "pages", "tools", "workbench")
         for path in (ROOT / folder).rglob("*.py")
         if "node_modules" not in path.parts
     )

@@ -19,6 +19,8 @@ from autograder import generator
 from autograder.chapters import attention
 from autograder.expect import CheckFailure
 from autograder.generator import ROOT
+from tools import environment
+from tools.site import readme_figure
 
 PIN = re.compile(r"([A-Za-z0-9._-]+)==(\S+)")
 PIN_FILES = ("requirements.txt", "requirements-dev.txt", "constraints.txt")
@@ -80,9 +82,8 @@ def test_the_first_wrong_answer_is_told_what_the_text_says(name: str) -> None:
     assert str(caught.value).strip() == textwrap.dedent(told).strip()
 
 
-def test_the_readme_s_picture_can_be_drawn_anew(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.syspath_prepend(ROOT / "tools")
-    importlib.import_module("readme_figure").main(tmp_path / "picture.png")
+def test_the_readme_s_picture_can_be_drawn_anew(tmp_path: Path) -> None:
+    readme_figure.main(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 50_000
 
 
@@ -155,8 +156,6 @@ def test_without_a_usable_python_it_says_what_to_do() -> None:
 
 
 def test_a_missing_system_package_is_said_and_in_ci_a_failure(monkeypatch, capsys):
-    monkeypatch.syspath_prepend(ROOT / "tools")
-    environment = importlib.import_module("environment")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(environment, "IN_CI", False)
     environment.install_system_packages(["chromium"])
@@ -180,7 +179,7 @@ def test_a_skip_is_a_failure_in_ci(tmp_path: Path, ci: str, summary: str) -> Non
 
 def test_make_book_says_what_it_lacks_without_the_solutions(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "tools", tmp_path / "tools")
-    ran = run(sys.executable, "tools/book.py", cwd=tmp_path)
+    ran = run(sys.executable, "-m", "tools.site.book", cwd=tmp_path)
     assert ran.returncode == 1
     assert "solutions/transformer/ is missing" in ran.stderr
     assert not (tmp_path / "_build").exists()

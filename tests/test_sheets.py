@@ -24,7 +24,8 @@ from autograder.grading.needless import binds, reads
 from autograder.grading.paper import Paper
 from autograder.grading.sandbox import problem
 from autograder.sheets import SheetError
-from workbench import assemble, models
+from workbench import assemble
+from workbench.model import models
 
 MIX = """
 title: A mix

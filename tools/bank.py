@@ -1,12 +1,6 @@
 """List the exercises, the mistakes that their checks name, and how many there are."""
 
-import sys
-
-from steps import ROOT
-
-sys.path[:0] = [str(ROOT), str(ROOT / "solutions")]
-
-from tests import chapters  # noqa: E402
+from tests import chapters
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 Run by `make course` with the environment's Python, after the environment was made:
 
-    python tools/course.py SECONDS_SINCE_THE_EPOCH_WHEN_THE_COMMAND_BEGAN
+    python -m tools.course SECONDS_SINCE_THE_EPOCH_WHEN_THE_COMMAND_BEGAN
 """
 
 import csv
@@ -13,13 +13,13 @@ import time
 from collections import Counter
 
 from autograder.grading import sandbox
-from steps import ROOT, run_step
+from tools.steps import ROOT, run_step
 
 BUILD = ROOT / "_build"
 SAMPLE_CLASS = BUILD / "sample_class"
 STEPS = {
     "exercises": ["-m", "autograder", "generate"],
-    "site": ["tools/book.py"],
+    "site": ["-m", "tools.site.book"],
     "sample class": ["-m", "tests.sample_class", "--out", str(SAMPLE_CLASS)],
 }
 

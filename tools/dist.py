@@ -1,6 +1,6 @@
 """Build the wheel and the source archive that anybody may have: no answer is in them.
 
-``python tools/dist.py`` copies what ``PACKAGES`` and ``FILES`` list into
+``python -m tools.dist`` copies what ``PACKAGES`` and ``FILES`` list into
 ``_build/dist/source``, adds the recorded runs that chapters 9 to 11 show, and builds
 from there, so that nothing else of this folder can come along.
 """
@@ -11,7 +11,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from steps import ROOT, run_step
+from tools.steps import ROOT, run_step
 
 OUT = ROOT / "_build" / "dist"
 PACKAGES = ("autograder", "workbench")

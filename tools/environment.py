@@ -2,7 +2,7 @@
 
 Run by the Makefile with a Python from find_python.sh:
 
-    python tools/environment.py [SYSTEM_PACKAGE ...]
+    python -m tools.environment [SYSTEM_PACKAGE ...]
 
 The environment is left alone while its Python, its place, the files that
 describe it and the packages of the project are the same as when it was made.
@@ -15,8 +15,8 @@ import subprocess
 import sys
 import time
 
-from browser import PROGRAMS
-from steps import ROOT, run_step
+from tools.browser import PROGRAMS
+from tools.steps import ROOT, run_step
 
 VENV = ROOT / ".venv"
 ANSWERS = "solutions"  # not there in what students get

@@ -1,6 +1,6 @@
 """Read the course's prose: one line for each sentence that a rule objects to.
 
-    python tools/prose.py [FILE ...] [--lower]
+    python -m tools.prose [FILE ...] [--lower]
 
 The rules are in tools/prose.yml, the spelling of the field's words is the glossary's.
 It reads the README, the pages, the notebooks' sources, the quizzes and the messages of

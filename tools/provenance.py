@@ -4,7 +4,7 @@ import datetime
 import os
 import platform
 
-from workbench import records
+from workbench.training import records
 
 
 def made_by(command: str) -> dict[str, object]:

@@ -1,11 +1,13 @@
 """The command line: ``python -m workbench COMMAND --help``."""
 
 import argparse
+import importlib.metadata
 import sys
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
 
+VERSION = importlib.metadata.version("transformers-by-hand")
 ASSEMBLE_HELP = (
     "Take every part that you wrote out of your notebooks, run the notebooks' checks, "
     "so that you learn which parts are missing or wrong, and put each into the module "
@@ -22,6 +24,8 @@ PROGRESS_HELP = (
 def parser(capstones: bool = True) -> argparse.ArgumentParser:
     """Describe the commands; without the capstones', torch need not be imported."""
     top = argparse.ArgumentParser(prog="python -m workbench", description=__doc__)
+    text = "say which version of the course this is"
+    top.add_argument("--version", action="version", version=VERSION, help=text)
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     text = "make your own transformer/ from completed notebooks"
     command = commands.add_parser("assemble", help=text, description=ASSEMBLE_HELP)
@@ -65,13 +69,11 @@ def parser(capstones: bool = True) -> argparse.ArgumentParser:
         help="where the notebooks lie, or the chapters' folders (default: this one)",
     )
     if capstones:
-        from workbench import bundle, plan, recording
-        from workbench.commands import add_commands
+        from workbench.command_line import record, train, use
 
-        add_commands(commands)
-        recording.add_command(commands)
-        plan.add_command(commands)
-        bundle.add_command(commands)
+        train.add_command(commands)
+        use.add_commands(commands)
+        record.add_commands(commands)
     return top
 
 
@@ -94,7 +96,7 @@ def run_progress(arguments: argparse.Namespace) -> int:
 
 def main() -> int:
     """Run a command; a bad input is one line and exit code 2."""
-    capstones = sys.argv[1:2] not in (["assemble"], ["progress"])
+    capstones = sys.argv[1:2] not in (["assemble"], ["progress"], ["--version"])
     try:
         arguments = parser(capstones).parse_args()
     except ModuleNotFoundError as missing:

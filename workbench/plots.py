@@ -172,6 +172,17 @@ def matrix_heatmap(
     return image
 
 
+def attention_map(weights: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
+    """Draw cross-attention: written tokens down, read tokens across."""
+    _, ax = plt.subplots(figsize=(5.6, 4.6))
+    matrix_heatmap(ax, weights, rows, columns, digits=2)
+    ax.tick_params(axis="x", rotation=55)
+    for text in ax.texts:
+        text.set_fontsize(9)
+    ax.set_ylabel("about to write")
+    plt.show()
+
+
 def _label_cells(
     ax: Axes,
     shape: tuple[int, ...],

@@ -12,10 +12,11 @@ most 1:
   other, whatever their order, scale or layer;
 - weights: the cosine of a matrix with the one of the same name and shape.
 
-How alike models are that were trained apart is measured by ``tools/own_models.py`` and
-recorded in ``results/grader/own_models.json``; the limits follow from that. A model
-that was taught by the other's answers alone (distillation) cannot be told from one that
-was taught by the data: what is compared here is then as far away as any other.
+How alike models are that were trained apart is measured by
+``tools/measure/own_models.py`` and recorded in ``results/grader/own_models.json``; the
+limits follow from that. A model that was taught by the other's answers alone
+(distillation) cannot be told from one that was taught by the data: what is compared
+here is then as far away as any other.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from workbench import models
-from workbench import results as recorded
-from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.model import models
+from workbench.use import results as recorded
 
 if TYPE_CHECKING:
-    from workbench.language_model.tokenizer import TextTokenizer
+    from workbench.data.text_tokenizer import TextTokenizer
 
     AnyTokenizer = Tokenizer | TextTokenizer
 
@@ -108,7 +109,7 @@ def load_tokenizer(folder: Path, config: models.Config) -> AnyTokenizer:
     if models.kind_of(config) != "lm":
         return Tokenizer.load(folder / TOKENIZER_FILE)
     # not on top: what a grade of chapter 9 or 10 needs does not go with it
-    from workbench.language_model.tokenizer import TextTokenizer
+    from workbench.data.text_tokenizer import TextTokenizer
 
     return TextTokenizer.load(folder)
 

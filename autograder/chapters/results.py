@@ -41,9 +41,9 @@ from autograder.chapters import own_model
 from autograder.exercise.showing import first_few, shortened
 from autograder.expect import refuse, refuse_if
 from autograder.interface import StudentFunction
-from workbench import models
+from workbench.data.tokenizer import TOKENIZER_FILE
 from workbench.errors import WorkbenchError
-from workbench.tokenizer import TOKENIZER_FILE
+from workbench.model import models
 
 PLACE = Path()  # where the notebook is: the working directory
 TEXT_BYTES = {models.CONFIG_FILE: 64_000, TOKENIZER_FILE: 4_000_000}

@@ -70,7 +70,7 @@ SYSTEM_FILES = (
 )
 DEVICES = ("null", "zero", "full", "random", "urandom")
 # packages of this course that may be installed beside the others, answers among them
-HIDDEN_PACKAGES = ("autograder", "workbench", "transformer", "mistakes")
+HIDDEN_PACKAGES = ("autograder", "workbench", "pages", "transformer", "mistakes")
 ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "HOME": "/tmp",

@@ -10,7 +10,7 @@ label of the draw. When a class is graded, it is replaced by a number that follo
   is the same for the whole class, and for all cells that name the same label.
 
 The numbers are from 1 to 2³¹ - 1. Every check must be fair for each of them, which
-``tests/test_seeds.py`` tries.
+``tests/checks/test_seeds.py`` tries.
 
 The secret is a file that only its owner reads, in the folder of the instructor's
 course. A grading process gets keys that were derived from it, for one submission.

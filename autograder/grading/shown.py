@@ -38,19 +38,20 @@ EVERYBODYS = (
 # what a chapter's submissions get if their notebook imports it; each imports, when it
 # is imported itself, nothing of the course that is not listed here
 SOME_CHAPTERS = (
-    "workbench.baseline",
-    "workbench.batches",
-    "workbench.digits",
-    "workbench.images",
-    "workbench.models",
-    "workbench.phrasebook",
-    "workbench.records",
-    "workbench.results",
-    "workbench.tokenizer",
-    "workbench.variants",
+    "workbench.data.batches",
+    "workbench.data.digits",
+    "workbench.data.images",
+    "workbench.data.phrasebook",
+    "workbench.data.tokenizer",
+    "workbench.model.attention",
+    "workbench.model.baseline",
+    "workbench.model.models",
+    "workbench.model.variants",
+    "workbench.training.records",
+    "workbench.use.results",
 )
-DIGITS, DIGITS_FILE = "workbench.digits", "workbench/digits.safetensors"
-RESULTS = "workbench.results"  # finds trained models in a folder beside its package
+DIGITS, DIGITS_FILE = "workbench.data.digits", "workbench/data/digits.safetensors"
+RESULTS = "workbench.use.results"  # finds trained models in a folder beside its package
 MODELS = ("results/models", "workbench/recorded/models")  # the latter in a wheel
 
 
@@ -71,7 +72,12 @@ def _file(module: str, root: Path) -> Path:
 
 def stubs() -> list[str]:
     """Name the modules of the course for which there are stand-ins."""
-    found = [CHECKS, *_modules_in(CHECKS), *_modules_in(WORKBENCH)]
+    found = [CHECKS, *_modules_in(CHECKS)]
+    waiting = [WORKBENCH]
+    while waiting:
+        inside = _modules_in(waiting.pop())
+        found += inside
+        waiting += inside  # a room of it, or a module with nothing inside
     return [name for name in found if name not in EVERYBODYS]
 
 

@@ -22,7 +22,7 @@ ENDLESS = "…\n(more was printed, which is left out)"
 
 
 class Exercise(TypedDict):
-    """What tools/on_page.py says of an exercise.
+    """What tools/site/on_page.py says of an exercise.
 
     `given` are cells of the notebook before it, `earlier` the exercises before it, with
     their stubs; `modules` says where the checks are that the check cell names, `torch`

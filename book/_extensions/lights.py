@@ -23,12 +23,13 @@ import re
 from pathlib import Path
 from typing import ClassVar
 
-import mathml
 import yaml
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
+
+from autograder import mathml
 
 TABLE = Path(__file__).resolve().parents[1] / "lights.yml"
 PART = re.compile(

@@ -7,11 +7,11 @@
     The caption, which may have *markup* and $mathematics$.
     ```
 
-The script NAME.js, its numbers data/NAME.js where tools/figure_data/NAME.py makes
+The script NAME.js, its numbers data/NAME.js where tools/site/figure_data/NAME.py makes
 some, and what all figures share are loaded on that page only. Where scripts are off, a
-picture of the figure as it begins stands in its place. tools/figure_pictures.py takes
-those pictures, and notes how high the figure is, so that the page does not move when
-the script has drawn it.
+picture of the figure as it begins stands in its place. tools/site/figure_pictures.py
+takes those pictures, and notes how high the figure is, so that the page does not move
+when the script has drawn it.
 """
 
 import html
@@ -83,7 +83,7 @@ def scripts(name: str) -> list[str]:
     if name in DRAWN_BY:
         own = [f"figures/{script}" for script in (*SHARED, f"{name}.js")]
         return [*own, *later(name)]
-    made = (ROOT / "tools" / "figure_data" / f"{name}.py").is_file()
+    made = (ROOT / "tools" / "site" / "figure_data" / f"{name}.py").is_file()
     data = [f"data/{name}.js"] if made else []
     own = [f"figures/{script}" for script in (*SHARED, *data, f"{name}.js")]
     return [*NEEDED.get(name, ()), *own]

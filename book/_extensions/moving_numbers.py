@@ -1,6 +1,6 @@
 """Numbers in a sentence that the reader moves, and those that follow.
 
-A cell shows a `workbench.moving_numbers.MovingNumbers`: a column of values to choose
+A cell shows a `pages.moving_numbers.MovingNumbers`: a column of values to choose
 from, and a column for each number that depends on them. In the text,
 
     At $d_k =$ {move}`scaling width`, scores vary by {moved}`scaling variance`.

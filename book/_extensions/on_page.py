@@ -1,7 +1,7 @@
 """Exercises that are done in the page: a place below their answer cells, and a script.
 
-What runs in a page, and how much of it travels, says tools/on_page.py in a file of the
-site. The script is book/_static/on_page/exercises.js; without it nothing is seen.
+What runs in a page, and how much of it travels, says tools/site/on_page.py in a file of
+the site. The script is book/_static/on_page/exercises.js; without it nothing is seen.
 """
 
 import functools

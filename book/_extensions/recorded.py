@@ -1,6 +1,6 @@
 """Recorded answers: below checks that a page cannot run, and three on the home page.
 
-What is shown says tools/recorded_pages.py in a file beside the site. Below a check
+What is shown says tools/site/recorded_pages.py in a file beside the site. Below a check
 stands a box to be opened; book/_static/recorded/recorded.js loads what is in it. On the
 home page everything is in the page, and works without a script:
 

@@ -17,8 +17,10 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
-from workbench import models, phrasebook, results
-from workbench.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.data import phrasebook
+from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.model import models
+from workbench.use import results
 
 VARIABLE = "COURSE_TESTS_HANDED_IN"  # so that processes which are started find it
 if VARIABLE not in os.environ:

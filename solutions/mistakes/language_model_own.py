@@ -4,10 +4,10 @@ import torch
 import torch.nn.functional as F
 
 from mistakes import handed_in, right, wrong
-from workbench import models
-from workbench.language_model.batches import BlockBatches
-from workbench.language_model.tales.stories import stories
-from workbench.language_model.tokenizer import TextTokenizer
+from workbench.data.block_batches import BlockBatches
+from workbench.data.tales.stories import stories
+from workbench.data.text_tokenizer import TextTokenizer
+from workbench.model import models
 
 
 def hands_in(mistake, make, *arguments, **options):

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 
 from mistakes import handed_in, right, wrong
 from transformer.decoder import shift_right
-from workbench import phrasebook
-from workbench.tokenizer import Tokenizer
+from workbench.data import phrasebook
+from workbench.data.tokenizer import Tokenizer
 
 # --- a batch --------------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 
 from mistakes import handed_in, right, wrong
-from workbench import models
-from workbench.images import load_images
+from workbench.data.images import load_images
+from workbench.model import models
 
 # --- images ---------------------------------------------------------------------------
 

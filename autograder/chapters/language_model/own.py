@@ -18,9 +18,9 @@ from autograder.chapters.language_model.chapter import chapter
 from autograder.chapters.results import Demand, Submission
 from autograder.expect import refuse_if
 from autograder.interface import StudentFunction
+from workbench.data.tales.stories import KINDS, Story, Telling, prompts
 from workbench.errors import WorkbenchError
-from workbench.language_model import scoring
-from workbench.language_model.tales.stories import KINDS, Story, Telling, prompts
+from workbench.use import scoring
 
 DEMAND = Demand("lm", budget=1_500_000, layers=8, shipped="tales")
 TOLD = 60  # stories a score is measured on

@@ -19,10 +19,10 @@ from autograder.chapters.translator.chapter import chapter
 from autograder.exercise.showing import shortened
 from autograder.expect import refuse_if
 from autograder.interface import StudentFunction
-from workbench import phrasebook
-from workbench.decoding import translate_batch
-from workbench.tokenizer import Tokenizer
-from workbench.variants import output_matrix
+from workbench.data import phrasebook
+from workbench.data.tokenizer import Tokenizer
+from workbench.model.variants import output_matrix
+from workbench.use.decoding import translate_batch
 
 DEMAND = Demand(
     "translator",

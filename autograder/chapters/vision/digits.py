@@ -19,8 +19,8 @@ from autograder.chapters.vision.chapter import chapter
 from autograder.exercise.inputs import seeded
 from autograder.expect import refuse_if
 from autograder.interface import StudentFunction
-from workbench.augmentation import Augmentation
-from workbench.images import ImageData, load_images
+from workbench.data.augmentation import Augmentation
+from workbench.data.images import ImageData, load_images
 
 DEMAND = Demand("vit", budget=200_000, shipped="digits")
 COPIES = 5  # of each held-out digit, each changed in its own way

@@ -1,10 +1,10 @@
 /* Trained models in the page. Nothing is loaded before load() is called.
 
-     const model = await Live.load(files);     // facts() of tools/live_models.py
+     const model = await Live.load(files);     // facts() of tools/site/live_models.py
      await model.ask("translate", { ids }, (step) => { … });
 
    What is loaded are scripts that call Live.receive: a page opened from a disk may load
-   nothing else. The model runs in a worker (tools/live_worker.js), beside the page. */
+   nothing else. The model runs in a worker (tools/site/live_worker.js), beside the page. */
 const Live = (() => {
   "use strict";
 

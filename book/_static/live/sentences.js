@@ -1,6 +1,6 @@
 /* What can be said of an English sentence, and of its translation, by rules alone: what
    the model will read, and what speaks against trusting what it writes. The facts come
-   from the corpus that it learned from (workbench/everyday_lexicon.py). */
+   from the corpus that it learned from (pages/everyday_lexicon.py). */
 const Sentences = (() => {
   "use strict";
 

@@ -1,4 +1,4 @@
-/* The course's byte pairs in the page: the same ids as workbench/tokenizer.py. */
+/* The course's byte pairs in the page: the same ids as workbench/data/tokenizer.py. */
 const Tokens = (() => {
   "use strict";
 
@@ -99,7 +99,7 @@ const Tokens = (() => {
     return made;
   };
 
-  /* A language model's tokenizer.json: workbench/language_model/tokenizer.py writes it. */
+  /* A language model's tokenizer.json: workbench/data/text_tokenizer.py writes it. */
   const ofText = ({ kind, alphabet, merges }) => {
     if (kind !== "text" || ![...alphabet, ...merges.flat()].every((each) =>
       typeof each === "string" && each)) throw new Error("another tokenizer");

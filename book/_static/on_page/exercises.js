@@ -1,5 +1,5 @@
 /* Exercises that are done in the page: an editor below the answer cell, and the course's
-   own check, which Python runs in a worker beside the page (tools/on_page_worker.js).
+   own check, which Python runs in a worker beside the page (tools/site/on_page_worker.js).
    Nothing is loaded before the reader asks, nothing leaves the browser, and what is
    written is kept in it. */
 const OnPage = (() => {
@@ -76,7 +76,7 @@ const OnPage = (() => {
 
   const shared = once(() => script(new URL("../live/live.js", base)));
 
-  /* One of tools/on_page.py's scripts: the chapter's has all that is known of others. */
+  /* One of tools/site/on_page.py's scripts: the chapter's has all that is known of others. */
   const bring = async (file, come = () => {}) => {
     await shared();
     return Live.fetched({ ...file, name: `../on_page/${file.name}` }, come);

@@ -1,6 +1,6 @@
 /* Recorded answers below a check: choose one, see its code, what the check says, and
    which line is to be repaired. A chapter's answers are one script
-   (tools/recorded_pages.py), loaded when the first box of the page is opened. */
+   (tools/site/recorded_pages.py), loaded when the first box of the page is opened. */
 const Recorded = (() => {
   "use strict";
 
@@ -37,7 +37,7 @@ const Recorded = (() => {
 
   const block = (lines, label) => {
     const pre = make("pre", { tabindex: "0", "aria-label": label });
-    pre.innerHTML = lines.join("\n"); // made by tools/recorded_pages.py
+    pre.innerHTML = lines.join("\n"); // made by tools/site/recorded_pages.py
     return make("div", { class: "highlight" }, pre);
   };
 

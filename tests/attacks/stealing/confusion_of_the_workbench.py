@@ -3,7 +3,7 @@
 # exercise: confusion
 # where: answer
 
-from workbench import image_metrics
+from workbench.use import image_metrics
 
 
 def confusion(predictions, labels, classes):

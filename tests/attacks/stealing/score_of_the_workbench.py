@@ -5,7 +5,7 @@
 
 from sacrebleu.metrics import BLEU
 
-from workbench import metrics
+from workbench.use import metrics
 
 
 def bleu(hypotheses, references, maximum=4):

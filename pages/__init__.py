@@ -1,0 +1,1 @@
+"""What pages show and nothing else uses: no check imports it, no wheel holds it."""

@@ -1,0 +1,1 @@
+"""What checks say of answers: mistakes, messages, and what may stand for what."""

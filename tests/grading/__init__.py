@@ -1,0 +1,1 @@
+"""Grading a class: sandbox, verdicts, gradebook, feedback, and attacks on them."""

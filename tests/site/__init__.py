@@ -1,0 +1,1 @@
+"""The site: pages, figures, exercises in the page, and what builds them."""

@@ -1,0 +1,1 @@
+"""Data, models, training and records."""

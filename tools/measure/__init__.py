@@ -1,0 +1,1 @@
+"""Measuring: how fast, how good, how safe; what ``results/`` records besides runs."""

@@ -1,1 +1,0 @@
-"""A language model of the parts that the exercises ask for: data, model, use."""

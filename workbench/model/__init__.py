@@ -1,0 +1,1 @@
+"""Models of the parts that students write: configurations, building, files."""

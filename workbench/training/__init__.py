@@ -1,0 +1,1 @@
+"""Training: the loop, its steps and presets, and the records of runs."""

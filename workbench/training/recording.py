@@ -1,0 +1,213 @@
+"""Make the records of results/: train with each seed, and put the scores together.
+
+What is run stands in results/runs.yml. A seed that has been trained already is not
+trained again, so that a recording that was stopped goes on where it was. With --verify
+an entry is made again beside its record, and compared with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from workbench.data.tokenizer import TOKENIZER_FILE
+from workbench.errors import WorkbenchError
+from workbench.model.models import CONFIG_FILE, WEIGHTS_FILE
+from workbench.training import records
+from workbench.training.budgets import disagreements, excesses, read_budgets
+from workbench.training.checkpoint import CHECKPOINT
+from workbench.use.results import FOLDER, MODELS, read_record
+
+TABLE = FOLDER / "runs.yml"
+KEPT = (WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE)
+LARGEST = 6_000_000  # bytes of a model that is kept in the repository
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where runs are trained and recorded.
+
+    Args:
+        out: holds the records, ``NAME.json``.
+        work: where each seed is trained.
+        data_dir: holds the data sets' files; None: they are downloaded once.
+    """
+
+    out: Path = FOLDER
+    work: Path = Path("_build/runs")
+    data_dir: Path | None = None
+
+
+def record(
+    names: Sequence[str],
+    places: Places,
+    *,
+    verify: bool = False,
+    steps: int | None = None,
+) -> int:
+    """Make the records of some runs, one after the other.
+
+    Args:
+        names: of the runs of runs.yml.
+        places: where to.
+        verify: train again what is recorded, and compare, in place of recording.
+        steps: verify with so few steps only.
+
+    Returns:
+        1 if a record does not hold, else 0.
+
+    Raises:
+        WorkbenchError: there is no such run, or a record would be cut short.
+    """
+    runs = read_runs(TABLE)
+    for name in names:
+        if name not in runs:
+            raise WorkbenchError(
+                f"{TABLE} has no run {name!r}; python -m workbench record --list"
+            )
+    if steps and not verify:
+        raise WorkbenchError("--steps goes with --verify: a record is never cut short")
+    if verify:
+        return max(verify_run(name, runs[name], places, steps) for name in names)
+    for name in names:
+        record_run(name, runs[name], places)
+    return 0
+
+
+def listed(out: Path) -> Iterator[str]:
+    """Say of each run whether it is recorded, and what it is about."""
+    for name, each in read_runs(TABLE).items():
+        made = "recorded" if (out / f"{name}.json").exists() else ""
+        yield f"{name:28} {made:9} {each['about']}"
+
+
+def read_runs(path: Path) -> dict[str, dict[str, Any]]:
+    """Read the table of runs: name -> about, train, seeds, and what runs.yml explains.
+
+    Raises:
+        WorkbenchError: the file is not there, or a run lacks something.
+    """
+    try:
+        runs = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise WorkbenchError(f"{path} cannot be read: {error}") from None
+    for name, each in runs.items():
+        for key in ("about", "train", "seeds"):
+            if key not in each:
+                raise WorkbenchError(f"{path}: the run {name} has no {key}")
+    return runs
+
+
+def record_run(name: str, about: dict[str, Any], places: Places) -> None:
+    """Train every seed of a run, and write its record."""
+    found, folders = trained(about, places.work / name, places.data_dir)
+    record = records.combine(found)
+    record["name"], record["about"] = name, about["about"]
+    kept = about.get("keep")
+    if kept is not None:
+        place = about["seeds"].index(kept)
+        # the curves shown are those of the model that is kept
+        record["history_of_training"] = found[place]["history_of_training"]
+        record["kept_seed"] = kept
+        record["model_files"] = keep(folders[place], places.out / MODELS / name)
+    records.write(places.out / f"{name}.json", record)
+    print(f"{places.out / name}.json: {len(found)} seeds, {record['scores']}")
+
+
+def trained(
+    about: dict[str, Any], work: Path, data_dir: Path | None
+) -> tuple[list[dict[str, Any]], list[Path]]:
+    """Train the seeds of a run that are not there yet; return records and folders."""
+    folders = [work / f"seed_{seed}" for seed in about["seeds"]]
+    missing = [
+        seed
+        for seed, folder in zip(about["seeds"], folders, strict=True)
+        if not (folder / records.FILE).exists()
+    ]
+    if missing:
+        train(about, missing, work, data_dir)
+    return [records.read(folder / records.FILE) for folder in folders], folders
+
+
+def verify_run(
+    name: str, about: dict[str, Any], places: Places, steps: int | None = None
+) -> int:
+    """Train a recorded run again, and compare; 1 if it is another result.
+
+    With ``steps`` it is only tried, and nothing is compared.
+
+    Raises:
+        WorkbenchError: it is not recorded.
+    """
+    entry = read_record(name, places.out)
+    work = places.work / "verify" / name
+    if steps:
+        work = work / f"steps_{steps}"
+        about = {**about, "train": f"{about['train']} --steps {steps}"}
+    again = records.combine(trained(about, work, places.data_dir)[0])
+    print(f"{name}: {again['scores']} now, {entry['scores']} recorded")
+    if steps:
+        print(f"{name}: it runs; {steps} steps count for nothing more")
+        return 0
+    found = disagreements(entry, again)
+    if "budget" in about:
+        found += excesses(again, read_budgets()[about["budget"]])
+    for each in found:
+        print(f"{name}: {each}")
+    print(f"{name}: " + ("the record does not hold" if found else "the record holds"))
+    return 1 if found else 0
+
+
+def train(
+    about: dict[str, Any], seeds: list[int], folder: Path, data_dir: Path | None
+) -> None:
+    """Train with some seeds in a process of their own, as one would by hand.
+
+    Raises:
+        WorkbenchError: it failed.
+    """
+    command = [sys.executable, "-m"]
+    if about.get("processes", 1) > 1:
+        command += ["torch.distributed.run", "--standalone"]
+        command += ["--nproc-per-node", str(about["processes"]), "-m"]
+    command += ["workbench", "train", *shlex.split(about["train"])]
+    command += ["--seed", *map(str, seeds)]
+    own = folder / f"seed_{seeds[0]}" if len(seeds) == 1 else folder
+    command += ["--out", str(own)]
+    if len(seeds) > 1 or (own / CHECKPOINT).exists():
+        command.append("--resume")
+    if data_dir is not None:
+        command += ["--data-dir", str(data_dir)]
+    if subprocess.run(command, check=False).returncode:
+        raise WorkbenchError(f"{shlex.join(command)} failed: see above")
+
+
+def keep(source: Path, target: Path) -> dict[str, str]:
+    """Copy a trained model; return the SHA-256 of each file.
+
+    Raises:
+        WorkbenchError: it is too large for the repository.
+    """
+    files = [source / name for name in KEPT if (source / name).exists()]
+    size = sum(path.stat().st_size for path in files)
+    if size > LARGEST:
+        raise WorkbenchError(
+            f"{source}: {size:,} bytes are more than the {LARGEST:,} that a model in "
+            "the repository may have; leave out keep"
+        )
+    target.mkdir(parents=True, exist_ok=True)
+    digests = {}
+    for path in files:
+        shutil.copyfile(path, target / path.name)
+        digests[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    shutil.copyfile(source / records.FILE, target / records.FILE)
+    return digests

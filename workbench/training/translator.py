@@ -1,0 +1,199 @@
+"""Train a translator, score it, and write its folder."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from workbench.data.batches import FEW_LENGTHS, PairBatches
+from workbench.data.texts import TEST_SETS
+from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
+from workbench.model import models
+from workbench.training.devices import world
+from workbench.training.loop import fit
+from workbench.training.presets import TranslatorPreset
+from workbench.training.runs import Trained, TrainingRun, finish, prepare_folder
+from workbench.use.evaluation import corpus_of, score_translator
+from workbench.use.translator import Translator
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslatorRun(TrainingRun):
+    """A translator that is to be trained.
+
+    Args:
+        preset: its shape, vocabulary and batches; how it is trained says ``training``.
+        source: the language that it reads, as "en".
+        target: the language that it writes.
+        form: of multi30k's text, "raw" or "lowercased".
+        tied: the logits have the embeddings' matrix.
+        scaled: embeddings are multiplied by the root of d_model.
+        few_shapes: batches have few fixed shapes.
+        alpha: length penalty of the beam that scores it.
+    """
+
+    preset: TranslatorPreset
+    source: str = "en"
+    target: str = "de"
+    form: str = "raw"
+    tied: bool = True
+    scaled: bool = True
+    few_shapes: bool = False
+    alpha: float = 0.6
+
+    @property
+    def texts(self) -> tuple[str, Path | None, str, str, str]:
+        """The arguments of ``load_corpus``."""
+        return self.data, self.data_dir, self.source, self.target, self.form
+
+
+def train_translator(run: TranslatorRun, device: torch.device) -> None:
+    """Train a translator on a device, score it, and write its folder."""
+    begun = time.perf_counter()
+    preset, training = run.preset, run.training
+    prepare_folder(run.out, run.resume)
+    corpus, tokenizer = corpus_of(*run.texts), tokenizer_of(run)
+    parts = models.load_parts(run.parts)
+    config = config_of(run, tokenizer)
+    torch.manual_seed(training.seed)
+    model = models.build(config, parts)
+    batches, held = (
+        pair_batches(split, tokenizer, run, device, parts, seed)
+        for split, seed in ((corpus.train, training.seed), (corpus.validation, 0))
+    )
+    fast = models.use_attention(training.attention, parts)
+    with fast, models.use_masks(device, parts):
+        history = fit(
+            model,
+            translation_loss(parts, training.smoothing),
+            batches,
+            lambda model: {"loss": mean_loss(model, held, parts)},
+            training,
+            run.out,
+            device,
+            resume=run.resume,
+            weight_of=count_words,
+        )
+    if world()[0] > 0:
+        return
+    models.save(run.out, model, config)  # whatever becomes of the scores
+    translator = Translator(model, config, tokenizer, parts, device)
+    pairs = getattr(corpus, run.split)
+    search = preset.beam, run.alpha
+    scores, signatures = score_translator(translator, pairs, run.form, *search)
+    data = {"name": run.data, "form": run.form}
+    data |= {"source": run.source, "target": run.target, "test": test_name(run)}
+    finish(
+        "translator",
+        run.out,
+        Trained(model, config, training, history, device, begun),
+        data,
+        scores,
+        signatures=signatures,
+        decoding={"beam": preset.beam, "alpha": run.alpha},
+        batch=preset.tokens,
+    )
+
+
+def config_of(run: TranslatorRun, tokenizer: Tokenizer) -> models.TranslatorConfig:
+    """Shape a translator for a tokenizer."""
+    preset = run.preset
+    return models.TranslatorConfig(
+        vocab_size=len(tokenizer),
+        d_model=preset.d_model,
+        heads=preset.heads,
+        layers=preset.layers,
+        d_ff=preset.d_ff,
+        dropout=preset.dropout,
+        norm_first=preset.norm_first,
+        source=run.source,
+        target=run.target,
+        tied=run.tied,
+        scaled=run.scaled,
+    )
+
+
+def test_name(run: TranslatorRun) -> str:
+    """Name what a run is scored on for its record."""
+    kind, _, name = run.data.partition(":")
+    if (kind, run.split) != ("multi30k", "test"):
+        return run.split
+    return name or TEST_SETS[0]
+
+
+@functools.lru_cache(maxsize=1)
+def trained_tokenizer(texts: tuple, vocab_size: int) -> Tokenizer:
+    """Train the tokenizer of both languages; ``texts``: arguments of load_corpus."""
+    both = [text for pair in corpus_of(*texts).train for text in pair]
+    return Tokenizer.train(both, vocab_size)
+
+
+def tokenizer_of(run: TranslatorRun) -> Tokenizer:
+    """Train the tokenizer and keep it in the run's folder; to resume, take that one."""
+    path = run.out / TOKENIZER_FILE
+    if run.resume:
+        return Tokenizer.load(path)
+    tokenizer = trained_tokenizer(run.texts, run.preset.vocab_size)
+    if world()[0] == 0:
+        tokenizer.save(path)
+    return tokenizer
+
+
+def pair_batches(
+    pairs: list[tuple[str, str]],
+    tokenizer: Tokenizer,
+    run: TranslatorRun,
+    device: torch.device,
+    parts: models.Parts,
+    seed: int,
+) -> PairBatches:
+    """Put a split on the device, in batches as the run has them."""
+    sources = tokenizer.encode_all(source for source, _ in pairs)
+    targets = tokenizer.encode_all(target for _, target in pairs)
+    few: dict[str, Any] = {"lengths": FEW_LENGTHS, "even": False}
+    return PairBatches(
+        sources,
+        targets,
+        run.preset.tokens,
+        device,
+        seed,
+        shift_right=parts.shift_right,
+        **(few if run.few_shapes else {}),
+    )
+
+
+def translation_loss(
+    parts: models.Parts, smoothing: float
+) -> Callable[[nn.Module, tuple], torch.Tensor]:
+    """Return chapter 7's loss of a batch."""
+    sequence_loss = parts.sequence_loss
+
+    def loss_of(model: nn.Module, batch: tuple) -> torch.Tensor:
+        source, inputs, labels = batch
+        logits = model(source, inputs)  # (B, T, V)
+        return sequence_loss(logits, labels, Tokenizer.PAD, smoothing)
+
+    return loss_of
+
+
+def count_words(batch: tuple) -> torch.Tensor:
+    """Count the labels that are scored, shape ()."""
+    return (batch[2] != Tokenizer.PAD).sum()
+
+
+def mean_loss(model: nn.Module, batches: PairBatches, parts: models.Parts) -> float:
+    """Return the mean over all words of the loss without smoothing, in nats."""
+    loss_of = translation_loss(parts, 0.0)
+    total = torch.zeros((), device=batches.device)
+    words = torch.zeros((), device=batches.device, dtype=torch.long)
+    for batch in batches.epoch(0):
+        count = count_words(batch)
+        total, words = total + loss_of(model, batch) * count, words + count
+    return float(total / words)

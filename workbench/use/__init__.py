@@ -1,0 +1,1 @@
+"""Using what was trained: translating, classifying, writing, scoring, comparing."""

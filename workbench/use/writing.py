@@ -1,0 +1,99 @@
+"""Let a language model write, a token at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import torch
+
+from workbench.errors import WorkbenchError
+from workbench.model.language_model import LanguageModel
+
+if TYPE_CHECKING:
+    from workbench.model.models import Parts
+
+
+def window(count: int, most: int) -> int:
+    """Return how many of the last tokens are looked at when there are so many.
+
+    All of them while they fit into the model's context. Then its last half, which grows
+    until the context is full again: so keys and values are computed anew only once for
+    every half of the context.
+    """
+    if count <= most:
+        return count
+    half = max(1, most // 2)
+    return half + (count - most - 1) % (most - half + 1)
+
+
+class Reading:
+    """The logits of what follows everything that was read."""
+
+    def __init__(self, model: LanguageModel, use_cache: bool = True) -> None:
+        """Begin with nothing."""
+        self.model, self.use_cache = model, use_cache
+        self.ids: list[int] = []
+        self.caches, self.cached = model.new_caches(), 0
+
+    @torch.inference_mode()
+    def read(self, ids: list[int]) -> torch.Tensor:
+        """Read ids, and return the logits (V,) of the next."""
+        self.ids += ids
+        looked_at = window(len(self.ids), self.model.max_length)
+        new = looked_at
+        if self.use_cache and looked_at == self.cached + len(ids):
+            new = len(ids)
+        elif self.use_cache:
+            self.caches = self.model.new_caches()
+        self.cached = looked_at
+        device = self.model.embedding.weight.device
+        last = torch.tensor([self.ids[-new:]], device=device)
+        caches = self.caches if self.use_cache else None
+        return self.model(last, caches)[0, -1]
+
+
+def write(
+    model: LanguageModel,
+    prompt: list[int],
+    length: int,
+    parts: Parts,
+    temperature: float = 1.0,
+    top_p: float | None = None,
+    seed: int = 0,
+    use_cache: bool = True,
+) -> Iterator[int]:
+    """Yield the ids that the model writes after a prompt.
+
+    Args:
+        model: in evaluation mode.
+        prompt: ids, at least one.
+        length: how many to write.
+        parts: filter_logits and sample_next are theirs.
+        temperature: 0 takes the most probable token each time.
+        top_p: as in exercise 7.12.
+        seed: of what is drawn.
+        use_cache: remember keys and values; the same ids, sooner.
+
+    Raises:
+        WorkbenchError: the prompt is empty, or longer than the model's context.
+    """
+    if not prompt:
+        raise WorkbenchError("the prompt is empty: give the model a word to begin with")
+    if len(prompt) > model.max_length:
+        raise WorkbenchError(
+            f"the prompt has {len(prompt)} tokens, and this model reads "
+            f"{model.max_length}: shorten it"
+        )
+    generator = torch.Generator().manual_seed(seed)
+    reading, newest = Reading(model, use_cache), list(prompt)
+    for _ in range(length):
+        logits = reading.read(newest).float().cpu()
+        if temperature == 0:
+            chosen = logits.argmax()
+        else:
+            kept = parts.filter_logits(logits, temperature, None, top_p)
+            uniform = torch.rand((), generator=generator)
+            chosen = parts.sample_next(kept.softmax(dim=-1), uniform)
+        newest = [int(chosen)]
+        yield newest[0]
