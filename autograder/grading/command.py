@@ -427,8 +427,10 @@ def _grade(request: Request, arguments: argparse.Namespace) -> "Tables":
             if held:
                 say(held, sys.stderr)
             works = list(request.work())
+            seconds = request.terms.of_class.line_search / max(1, len(works))
+            terms = replace(request.terms, line_seconds=seconds)
             with tqdm(total=len(works), unit="notebook", desc="grading") as progress:
-                jobs = _jobs(works, record, request.terms, progress)
+                jobs = _jobs(works, record, terms, progress)
                 for group in cluster.grade_in_groups(jobs):
                     done = []
                     for (work, number), outcome in group:

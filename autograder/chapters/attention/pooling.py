@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -43,14 +44,10 @@ def scored(hidden, mask, query) -> tuple[torch.Tensor, torch.Tensor]:
     return scores, real
 
 
-def weighed(weigh: Callable) -> Callable:
-    """Make a pooling by weights that are a function of scores, real, and query."""
-
-    def answer(hidden, mask, query) -> Pair:
-        weights = weigh(*scored(hidden, mask, query), query)
-        return (weights[..., None] * hidden).sum(1), weights
-
-    return answer
+def pooled_by(hidden, mask, query, *, weigh: Callable) -> Pair:
+    """Pool by weights that are a function of scores, real, and query."""
+    weights = weigh(*scored(hidden, mask, query), query)
+    return (weights[..., None] * hidden).sum(1), weights
 
 
 def _has_mask(hidden, mask, query) -> bool:
@@ -85,13 +82,19 @@ for name, weigh, why in (
         INVERTED[1],
     ),
     (
+        "the mask of one sequence for the whole batch",
+        lambda scores, real, query: weights_of(scores, real[:1]),
+        "Each sequence has padding of its own, and so a row of the mask: bring the "
+        "mask (B, 1, T) into the form of the scores, (B, T), before they meet.",
+    ),
+    (
         "masked after the softmax",
         lambda scores, real, query: scores.softmax(-1) * real,
         "The weights of the real tokens no longer sum to 1: the padding had taken its "
         "share before it was removed. Mask the scores, not the weights.",
     ),
 ):
-    pooling.mistake(name, why, when=_has_mask)(weighed(weigh))
+    pooling.mistake(name, why, when=_has_mask)(partial(pooled_by, weigh=weigh))
 
 EMPTY_WEIGHTS = (
     EMPTY,
@@ -196,7 +199,7 @@ for name, weigh, why in (
         CUT_OFF,
     ),
 ):
-    pooling.mistake(name, why)(weighed(weigh))
+    pooling.mistake(name, why)(partial(pooled_by, weigh=weigh))
 pooling.mistake(*NO_MASK)(
     lambda hidden, mask, query: torch_pooling(hidden, mask[:, :1], query)
 )
