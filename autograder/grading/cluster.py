@@ -8,6 +8,7 @@ and no shared folder.
 
 import contextlib
 import queue
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
@@ -18,7 +19,7 @@ import dask
 from distributed import Client, Future, get_worker
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from autograder.grading import doors, sandbox
+from autograder.grading import doors, fork_server, sandbox
 from autograder.grading.grader import Grader
 from autograder.grading.guard import Fault
 from autograder.grading.job import Job, Outcome
@@ -62,14 +63,24 @@ class Graders(WorkerPlugin):
 
     def setup(self, worker: Any) -> None:
         """Start the graders (called by Dask)."""
-        self._graders = [Grader(self._imports) for _ in range(worker.state.nthreads)]
+        server = fork_server.begun()
+        if server and not self._unsafe:
+            server.prepare(self._limits, self._imports)
+        number = worker.state.nthreads
+        self._graders = [Grader(self._imports, server) for _ in range(number)]
         self._idle: queue.SimpleQueue[Grader] = queue.SimpleQueue()
+        self._starting = threading.Thread(target=self._start)
+        self._starting.start()
+
+    def _start(self) -> None:
+        """Start one after the other; a server forks them when it has imported all."""
         for grader in self._graders:
             grader.start(self._limits, self._unsafe)
             self._idle.put(grader)
 
     def teardown(self, worker: Any) -> None:
         """Close them (called by Dask)."""
+        self._starting.join()
         for grader in self._graders:
             grader.close()
 
@@ -167,14 +178,16 @@ class Cluster:
                 f"{self._scheduler}: the scheduler has no workers; start some with: "
                 f"dask worker {self._scheduler}"
             )
+        if self._scheduler is None:  # it is this process, of the same version
+            if not self._unsafe and sandbox.problem():
+                raise ClusterError(sandbox.problem())
+            return
         found = self._client.run(
             fitness, code_version(), self._unsafe, on_error="return"
         )
         for address, problem in found.items():
             if isinstance(problem, Exception):  # such as no package there at all
                 problem = f"cannot grade ({type(problem).__name__}: {problem})"
-            if problem and self._scheduler is None:
-                raise ClusterError(problem)
             if problem:
                 raise ClusterError(f"the worker {address}: {problem}")
 
