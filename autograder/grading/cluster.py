@@ -24,7 +24,7 @@ from autograder.grading.grader import Grader
 from autograder.grading.guard import Fault
 from autograder.grading.job import Job, Outcome
 from autograder.grading.limits import Limits
-from autograder.grading.version import code_version
+from autograder.grading.version import code_version, versions
 
 SCHEDULER_TIMEOUT = 20  # seconds to find it
 PATIENCE = 30  # seconds without any worker, or without the scheduler
@@ -144,6 +144,7 @@ class Cluster:
             self._survey()
             self._stack.callback(self._forget_graders)
             self._client.register_plugin(self._graders)
+            versions()  # slow to find out; the graders start meanwhile
             self._stack = self._stack.pop_all()  # all is well: keep it open
         return self
 
