@@ -176,7 +176,6 @@ def _positive(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Grade a class: grades.csv, feedback and an audit log."""
-    # Dask takes a second to import
     from autograder.grading.cluster import ClusterError
 
     out = arguments.out
