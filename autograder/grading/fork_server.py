@@ -60,6 +60,11 @@ class ForkServer:
                 start_new_session=True,
             )
 
+    @property
+    def process(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
     def prepare(self, limits: Limits, imports: tuple[str, ...] | None) -> None:
         """Say for what it is going to fork graders; it does not answer.
 
