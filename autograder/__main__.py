@@ -13,8 +13,8 @@ def main() -> int:
         if grades:
             from autograder.grading import fork_server
 
-            gc.disable()  # what is imported stays; the command switches it on again
             fork_server.begin(sys.argv[2:])  # before all else that is slow to import
+            gc.disable()  # what is imported stays; the command switches it on again
         from autograder import command_line
     except ModuleNotFoundError as missing:
         print(f"error: {lacking(missing.name or '')}", file=sys.stderr)
@@ -24,6 +24,8 @@ def main() -> int:
     finally:
         if grades:
             fork_server.end()
+            gc.enable()
+            gc.unfreeze()
 
 
 def lacking(module: str) -> str:
