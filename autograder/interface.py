@@ -380,9 +380,12 @@ def _named_exceptions(call: str, used: list[str]):
 
 
 def _words(error: BaseException) -> str:
-    """Write an exception's text; one whose own method for it fails has none."""
+    """Write an exception's text; one whose own method for it fails has none.
+
+    PyTorch adds to some where they come from in its own C++, in many lines.
+    """
     try:
-        return str(error)
+        return str(error).partition("\nException raised from ")[0]
     except Exception:
         return ""
 

@@ -43,6 +43,7 @@ SOME_CHAPTERS = (
     "workbench.data.images",
     "workbench.data.phrasebook",
     "workbench.data.tokenizer",
+    "workbench.model.attention",
     "workbench.model.baseline",
     "workbench.model.models",
     "workbench.model.variants",

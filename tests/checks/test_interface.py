@@ -52,6 +52,19 @@ def test_an_exception_in_the_answer_is_a_message() -> None:
     assert "why      In A @ B the last axis" in message(broken)
 
 
+def test_where_pytorch_stopped_in_its_own_code_is_left_out() -> None:
+    """It is many lines that help no student, and name files of the machine."""
+
+    def unflattens(x):
+        return x.unflatten(0, (-2, -2))
+
+    with pytest.raises(RuntimeError, match="Exception raised from"):
+        unflattens(torch.tensor([0.0]))
+    said = message(unflattens)
+    assert "invalid shape dimension -2" in said
+    assert "raised from" not in said and "frame #" not in said
+
+
 def test_a_call_is_written_shortly() -> None:
     floats, integers = torch.zeros(4, 5), torch.arange(4)
     call = describe_call("f", (floats, integers, 3), {"mask": floats.bool()})

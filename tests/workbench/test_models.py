@@ -15,13 +15,13 @@ from torch import nn
 import transformer.multi_head_attention
 from transformer.attention import scaled_dot_product_attention
 from workbench.errors import WorkbenchError
+from workbench.model.attention import fused_attention
 from workbench.model.models import (
     BaselineConfig,
     TranslatorConfig,
     VisionConfig,
     build,
     from_json,
-    fused_attention,
     load,
     load_parts,
     parameters,
@@ -262,6 +262,16 @@ def test_fused_attention_equals_the_written_one(name) -> None:
         found.append((output, *gradients))
     for written, fused in zip(*found, strict=True):
         torch.testing.assert_close(fused, written, atol=1e-5, rtol=1e-5)
+
+
+def test_mixed_precision_leaves_a_cpus_kernel_in_float32() -> None:
+    """What comes in is rounded, what the kernel makes of it is not."""
+    torch.manual_seed(3)
+    rounded = [torch.randn(B, HEADS, 5, D_K).bfloat16() for _ in range(3)]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        output, _ = fused_attention(*rounded)
+    exact, _ = scaled_dot_product_attention(*(each.float() for each in rounded))
+    torch.testing.assert_close(output, exact, atol=1e-5, rtol=1e-5)
 
 
 @CONFIGS

@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from workbench.model.attention import attention_kernel
+
 if TYPE_CHECKING:
     from workbench.model.models import LanguageModelConfig, Parts
 
@@ -94,7 +96,7 @@ class Trained:
         if q.shape[1] > k.shape[1]:
             times = q.shape[1] // k.shape[1]
             k, v = self.repeat(k, times), self.repeat(v, times)
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return attention_kernel(q, k, v, is_causal=True)
 
     def attend_to_all(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cache: Cache

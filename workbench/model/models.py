@@ -21,7 +21,6 @@ from types import ModuleType
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
@@ -29,6 +28,7 @@ from torch import nn
 from autograder.files import replacing, write_beside
 from workbench.errors import WorkbenchError
 from workbench.model import variants
+from workbench.model.attention import fused_attention
 from workbench.model.baseline import GROUPS, ConvNet
 
 PACKAGE = "transformer"
@@ -460,32 +460,6 @@ def _outline(config: Config, parts: Parts | None) -> nn.Module:
 
 
 # --- attention ------------------------------------------------------------------------
-
-
-def fused_attention(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    mask: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, None]:
-    """Compute what scaled_dot_product_attention does, without keeping the weights.
-
-    Args:
-        q: (..., T_q, d_k).
-        k: (..., T_k, d_k).
-        v: (..., T_k, d_v).
-        mask: boolean, broadcasts to (..., T_q, T_k); True = may attend.
-
-    Returns:
-        Output (..., T_q, d_v), zero where a query may attend to nothing, and None.
-    """
-    if mask is None:
-        return F.scaled_dot_product_attention(q, k, v), None
-    # PyTorch's kernels do not agree about such rows: let them attend to everything,
-    # and put zeros in their place. Neither values nor gradients then pass.
-    empty = ~mask.any(dim=-1, keepdim=True)  # (..., T_q or 1, 1)
-    output = F.scaled_dot_product_attention(q, k, v, attn_mask=mask | empty)
-    return output.masked_fill(empty, 0.0), None
 
 
 @contextlib.contextmanager
