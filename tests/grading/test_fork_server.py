@@ -23,7 +23,7 @@ from autograder.grading.job import GRADED
 from autograder.grading.limits import Limits
 from autograder.grading.sandbox import Sandbox, Zygote
 from tests import strangers
-from tests.test_sandbox import run, wait_until
+from tests.grading.test_sandbox import run, wait_until
 
 pytestmark = [
     pytest.mark.sandbox,
