@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from tools.site import live_models
+from tools.steps import ROOT
 
-BOOK = Path(__file__).resolve().parents[2] / "book"
+BOOK = ROOT / "book"
 
 MODELS = ("everyday_folder", "tales_folder")
 
