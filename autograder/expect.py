@@ -20,7 +20,21 @@ from autograder.exercise.card import card
 from autograder.exercise.comparison import Comparison
 from autograder.exercise.diagnosis import diagnose
 from autograder.exercise.locate import Place, add_place
-from autograder.exercise.naming import Collector, Mistake, collect, smallest
+from autograder.exercise.locate.outcomes import (
+    Follower,
+    Known,
+    Left,
+    Outcome,
+    Refuted,
+)
+from autograder.exercise.naming import (
+    Collector,
+    Mistake,
+    PairFinder,
+    collect,
+    pair_that_explains,
+    smallest,
+)
 from autograder.exercise.reasons import reasons
 from autograder.exercise.showing import differ, show, show_both
 from autograder.exercise.typed import typed_call
@@ -197,7 +211,7 @@ class Chapter:
                     failure.why = advice_on(failure.got)
                 failure.check = function.__name__
                 failure.read = self.where(failure.section or section)
-                add_place(failure, function, students, options)
+                add_place(failure, function, students, options, followed)
                 calls = [failure.asked or each.last for each in seen]
                 failure.set_call(typed_call(calls, failure.on, failure.got))
                 tried = not failure.is_untouched
@@ -230,7 +244,7 @@ class Chapter:
         progress.show(self.page)
 
 
-_collector: ContextVar[tuple[Collector, list[Call]] | None]
+_collector: ContextVar[tuple[Collector | Follower | PairFinder, list[Call]] | None]
 _collector = ContextVar("_collector", default=None)
 
 
@@ -242,13 +256,19 @@ def is_collecting() -> bool:
 def _by_all_answers(first: CheckFailure, again: Callable[[], None]) -> CheckFailure:
     """Run a check that has failed once more, to its end, and name what explains all."""
     collector = Collector(close)
-    with noting_calls() as calls:
-        token = _collector.set((collector, calls))
-        try:
-            collect(again, collector)
-        finally:
-            _collector.reset(token)
+
+    def run(noting: Collector | PairFinder) -> None:
+        with noting_calls() as calls:
+            token = _collector.set((noting, calls))
+            try:
+                collect(again)
+            finally:
+                _collector.reset(token)
+
+    run(collector)
     named = collector.name()
+    if named is None or not collector.explains_all:
+        named = pair_that_explains(run, close) or named
     if named is None:
         return _unnamed(first, collector)
     where = named.where
@@ -263,10 +283,37 @@ def _by_all_answers(first: CheckFailure, again: Callable[[], None]) -> CheckFail
         section=named.mistake.section,
     )
     failure.alternatives = "; ".join(named.alternatives)
-    if named.besides:
+    if named.besides and named.besides.value is None:  # it has no name
+        failure.besides = named.besides.why
+    elif named.besides:
         failure.besides = f"{named.besides.name}. {named.besides.why}"
     failure.first, failure.asked = first.first, where.asked
     return failure
+
+
+def followed(run: Callable[[], object], known: Known) -> Outcome:
+    """Run a check on a changed answer, as long as one known mistake may explain it."""
+    follower = Follower(close, known)
+    try:
+        with noting_calls() as calls:
+            token = _collector.set((follower, calls))
+            try:
+                run()
+            finally:
+                _collector.reset(token)
+        if follower.all_right or not follower.count:
+            run()  # what is compared is not all that a check asks for
+            return Outcome(passes=True, reached=follower.reached)
+    except (Refuted, StudentError):
+        return Outcome(reached=follower.reached)
+    except CheckFailure as failure:
+        if follower.all_right:
+            left = failure.mistake and Left(failure.mistake, failure.why)
+            return Outcome(left=left or None, reached=follower.reached)
+    except Exception:  # a check does not expect to be where it is after a wrong value
+        if follower.all_right or not follower.count:
+            return Outcome(reached=follower.reached)
+    return Outcome(left=follower.left(), reached=follower.reached)
 
 
 def _unnamed(first: CheckFailure, collector: Collector) -> CheckFailure:

@@ -11,19 +11,22 @@ slips get two names. Where two mistakes explain the same, both are said.
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 import torch
 
 from autograder.exercise.comparison import Comparison
-from autograder.exercise.pairs import two_at_once
+from autograder.exercise.pairs import one_and_more, two_at_once
 from autograder.interface import Data, StudentError
 
 Candidate = tuple[str, Callable[[], Data], str]  # a mistake, what it gives, why
 
-Key = tuple[str, int | None]  # the name of a mistake, and which way of making it
+# the name of a mistake, and which way of making it; of two, both ways
+Key = tuple[str, int | tuple[int, int] | None]
 
 MOST = 400  # comparisons that are looked at
+pairs_wanted: ContextVar["Pairs | None"] = ContextVar("pairs_wanted", default=None)
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,11 @@ class Mistake:
     value: Data
     why: str
     section: str | None = None
-    variant: int | None = None
+    variant: int | tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
-class _Judged:
+class Judged:
     """A comparison, whether it came out right, and what is known to go wrong there."""
 
     comparison: Comparison
@@ -95,12 +98,79 @@ class Named:
     besides: Mistake | None = None
 
 
+@dataclass
+class Pairs:
+    """Which pairs of mistakes a specification computes, in place of single ones.
+
+    Pairs are many. They are computed for the first wrong answer; afterwards only those
+    that explain it.
+
+    Args:
+        ways: of those that explain; None before there is a wrong answer.
+    """
+
+    ways: set[tuple[int, int]] | None = None
+
+
+class _First(Exception):
+    """The first wrong answer has been compared with all pairs."""
+
+
+class PairFinder:
+    """Compares the first wrong answer with all pairs of known mistakes."""
+
+    def __init__(self, close: Callable[[Data, Data, float], bool]) -> None:
+        self._close = close
+        self.ways: set[tuple[int, int]] = set()
+
+    def note(self, comparison: Comparison, known: Iterable[Mistake]) -> None:
+        """Take note of one value.
+
+        Raises:
+            _First: it was the one that is wanted.
+        """
+        got, tolerance = comparison.got, comparison.tolerance
+        if self._close(got, comparison.expected, tolerance):
+            return
+        for each in known:
+            way = each.variant
+            if isinstance(way, tuple) and self._close(got, each.value, tolerance):
+                self.ways.add(way)
+        raise _First
+
+
+def pair_that_explains(
+    run: Callable[["Collector | PairFinder"], None],
+    close: Callable[[Data, Data, float], bool],
+) -> Named | None:
+    """Find two known mistakes that, made together in one piece of code, explain all.
+
+    Args:
+        run: the check to its end, with what takes note of its values.
+        close: compares values.
+    """
+    token = pairs_wanted.set(Pairs())
+    try:
+        finder = PairFinder(close)
+        run(finder)
+        if not finder.ways:
+            return None
+        pairs_wanted.set(Pairs(finder.ways))
+        collector = Collector(close)
+        run(collector)
+        named = collector.name()
+        return named if collector.explains_all else None
+    finally:
+        pairs_wanted.reset(token)
+
+
 class Collector:
     """Takes note of every value that a check compares, in place of stopping at one."""
 
     def __init__(self, close: Callable[[Data, Data, float], bool]) -> None:
         self._close = close
-        self.judged: list[_Judged] = []
+        self.judged: list[Judged] = []
+        self.explains_all = False  # whether the name does
 
     def note(self, comparison: Comparison, known: Iterable[Mistake]) -> None:
         """Take note of one value; work out the known mistakes at once.
@@ -110,7 +180,7 @@ class Collector:
         if len(self.judged) < MOST:
             got, expected = comparison.got, comparison.expected
             right = self._close(got, expected, comparison.tolerance)
-            judged = _Judged(comparison, right, tuple(known), self._close)
+            judged = Judged(comparison, right, tuple(known), self._close)
             self.judged.append(judged)
 
     @property
@@ -123,8 +193,33 @@ class Collector:
 
         A part is judged whole first; then, since a slip may sit in one branch only,
         for each setting of its options; then for the calls with and without a mask or
-        the like.
+        the like. Where wrong answers are left that this does not explain, two mistakes
+        that explain all go before it.
         """
+        found = self._explanations()
+        covered = {place for each in found for place in each.at}
+        self.explains_all = all(
+            id(each) in covered
+            for each in self.judged
+            if each.known and not each.right
+            if "gradient" not in each.comparison.what
+        )
+        if not (found and self.explains_all):
+            both = self._two_at_once()
+            if both or not found:
+                self.explains_all = both is not None
+                return both
+        first = found[0]
+        others = [each for each in found if first.name not in each.names]
+        besides = next((each for each in others if each.beside(first)), None)
+        return Named(
+            first.mistake,
+            first.place,
+            list(first.names[1:]),
+            besides.mistake if besides else None,
+        )
+
+    def _explanations(self) -> list["_Explanation"]:
         found: list[_Explanation] = []
         for part in _grouped(self.judged, lambda each: each.comparison.what):
             explanations = _explain(part)
@@ -139,39 +234,34 @@ class Collector:
                     each for branch in branches for each in _explain(branch, least=2)
                 ]
             found += explanations
-        if not found:
-            return self._two_at_once()
-        first = found[0]
-        others = [each for each in found if first.name not in each.names]
-        besides = next((each for each in others if each.beside(first)), None)
-        return Named(
-            first.mistake,
-            first.place,
-            list(first.names[1:]),
-            besides.mistake if besides else None,
-        )
+        return found
 
     def _two_at_once(self) -> Named | None:
         """Find two mistakes that were made together, before giving up."""
         for part in _grouped(self.judged, lambda each: each.comparison.what):
             asked = [(each.comparison, each.values()) for each in part]
-            both = two_at_once(
-                [(c.got, c.expected, values, c.tolerance) for c, values in asked]
-            )
+            cases = [(c.got, c.expected, values, c.tolerance) for c, values in asked]
+            both = two_at_once(cases)
             if both:
-                wrong = [each for each in part if not each.right]
-                where = smallest(
-                    each for each in wrong if each.values().keys() >= set(both)
-                )
-                return Named(
-                    where.known_as(both[0]),
-                    where.comparison,
-                    besides=where.known_as(both[1]),
-                )
+                where = _where(part, both)
+                known = [where.known_as(key) for key in both]
+                return Named(known[0], where.comparison, besides=known[1])
+            one = one_and_more(cases)
+            if one:
+                where = _where(part, one[:1])
+                besides = Mistake("another slip", None, one[1])
+                return Named(where.known_as(one[0]), where.comparison, besides=besides)
         return None
 
 
-def smallest(wrong: Iterable[_Judged]) -> _Judged:
+def _where(judged: Iterable[Judged], keys: Iterable[Key]) -> Judged:
+    """Pick the smallest wrong answer at which these mistakes have a value."""
+    wanted = set(keys)
+    wrong = [each for each in judged if not each.right]
+    return smallest(each for each in wrong if each.values().keys() >= wanted)
+
+
+def smallest(wrong: Iterable[Judged]) -> Judged:
     """Pick what is read most easily: the smallest input, the first among equals.
 
     A gradient is picked only where no value is wrong.
@@ -200,6 +290,7 @@ class _Explanation:
     names: tuple[str, ...]
     mistake: Mistake
     place: Comparison
+    at: frozenset[int]  # the ids of what is explained
 
     @property
     def name(self) -> str:
@@ -212,21 +303,21 @@ class _Explanation:
         return branch or (mine.asked is others.asked is not None)
 
 
-def _grouped(judged: Iterable[_Judged], key: Callable) -> list[list[_Judged]]:
+def _grouped(judged: Iterable[Judged], key: Callable) -> list[list[Judged]]:
     groups: dict = {}
     for each in judged:
         groups.setdefault(key(each), []).append(each)
     return list(groups.values())
 
 
-def _arguments_given(judged: _Judged) -> tuple:
+def _arguments_given(judged: Judged) -> tuple:
     """Return the options of a call, and which arguments it had."""
     arguments = (judged.comparison.arguments or {}).items()
     names = frozenset(name for name, value in arguments if value is not None)
     return judged.comparison.options, names
 
 
-def _explain(judged: list[_Judged], least: int = 1) -> list[_Explanation]:
+def _explain(judged: list[Judged], least: int = 1) -> list[_Explanation]:
     """Find the names that explain every answer that they say anything about.
 
     Of these answers at least ``least`` have to be wrong.
@@ -255,7 +346,10 @@ def _explain(judged: list[_Judged], least: int = 1) -> list[_Explanation]:
         where = smallest(judged[place] for place in left[first])
         found.append(
             _Explanation(
-                tuple(dict.fromkeys(names)), where.mistake(first[0]), where.comparison
+                tuple(dict.fromkeys(names)),
+                where.mistake(first[0]),
+                where.comparison,
+                frozenset(id(judged[place]) for place in left[first]),
             )
         )
         covered = set(left[first])
@@ -277,7 +371,7 @@ def known_mistakes(candidates: Iterable[Candidate]) -> Iterator[Mistake]:
             yield Mistake(name, value, why)
 
 
-def collect(run: Callable[[], object], collector: Collector) -> None:
+def collect(run: Callable[[], object]) -> None:
     """Run a check to its end, or to what it cannot go on after.
 
     What follows a wrong value may fail in any way, since a check does not expect to be

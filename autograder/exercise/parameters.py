@@ -4,6 +4,7 @@ A mistake that only one exercise has is told before the common ones, by ``own``.
 """
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -47,6 +48,7 @@ def expect_parameters(
         *(() if missing or extra else _shapes_misread(state, shapes)),
     ):
         refuse_if(bool(condition), name, why, **say)
+    _expect_own_numbers(state, shapes, on)
 
 
 def _described(state: State, shapes: Shapes, trained: list[str], on: str) -> dict:
@@ -144,6 +146,26 @@ def _shapes_misread(state: State, shapes: Shapes) -> Iterator[tuple[bool, str, s
         "One number for each feature: the parameter has the width of the token.",
     )
     yield True, "parameters of other shapes", f"Look at {', '.join(wrong[:5])}."
+
+
+def _expect_own_numbers(state: State, shapes: Shapes, on: str) -> None:
+    """Expect that no two parameters of a module were drawn as one."""
+    drawn = [
+        name
+        for name in shapes
+        if state[name].numel() > 1 and state[name].unique().numel() > 1
+    ]
+    for one, other in itertools.combinations(drawn, 2):
+        owners = {name.rpartition(".")[0] for name in (one, other)}
+        refuse_if(
+            len(owners) == 1 and torch.equal(state[one], state[other]),
+            "two parameters start with the same numbers",
+            "What is drawn once and used twice may even be one memory, and then "
+            "training changes both. Draw each by itself.",
+            on=f"{on}, freshly built",
+            got=f"{one} and {other} with the same numbers",
+            expected="other numbers in each",
+        )
 
 
 def expect_constant(

@@ -14,6 +14,7 @@ prove that it is refused under this name.
 import contextlib
 import functools
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from typing import Any
 import torch
 
 from autograder import expect
-from autograder.exercise.naming import Mistake
+from autograder.exercise.naming import Mistake, Pairs, pairs_wanted
 from autograder.expect import describe_error, refuse, refuse_if, show
 from autograder.interface import Data, StudentError, StudentFunction
 
@@ -144,11 +145,54 @@ class Specification:
 
         Nothing is computed before it is asked for, so a right answer costs nothing.
         """
+        pairs = pairs_wanted.get()
+        if pairs is not None:
+            yield from self._known_pairs(pairs, given, options)
+            return
         for number, each in enumerate(self.mistakes):
             with contextlib.suppress(*UNFIT):
                 if each.when is None or each.when(*given, **options):
                     value = each.answer(*given, **options)
                     yield Mistake(each.name, value, each.why, each.section, number)
+
+    def _known_pairs(
+        self, pairs: Pairs, given: tuple, options: dict
+    ) -> Iterator[Mistake]:
+        """Compute what two mistakes give that are rules for one function."""
+        for way, first, second, answer in self._pairs:
+            if pairs.ways is None or way in pairs.ways:
+                with contextlib.suppress(*UNFIT):
+                    name = f"{first.name}, and {second.name}"
+                    why = f"{first.why}\n{second.why}"
+                    shown = [
+                        each
+                        for each in (first, second)
+                        if each.when is None or each.when(*given, **options)
+                    ]
+                    if len(shown) == 1:
+                        answer = shown[0].answer
+                    if shown:
+                        value = answer(*given, **options)
+                        yield Mistake(name, value, why, first.section, way)
+
+    @functools.cached_property
+    def _pairs(self) -> list[tuple[tuple[int, int], Known, Known, Callable]]:
+        """Join any two mistakes that set other rules of the same function.
+
+        ``partial(take, sign=1)`` and ``partial(take, decay=none)`` are made together in
+        ``partial(take, sign=1, decay=none)``.
+        """
+        rules = [
+            (number, each, each.answer)
+            for number, each in enumerate(self.mistakes)
+            if isinstance(each.answer, functools.partial)
+        ]
+        return [
+            ((i, j), one, other, functools.partial(a.func, **a.keywords, **b.keywords))
+            for (i, one, a), (j, other, b) in itertools.combinations(rules, 2)
+            if a.func is b.func and not (a.args or b.args or one.name == other.name)
+            if a.keywords.keys().isdisjoint(b.keywords)
+        ]
 
     def judge(self, student: StudentFunction, case: Case) -> Data:
         """Ask for one case, expect the right value, and return what came."""

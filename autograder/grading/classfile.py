@@ -51,6 +51,7 @@ class Class:
     time_zone: tzinfo = UTC
     attempts: str = LAST
     carried_forward: float = 1.0  # of the points, given a right earlier answer
+    line_search: float = 60.0  # seconds for all lines to look at that are searched for
     late: LateRule = field(default_factory=LateRule)
     due: dict[str, datetime] = field(default_factory=dict)
     extensions: dict[str, dict[str, datetime | timedelta]] = field(default_factory=dict)
@@ -95,7 +96,7 @@ class Class:
 
 ALL = ""  # the key of an extension for every chapter
 KEYS = (
-    *("time_zone", "late", "grace", "attempts", "carried_forward"),
+    *("time_zone", "late", "grace", "attempts", "carried_forward", "line_search"),
     *("due", "extensions", "students"),
 )
 STUDENT_KEYS = tuple(each.name for each in fields(Student) if each.name != "id")
@@ -146,6 +147,7 @@ class _Reader:
             time_zone=self.zone,
             attempts=self._scalar(top, "attempts", LAST, _attempts),
             carried_forward=self._scalar(top, "carried_forward", "1", _share),
+            line_search=self._scalar(top, "line_search", "60", _seconds),
             late=self._scalar(top, "late", "none", lambda t: parse_rule(t, grace)),
             due=due,
             extensions=dict(self._extensions(top.get("extensions"), due, students)),
@@ -290,6 +292,12 @@ def _share(text: str) -> float:
         raise ValueError(
             f"{text!r} is no share; write a number from 0 to 1, such as 0.5"
         )
+    return float(text)
+
+
+def _seconds(text: str) -> float:
+    if not re.fullmatch(r"\d{1,6}", text):
+        raise ValueError(f"{text!r} is no number of seconds; write one such as 60")
     return float(text)
 
 

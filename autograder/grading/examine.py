@@ -27,6 +27,7 @@ from autograder.grading.clean import plain
 from autograder.grading.job import GRADED, Job, Outcome
 from autograder.grading.kernel import KernelGone
 from autograder.grading.limits import WALL, Limits
+from autograder.grading.lines import look_for_lines
 from autograder.grading.reading import Refused, parse
 from autograder.grading.repair import repair
 from autograder.grading.sandbox import Sandbox, SandboxError
@@ -104,6 +105,7 @@ def _examine(
         models = models_beside(job.models, outcome.limited)
         with models, alarms.until(end + RINGS_LATER):
             sitting.run(notebook, cage)
+            look_for_lines(sitting, notebook, job.line_seconds)
     except alarms.TimeIsOver:
         raise Stopped(_over(job.limits, sitting)) from None
     except KernelGone as gone:

@@ -30,7 +30,7 @@ HINT = re.compile(
     r"<details>\s*<summary>(Hint \d+[^<]*)</summary>(.*?)</details>", re.DOTALL
 )
 FACTS = {"on": "input", "call": "call", "got": "got", "expected": "expected"}
-SAID = ("alternatives", "hint", "why", "besides")
+SAID = ("alternatives", "hint", "why", "besides", "look")
 TITLE = re.compile(r"^## Exercise (.+)$", re.MULTILINE)
 STUB = re.compile(r"^\s*\*\*Your [^*\n]{1,40}\*\*")  # the first line of the cell
 

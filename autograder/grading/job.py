@@ -28,6 +28,7 @@ class Job:
         keys: what its hidden tests draw their seeds from.
         carried_forward: the share of its points that an answer gets which is right
             once the wrong ones that it uses are replaced by right ones.
+        line_seconds: how long lines to look at are searched for, once all is judged.
     """
 
     student: str
@@ -40,6 +41,7 @@ class Job:
     unsafe: bool = False
     keys: Keys = field(default_factory=Keys)
     carried_forward: float = 1.0
+    line_seconds: float = 0.0
 
     def to_dict(self) -> dict:
         """Return plain values: texts, bytes, numbers, lists and dicts."""

@@ -32,6 +32,7 @@ class Terms:
         unsafe: whether to run submissions without a sandbox.
         regrade: whether to grade again what is graded already.
         secret: what the seeds of hidden tests are drawn from.
+        line_seconds: for the search for lines to look at, of one submission.
     """
 
     papers: dict[str, Paper]
@@ -40,6 +41,7 @@ class Terms:
     unsafe: bool = False
     regrade: bool = False
     secret: bytes = field(default=b"", repr=False)
+    line_seconds: float = 0.0
 
     @functools.cached_property
     def digests(self) -> dict[str, str]:
@@ -154,6 +156,7 @@ class Work:
                 unsafe=terms.unsafe,
                 keys=seeds.Keys.of(terms.secret, self.chapter, notebook),
                 carried_forward=terms.of_class.carried_forward,
+                line_seconds=terms.line_seconds,
             )
             if isinstance(content, Refused):
                 self.outcomes[number] = job.ungraded(str(content))

@@ -194,8 +194,12 @@ class Sitting:
         self.where, self.notes = HIDDEN_TESTS, self.outcome.unseen
         for judgement in self.passed:
             self.tell(self.where)
-            judgement.names.update(drawing(self.keys))
-            if not self.kernel.go_back(judgement.moment):
+            names = judgement.names
+            names.update(drawing(self.keys))
+            asked = names.asked_by(judgement.check.parts[HIDDEN])
+            found = self.kernel.go_back(judgement.moment, asked)
+            names.take(found or {})
+            if found is None:
                 self._enter_not_kept(judgement)
             elif self._passes(judgement, HIDDEN):
                 judgement.verdict.score = judgement.verdict.points
@@ -254,7 +258,7 @@ class Sitting:
         """Run a part of a check; return what it says against the answer."""
         self.kernel.begin_check()
         try:
-            with alarms.own_time(self._longest()), _silence(printed):
+            with alarms.own_time(self._longest()), silence(printed):
                 exec(code, names)
         except StudentError as error:
             return facts_of(failure_of(error), name)
@@ -315,6 +319,20 @@ class _Patient(Kernel):
         self.calls_left, self.broken_off = 0.0, False
         super().__init__(cage, limits, end, answer)
 
+    @contextlib.contextmanager
+    def not_counted(self, seconds: float) -> Iterator[None]:
+        """Let what is asked in the block leave no note, and take none of its time.
+
+        Args:
+            seconds: that the block has instead.
+        """
+        before = self._left, self._room, set(self._endless), list(self.stopped)
+        self._left = min(self._left, seconds)
+        try:
+            yield
+        finally:
+            self._left, self._room, self._endless, self.stopped = before
+
     def begin_check(self) -> None:
         """Give the next part of a check its time."""
         self.calls_left = CALLS_SECONDS
@@ -364,7 +382,7 @@ def error_output(name: str, text: str) -> dict:
 
 
 @contextlib.contextmanager
-def _silence(printed: io.StringIO) -> Iterator[None]:
+def silence(printed: io.StringIO) -> Iterator[None]:
     """Collect what a check prints; let it begin as any other time it is run."""
     # on the processor alone: torch.manual_seed asks after every other kind of device
     torch.default_generator.manual_seed(0)

@@ -576,6 +576,13 @@ wrong(MODULE, "no gradient comes back")(
 )
 
 
+@wrong(MODULE, "two parameters start with the same numbers")
+class Attention(Layer):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__(d_model, d_k, d_v)
+        self.w_q = nn.Parameter(self.w_k.data)
+
+
 @wrong(MODULE, "x_kv=None is not handled")
 class Attention(Layer):
     def forward(self, x_q, x_kv=None, mask=None):
@@ -1163,6 +1170,16 @@ class Query(nn.Module):
 class AttentionPooling(Query):
     def forward(self, hidden, mask=None):
         return self.mix(self.scores(hidden).softmax(-1), hidden)
+
+
+@wrong("attention-pooling", "the mask of one sequence for the whole batch")
+class AttentionPooling(Query):
+    def forward(self, hidden, mask=None):
+        scores = self.scores(hidden)
+        if mask is None:
+            return self.mix(scores.softmax(-1), hidden)
+        hidden_scores = scores.masked_fill(~mask, -math.inf)[0]
+        return self.mix(hidden_scores.softmax(-1).nan_to_num(0.0), hidden)
 
 
 @wrong("attention-pooling", "padded scores set to 0")

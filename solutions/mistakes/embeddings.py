@@ -479,6 +479,18 @@ def bpe_encode(text, merges, special_tokens=()):
     return tokens
 
 
+@wrong("bpe-encode", "ends at the first merge that does not fit")
+def bpe_encode(text, merges, special_tokens=()):
+    tokens = []
+    for piece in split_words(text, special_tokens):
+        word = (piece,) if piece in special_tokens else tuple(piece)
+        left = list(merges)
+        while left and (new := merge_pair(word, left.pop(0))) != word:
+            word = new
+        tokens.extend(word)
+    return tokens
+
+
 @wrong("bpe-encode", "the longest known token is taken first")
 def bpe_encode(text, merges, special_tokens=()):
     known, tokens = {"".join(pair) for pair in merges}, []

@@ -13,6 +13,7 @@ from autograder import expect
 from autograder.exercise import locate as locating
 from autograder.exercise.locate import Place, locate
 from autograder.exercise.locate.kinds import KINDS
+from autograder.exercise.spec import Case, Function
 from autograder.expect import Chapter, CheckFailure
 from autograder.interface import StudentFunction, StudentModule, wrap
 
@@ -761,3 +762,60 @@ def test_who_interrupts_the_search_still_gets_the_message(monkeypatch) -> None:
 
     monkeypatch.setattr(locating, "locate", interrupted)
     assert "increased" in said_of("def f(x):\n    return x.exp() - 1")
+
+
+# --- two slips ------------------------------------------------------------------------
+
+
+def look_beside(text: str) -> Place | None:
+    """Look into f of a cell; a check knows one mistake, and the slip is another."""
+    spec = Function("two", "f", lambda x: x.softmax(-1) * 2 - x.mean(-1, keepdim=True))
+    spec.mistake("the mean is added", "Subtract it.")(
+        lambda x: x.softmax(-1) * 2 + x.mean(-1, keepdim=True)
+    )
+
+    @CHECK.check(section="here")
+    def two(student: StudentFunction) -> None:
+        spec.judge_all(student, [Case("rows", (X,)), Case("others", (X + X.T,))])
+
+    try:
+        two(run_cell(text)["f"])
+    except CheckFailure as failure:
+        return failure.place
+    return None
+
+
+def test_of_two_slips_a_line_and_a_name_are_said(monkeypatch) -> None:
+    monkeypatch.setenv(locating.SWITCH, "1")
+    place = look_beside(
+        """
+        def f(x):
+            weights = x.softmax(0)
+            return weights * 2 + x.mean(-1, keepdim=True)
+        """
+    )
+    assert place is not None and place.line_number == 2
+    assert place.left is not None and place.left.name == "the mean is added"
+    assert "softmax(-1)" not in str(place) and "Two slips" in str(place)
+
+
+def test_of_two_slips_without_a_name_two_lines_are_said(monkeypatch) -> None:
+    monkeypatch.setenv(locating.SWITCH, "1")
+    place = look_beside(
+        """
+        def f(x):
+            weights = x.softmax(0)
+            return weights * 2 - x.mean(0, keepdim=True)
+        """
+    )
+    assert place is not None and place.left is None
+    assert place.other is not None
+    assert (place.line_number, place.other.line_number) == (2, 3)
+
+
+def test_a_list_that_holds_itself_does_not_end_the_process() -> None:
+    rows: list = []
+    rows.append(rows)
+    with locating._nested_lists_refused(), pytest.raises(ValueError, match="deeply"):
+        torch.tensor(rows)
+    assert torch.tensor([[1.0]]).shape == (1, 1)

@@ -1,5 +1,7 @@
 """A mistake is named when it explains every answer; what is said if none does."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -204,3 +206,66 @@ def test_what_follows_a_wrong_value_may_fail() -> None:
 
     assert said(twice, lambda x: 2 * x).mistake == "the one is missing"
     assert said(twice, lambda x: None).mistake is None
+
+
+def by_rules() -> Function:
+    """Twice the root, plus one; mistakes are rules of one function."""
+
+    def take(x, *, power=0.5, times=2, plus=1):
+        return times * x.abs() ** power + plus
+
+    made = Function("rooted", "rooted", take)
+    made.mistake("squared", "The root.")(partial(take, power=2))
+    made.mistake("three times", "Twice.")(partial(take, times=3))
+    made.mistake("three times", "Twice.")(partial(take, times=-3))
+    made.mistake("two is added", "One.")(partial(take, plus=2))
+    return made
+
+
+def test_two_rules_of_one_function_are_a_pair_that_nobody_wrote() -> None:
+    check = check_on(by_rules(), TOKENS, TOKENS - 7)
+    failure = said(check, lambda x: 3 * x.abs() ** 2 + 1)
+    assert failure.mistake == "squared, and three times"
+    assert failure.why == "The root.\nTwice."
+    assert said(check, lambda x: 2 * x.abs() ** 2 + 1).mistake == "squared"
+    assert said(check, lambda x: 5 * x.abs() ** 2 + 1).mistake != failure.mistake
+
+
+def test_a_pair_that_explains_all_goes_before_a_name_that_explains_some() -> None:
+    made = by_rules()
+    made.mistake("flat", "Rows.", when=lambda x: x.dim() < 2)(
+        lambda x: 3 * x.abs() ** 2 + 1
+    )
+    check = check_on(made, TOKENS[0], TOKENS)
+    both = said(check, lambda x: 3 * x.abs() ** 2 + 1)
+    assert both.mistake == "squared, and three times"
+
+
+def without_first(x: torch.Tensor) -> torch.Tensor:
+    return (x > 2) & (torch.arange(x.shape[-1]) > 0)
+
+
+@pytest.mark.parametrize("kind", [float, list, bool])
+def test_two_slips_in_numbers_and_truth_values(kind) -> None:
+    forms = {
+        float: lambda x: float(x.sum()),
+        list: lambda x: x.flatten().tolist(),
+        bool: lambda x: x > 2,
+    }
+    form = forms[kind]
+    made = Function("made", "made", lambda x: form(3 * x))
+    if kind is bool:
+        made = Function("made", "made", lambda x: x > 2)
+        made.mistake("inverted", "Not.")(lambda x: ~(x > 2))
+        made.mistake("the first column is left out", "All.")(without_first)
+        answer = lambda x: ~without_first(x)  # noqa: E731
+        names = ("inverted", "the first column is left out")
+    else:
+        made.mistake("halved", "Not half.")(lambda x: form(3 * x / 2))
+        made.mistake("seven times", "Three.")(lambda x: form(7 * x))
+        answer = lambda x: form(7 * x / 2)  # noqa: E731
+        names = ("halved", "seven times")
+    inputs = [TOKENS + step for step in range(5)]
+    failure = said(check_on(made, *inputs), answer)
+    assert failure.mistake == names[0]
+    assert failure.besides.startswith(names[1])

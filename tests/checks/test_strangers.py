@@ -17,9 +17,11 @@ RECORD = ROOT / "results" / "tutor" / "strangers.json"
 
 @pytest.mark.parametrize(("chapter", "entry"), EVERYBODY)
 def test_a_stranger_is_told_what_was_judged(chapter: str, entry: bank.Stranger) -> None:
-    failure = entry.message(chapter)
+    failure = entry.message(chapter, looking=entry.line > 0)
     assert (failure is None) == (entry.verdict == "passed"), entry.truth
     assert bank.name_of(failure) == entry.says, f"{entry.truth}\n{failure}"
+    place = failure.place if failure else None
+    assert (place.line_number if place else 0) == entry.line, f"{failure}"
     # beside a general name, such as weights that start too large, a sentence may tell
     assert (entry.verdict in ("named", "told", "wrong")) or not entry.says
 

@@ -7,7 +7,11 @@ attention`` prints what each answer of a chapter is told.
 import contextlib
 import importlib
 import io
+import itertools
+import linecache
+import os
 import sys
+import time
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,15 +19,19 @@ from dataclasses import dataclass
 from pkgutil import iter_modules
 from typing import Any
 
+from autograder.exercise import locate
 from autograder.expect import CheckFailure
 from tests import chapters
-from tests.tutor import strangers
+from tests.tutor import strangers, written
 
 KINDS = ("plain", "subtle", "double")
 # named: the name is the cause; told: a sentence or the line is, beside no name or one
 # that is only general; shown: it can be seen in what is shown; useless; wrong: another
 # cause is named; passed: nothing is said
 VERDICTS = ("named", "told", "shown", "useless", "wrong", "passed")
+READINGS = 3000  # of the clock that stands for what a student waits
+PATIENCE = 2.0  # seconds for a try: what has an end needs far less
+_numbers = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -33,13 +41,15 @@ class Stranger:
     Args:
         exercise: its name in the notebook.
         truth: what is wrong with it, in its author's words.
-        answer: the function or class.
+        answer: the function or class; None if there is its text.
         kind: "plain"; "subtle", wrong on some inputs only; "double", two slips.
         first: the verdict when it was first handed in.
         verdict: the verdict now.
         says: the name that the check gives, "" if none.
         round: 1, from which the checks were mended; 2, written after that; 3, to
-            chapter 11 and to exercises that came later.
+            chapter 11 and to exercises that came later; 4 and 5, to all chapters.
+        text: what its author wrote.
+        line: that the search for a line finds, 0 if none.
     """
 
     exercise: str
@@ -50,24 +60,62 @@ class Stranger:
     verdict: str
     says: str
     round: int = 1
+    text: str = ""
+    line: int = 0
 
-    def message(self, chapter: str) -> CheckFailure | None:
-        """Hand it in where all else is solved; None if nothing is said."""
+    def message(self, chapter: str, *, looking: bool = False) -> CheckFailure | None:
+        """Hand it in where all else is solved; None if nothing is said.
+
+        Args:
+            chapter: whose notebook it is an answer to.
+            looking: whether a line is looked for, as in a notebook.
+        """
         names = chapters.solved(chapter)
+        self._write_into(names)
+        silent = contextlib.redirect_stdout(io.StringIO())
+        with _looking(looking), silent, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self._checked(chapter, names)
+
+    def _checked(self, chapter: str, names: dict) -> CheckFailure | None:
+        for hidden in (False, True):
+            for text in chapters.check_cells(chapter, self.exercise, hidden=hidden):
+                try:
+                    exec(compile(text, f"check of {self.exercise}", "exec"), names)
+                except CheckFailure as failure:
+                    return failure
+        return None
+
+    def _write_into(self, names: dict) -> None:
+        """Run the answer as a cell of the notebook."""
+        if self.text:
+            file = f"<cell {next(_numbers)}>"
+            lines = self.text.splitlines(keepends=True)
+            linecache.cache[file] = (len(self.text), None, lines, file)
+            exec(compile(self.text, file, "exec"), names)
+            return
         name = self.answer.__name__
         if name not in names:
             raise KeyError(f"{self.exercise}: the notebook has no {name}")
         names[name] = self.answer
         _show(names, self.answer)
-        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for hidden in (False, True):
-                for text in chapters.check_cells(chapter, self.exercise, hidden=hidden):
-                    try:
-                        exec(compile(text, f"check of {self.exercise}", "exec"), names)
-                    except CheckFailure as failure:
-                        return failure
-        return None
+
+
+@contextlib.contextmanager
+def _looking(wanted: bool) -> Iterator[None]:
+    """Let the search for a line run for so many tries: what is found needs no clock."""
+    switch, per_try = os.environ.get(locate.SWITCH), locate.SECONDS_PER_TRY
+    clock = itertools.count()
+    os.environ[locate.SWITCH] = "1" if wanted else "0"
+    locate.now = lambda: next(clock) * locate.SECONDS / READINGS
+    locate.SECONDS_PER_TRY = PATIENCE
+    try:
+        yield
+    finally:
+        locate.now, locate.SECONDS_PER_TRY = time.monotonic, per_try
+        os.environ.pop(locate.SWITCH)
+        if switch is not None:
+            os.environ[locate.SWITCH] = switch
 
 
 def _show(names: dict, answer: Any) -> None:
@@ -78,7 +126,10 @@ def _show(names: dict, answer: Any) -> None:
 
 def name_of(failure: CheckFailure | None) -> str:
     """The name that a message gives, "" if it gives none."""
-    return failure.mistake or "" if failure else ""
+    if failure is None:
+        return ""
+    left = failure.place.left if failure.place else None
+    return failure.mistake or (left.name if left else "")
 
 
 _found: dict[str, list[Stranger]] = {}
@@ -110,8 +161,34 @@ def all_strangers() -> Iterator[tuple[str, Stranger]]:
     """Give each answer with its chapter."""
     by_module = {chapters.source(each).module: each for each in chapters.CHAPTERS}
     for module in iter_modules(strangers.__path__):
-        for entry in answers(module.name):
-            yield by_module[module.name], entry
+        if module.name in by_module:
+            for entry in answers(module.name):
+                yield by_module[module.name], entry
+    for number, path in written.rounds():
+        for each in written.read(path):
+            if "dropped" not in each.notes:
+                yield each.chapter, of_text(each, number)
+
+
+def of_text(answer: written.Written, number: int) -> Stranger:
+    """Make an entry of an answer that is kept as its author wrote it."""
+    names = {
+        exercise.number: exercise.name
+        for exercise in chapters.source(answer.chapter).exercises
+    }
+    notes = answer.notes
+    return Stranger(
+        names[answer.number],
+        answer.truth,
+        None,
+        answer.kind,
+        notes.get("told", ""),
+        notes.get("now", ""),
+        notes.get("says", ""),
+        number,
+        answer.code,
+        int(notes.get("line", "0")),
+    )
 
 
 def answers(module: str) -> list[Stranger]:

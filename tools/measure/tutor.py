@@ -3,8 +3,18 @@
 ``python -m tools.measure.tutor`` hands in every answer of ``tests/tutor/strangers``,
 prints how many of each chapter are told their cause, and with ``--record`` writes it to
 results/tutor/strangers.json, which the page "What is covered" shows. The verdicts are
-those that people gave to the messages; an answer that is told another name than when it
-was judged is listed, and nothing is recorded.
+those that people gave to the messages; an answer that is told another name than when
+it was judged is listed, and nothing is recorded.
+
+New answers, a file for each chapter in the form of ``tests/tutor/written.py``, are
+read, judged and kept so::
+
+    python -m tools.measure.tutor --hand-in FOLDER > told.txt
+    python -m tools.measure.tutor --hand-in FOLDER --verdicts verdicts.txt --round 5
+
+``told.txt`` has what each is told. A line of ``verdicts.txt`` is "04_attention 3
+named", or "04_attention 4 dropped: not wrong by the statement, since …". With
+``--again`` verdicts of a kept round are given once more, after the checks were mended.
 """
 
 import argparse
@@ -12,10 +22,11 @@ import datetime
 import json
 import sys
 from collections import Counter
+from pathlib import Path
 
 from tqdm import tqdm
 
-from tests.tutor import bank
+from tests.tutor import bank, written
 from tools.steps import ROOT
 from workbench.training import records
 
@@ -26,13 +37,21 @@ def main() -> None:
     """Hand all of them in; print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--record", action="store_true", help=f"write {RECORD.name}")
+    parser.add_argument("--hand-in", type=Path, metavar="FOLDER", help="of new answers")
+    parser.add_argument("--verdicts", type=Path, help="what was judged of them")
+    parser.add_argument("--round", type=int, help="under which to keep them")
+    parser.add_argument("--again", action="store_true", help="judged once more")
     arguments = parser.parse_args()
+    if arguments.hand_in:
+        hand_in(arguments)
+        return
     everybody = list(bank.all_strangers())
     changed = [
         f"{chapter} {entry.exercise}: {entry.truth}\n    judged as {entry.says!r}, "
         f"now {now!r}"
         for chapter, entry in tqdm(everybody, unit="answer")
-        if (now := bank.name_of(entry.message(chapter))) != entry.says
+        if (now := bank.name_of(entry.message(chapter, looking=entry.line > 0)))
+        != entry.says
     ]
     counts = counted(everybody)
     for chapter, row in counts.items():
@@ -45,6 +64,48 @@ def main() -> None:
             json.dumps(record(counts, in_rounds(everybody)), indent=1) + "\n", "utf-8"
         )
         print(f"written: {RECORD.relative_to(ROOT)}")
+
+
+def hand_in(arguments: argparse.Namespace) -> None:
+    """Print what new answers are told, or keep them with what was judged of them."""
+    judged = {}
+    if arguments.verdicts:
+        lines = arguments.verdicts.read_text("utf-8").splitlines()
+        for line in filter(None, map(str.strip, lines)):
+            chapter, number, verdict = line.split(maxsplit=2)
+            judged[chapter, int(number)] = verdict
+    for path in sorted(arguments.hand_in.glob("*.py")):
+        answers = written.read(path)
+        for number, answer in enumerate(answers, start=1):
+            if arguments.verdicts:
+                verdict = judged.get((path.stem, number), "")
+                if verdict or not arguments.again:
+                    judge(answer, verdict, arguments.again)
+            elif "dropped" not in answer.notes:
+                entry = bank.of_text(answer, 0)
+                told = entry.message(path.stem, looking=True)
+                print(f"=== {path.stem} {number} {answer.head[6:]}")
+                print(f"--- {told or 'PASSED'}\n", flush=True)
+        if arguments.verdicts:
+            written.write(
+                written.FOLDER / f"round_{arguments.round}" / path.name, answers
+            )
+
+
+def judge(answer: written.Written, verdict: str, again: bool) -> None:
+    """Note what was judged of an answer, and the name that it is given now."""
+    kept = {} if not again else {"told": answer.notes["told"]}
+    if verdict.startswith("dropped:"):
+        answer.notes = {"dropped": verdict.removeprefix("dropped:").strip()}
+        return
+    if verdict not in bank.VERDICTS:
+        sys.exit(f"{answer.chapter}: {answer.truth}\n    judged as {verdict!r}")
+    told = bank.of_text(answer, 0).message(answer.chapter, looking=True)
+    says = bank.name_of(told)
+    answer.notes = {"told": verdict, **kept, "now": verdict}
+    answer.notes |= {"says": says} if says else {}
+    if told and told.place:
+        answer.notes["line"] = str(told.place.line_number)
 
 
 def counted(everybody: list[tuple[str, bank.Stranger]]) -> dict[str, dict]:

@@ -1,8 +1,8 @@
 """Scaled dot-product attention: the formula that gives the chapter its name."""
 
-import functools
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 
@@ -36,19 +36,34 @@ attention = Function(
 # --- what goes wrong ------------------------------------------------------------------
 
 
-def divided_by(divisor: Callable) -> Callable:
-    """Make an attention whose scores are divided by a function of q, k and v."""
-
-    def answer(q, k, v, mask=None) -> Pair:
-        weights = weights_of(q @ k.mT / divisor(q, k, v), mask)
-        return weights @ v, weights
-
-    return answer
-
-
 def root_of_width(q: torch.Tensor, *_: torch.Tensor) -> float:
     """Compute √d_k."""
     return math.sqrt(q.shape[-1])
+
+
+def attention_by(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    *,
+    divisor: Callable = root_of_width,
+    soften: Callable = weights_of,
+    mix: Callable = lambda weights, k, v: weights @ v,
+) -> Pair:
+    """Attend by rules that can be varied.
+
+    Args:
+        q: (…, T_q, d_k).
+        k: (…, T_k, d_k).
+        v: (…, T_k, d_v).
+        mask: broadcasts to (…, T_q, T_k).
+        divisor: of the scores, made of q, k and v.
+        soften: makes weights of scores and mask.
+        mix: makes the output of weights, keys and values.
+    """
+    weights = soften(q @ k.mT / divisor(q, k, v), mask)
+    return mix(weights, k, v), weights
 
 
 THE_LAST = "second last axis. The width d_k is the last."
@@ -92,7 +107,7 @@ for name, divisor, why in (
         MORE_AXES,
     ),
 ):
-    attention.mistake(name, why)(divided_by(divisor))
+    attention.mistake(name, why)(partial(attention_by, divisor=divisor))
 
 
 @attention.mistake(
@@ -105,24 +120,14 @@ def _(q, k, v, mask=None):
     return weights @ v, weights
 
 
-def masked_by(answer: Callable) -> Callable:
-    """Make an attention whose scores become weights in this way."""
-
-    def answered(q, k, v, mask=None) -> Pair:
-        weights = answer(q @ k.mT / root_of_width(q), mask)
-        return weights @ v, weights
-
-    return answered
-
-
 def shows(known: Known, q, k, v, mask=None) -> bool:
     """Whether a mistake with masks shows; q has as many axes as the scores."""
     return known.when is None or known.when(q, mask)
 
 
 for known in masked.mistakes:
-    attention.mistake(known.name, known.why, when=functools.partial(shows, known))(
-        masked_by(known.answer)
+    attention.mistake(known.name, known.why, when=partial(shows, known))(
+        partial(attention_by, soften=known.answer)
     )
 
 
@@ -147,31 +152,21 @@ attention.mistake(
 )(lambda q, k, v, mask=None: attend(k, q, v, mask))
 
 
-def mixed_by(mix: Callable) -> Callable:
-    """Make an attention whose right weights are used in this way."""
-
-    def answered(q, k, v, mask=None) -> Pair:
-        weights = attend(q, k, v, mask)[1]
-        return mix(weights, k, v), weights
-
-    return answered
-
-
 attention.mistake(
     "output from the keys in place of the values",
     "The output has d_k features in place of d_v. Keys only decide the weights; what "
     "is averaged is the values.",
-)(mixed_by(lambda weights, k, v: weights @ k))
+)(partial(attention_by, mix=lambda weights, k, v: weights @ k))
 attention.mistake(
     "values mixed by columns",
     "The output is a mix of the rows of V, one row per token: weights times V, without "
     "a transpose.",
-)(mixed_by(lambda weights, k, v: weights @ v.mT))
+)(partial(attention_by, mix=lambda weights, k, v: weights @ v.mT))
 attention.mistake(
     "weights transposed before mixing",
     "Row i of the weights mixes the values for query i; the transpose would mix with "
     "numbers that do not sum to 1.",
-)(mixed_by(lambda weights, k, v: weights.mT @ v))
+)(partial(attention_by, mix=lambda weights, k, v: weights.mT @ v))
 attention.mistake(
     "scores returned in place of weights",
     "The second result is what the softmax gives: rows that sum to 1.",

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -51,22 +52,33 @@ example = Function("geometric-example", "geometric_example", from_differences)
 # --- what goes wrong ------------------------------------------------------------------
 
 
-def worked_out(q, k, v, scale: float = math.sqrt(2), axis: int = -1) -> dict:
-    """Work the example out from three matrices."""
+def turned(
+    *angles: float,
+    matrices: Callable = lambda *angles: map(rotation, angles),
+    scale: float = math.sqrt(2),
+    softened: float | None = None,
+    axis: int = -1,
+    mix: Callable = torch.matmul,
+    read: tuple[str, tuple[int, int]] = ("weights", (1, 0)),
+) -> dict:
+    """Work the example out by rules that can be varied.
+
+    Args:
+        angles: of queries, keys and values.
+        matrices: makes q, k and v of them.
+        scale: what the scores are divided by.
+        softened: what those in the softmax are divided by, if it is another number.
+        axis: along which the softmax runs.
+        mix: makes the output of weights and values.
+        read: where the weight of *car* on *blue* is read.
+    """
+    q, k, v = matrices(*angles)
     scores = q @ k.T
-    weights = torch.softmax(scores / scale, axis)
-    return {
-        "scores": scores,
-        "scaled": scores / scale,
-        "weights": weights,
-        "output": weights @ v,
-        "car_to_blue": weights[1, 0].item(),
-    }
-
-
-def turned(*angles: float, **options: float) -> dict:
-    """Work the example out from three angles."""
-    return worked_out(*map(rotation, angles), **options)
+    weights = torch.softmax(scores / (softened or scale), axis)
+    found = {"scores": scores, "scaled": scores / scale, "weights": weights}
+    name, place = read
+    one = found[name][place].item()
+    return found | {"output": mix(weights, v), "car_to_blue": one}
 
 
 def _without_sign(angle: float) -> torch.Tensor:
@@ -79,76 +91,77 @@ DEGREES = (
     "The angles are radians, and math.cos and torch.cos take radians: use the angles "
     "as they stand.",
 )
-for name, answer, why in (
+for name, rule, why in (
     (
         "the angles are ignored",
-        lambda *angles: turned(*ANGLES),
+        {"matrices": lambda *angles: map(rotation, ANGLES)},
         "The matrices are those of the book's angles, but the angles were others. Use "
         "the arguments theta_q, theta_k and theta_v.",
     ),
     (
         "rotations applied to column vectors",
-        lambda *angles: turned(*(-angle for angle in angles)),
+        {"matrices": lambda *angles: map(rotation, (-angle for angle in angles))},
         "Vectors are rows here, on the left of the matrix: Q = X W_Q. W x (or X times "
         "the transpose) turns the other way, and the scores come out transposed.",
     ),
     (
         "keys not transposed",
-        lambda q, k, v: turned(q, -k, v),
+        {"matrices": lambda q, k, v: map(rotation, (q, -k, v))},
         "This is Q K, the columns of K in place of its rows. With (2, 2) matrices "
         "nothing fails; the scores are Q Kᵀ.",
     ),
     (
         "queries and keys exchanged",
-        lambda q, k, v: turned(k, q, v),
+        {"matrices": lambda q, k, v: map(rotation, (k, q, v))},
         "The scores are transposed. Row i belongs to query i: the entry [1, 0] is the "
         "score of the query 'car' with the key 'blue', Q Kᵀ and not K Qᵀ.",
     ),
     (
         "missing the scaling by 1/√d_k",
-        lambda *angles: turned(*angles, scale=1.0),
+        {"scale": 1.0},
         "d_k is 2 here: divide the scores by √2.",
     ),
     (
         "softmax of the unscaled scores",
-        lambda *angles: (
-            turned(*angles, scale=1.0) | {"scaled": turned(*angles)["scaled"]}
-        ),
+        {"softened": 1.0},
         "The weights are the softmax of each row of the scaled scores: divide by √2 "
         "first.",
     ),
     (
         "scaled by d_k in place of √d_k",
-        lambda *angles: turned(*angles, scale=2.0),
+        {"scale": 2.0},
         "d_k is 2 here: divide the scores by √2.",
     ),
     (
         "softmax over the wrong axis",
-        lambda *angles: turned(*angles, axis=0),
+        {"axis": 0},
         "The columns sum to 1. Each row belongs to one query and must sum to 1.",
     ),
     (
         "the minus sign in R(θ) is missing",
-        lambda *angles: worked_out(*map(_without_sign, angles)),
+        {"matrices": lambda *angles: map(_without_sign, angles)},
         "The entry in row 0, column 1 of R(θ) is −sin θ. Without the sign it is no "
         "rotation.",
     ),
-    (DEGREES[0], lambda *angles: turned(*map(math.degrees, angles)), DEGREES[1]),
-    (DEGREES[0], lambda *angles: turned(*map(math.radians, angles)), DEGREES[1]),
+    (
+        DEGREES[0],
+        {"matrices": lambda *angles: map(rotation, map(math.degrees, angles))},
+        DEGREES[1],
+    ),
+    (
+        DEGREES[0],
+        {"matrices": lambda *angles: map(rotation, map(math.radians, angles))},
+        DEGREES[1],
+    ),
 ):
-    example.mistake(name, why)(answer)
+    example.mistake(name, why)(partial(turned, **rule))
 
 
 def with_output(name: str, why: str, when: Callable = lambda *_: True) -> Callable:
     """Add a mistake in the output alone, a function of weights and values."""
 
     def add(mix: Callable) -> None:
-        def answer(*angles: float) -> dict:
-            found = turned(*angles)
-            mixed = mix(found["weights"], rotation(angles[-1]))
-            return found | {"output": mixed}
-
-        example.mistake(name, why, when=when)(answer)
+        example.mistake(name, why, when=when)(partial(turned, mix=mix))
 
     return add
 
@@ -216,11 +229,7 @@ for name, key, place, why in (
     ("a score in place of a weight", "scores", (1, 0), A_SCORE),
     ("a score in place of a weight", "scaled", (1, 0), A_SCORE),
 ):
-
-    @example.mistake(name, why)
-    def _(*angles, key=key, place=place):
-        found = turned(*angles)
-        return found | {"car_to_blue": found[key][place].item()}
+    example.mistake(name, why)(partial(turned, read=(key, place)))
 
 
 # --- the check ------------------------------------------------------------------------

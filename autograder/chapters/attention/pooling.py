@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -19,7 +20,7 @@ from autograder.chapters.padding import (
 )
 from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.parameters import State, expect_parameters, expect_spread
-from autograder.exercise.spec import CUT_OFF, Case, Module
+from autograder.exercise.spec import CUT_OFF, Case, Module, foreseen
 from autograder.interface import StudentFunction, StudentInstance, StudentModule
 
 
@@ -43,14 +44,10 @@ def scored(hidden, mask, query) -> tuple[torch.Tensor, torch.Tensor]:
     return scores, real
 
 
-def weighed(weigh: Callable) -> Callable:
-    """Make a pooling by weights that are a function of scores, real, and query."""
-
-    def answer(hidden, mask, query) -> Pair:
-        weights = weigh(*scored(hidden, mask, query), query)
-        return (weights[..., None] * hidden).sum(1), weights
-
-    return answer
+def pooled_by(hidden, mask, query, *, weigh: Callable) -> Pair:
+    """Pool by weights that are a function of scores, real, and query."""
+    weights = weigh(*scored(hidden, mask, query), query)
+    return (weights[..., None] * hidden).sum(1), weights
 
 
 def _has_mask(hidden, mask, query) -> bool:
@@ -85,13 +82,19 @@ for name, weigh, why in (
         INVERTED[1],
     ),
     (
+        "the mask of one sequence for the whole batch",
+        lambda scores, real, query: weights_of(scores, real[:1]),
+        "Each sequence has padding of its own, and so a row of the mask: bring the "
+        "mask (B, 1, T) into the form of the scores, (B, T), before they meet.",
+    ),
+    (
         "masked after the softmax",
         lambda scores, real, query: scores.softmax(-1) * real,
         "The weights of the real tokens no longer sum to 1: the padding had taken its "
         "share before it was removed. Mask the scores, not the weights.",
     ),
 ):
-    pooling.mistake(name, why, when=_has_mask)(weighed(weigh))
+    pooling.mistake(name, why, when=_has_mask)(partial(pooled_by, weigh=weigh))
 
 EMPTY_WEIGHTS = (
     EMPTY,
@@ -196,7 +199,7 @@ for name, weigh, why in (
         CUT_OFF,
     ),
 ):
-    pooling.mistake(name, why)(weighed(weigh))
+    pooling.mistake(name, why)(partial(pooled_by, weigh=weigh))
 pooling.mistake(*NO_MASK)(
     lambda hidden, mask, query: torch_pooling(hidden, mask[:, :1], query)
 )
@@ -267,10 +270,11 @@ def loaded(student: StudentModule, query: torch.Tensor) -> StudentInstance:
     return module
 
 
-def expect_pooled(student: StudentModule, case: Case) -> StudentInstance:
-    """Expect what is pooled, and the weights."""
-    module = loaded(student, *case.given)
-    judge_pair(pooling, module, case, ("pooled", "weights"))
+def expect_pooled(student: StudentModule, *cases: Case) -> StudentInstance:
+    """Expect what is pooled, and the weights, in cases with the same query."""
+    module = loaded(student, *cases[0].given)
+    for case in foreseen(module, cases):
+        judge_pair(pooling, module, case, ("pooled", "weights"))
     return module
 
 
@@ -307,21 +311,21 @@ def expect_pooling(student: StudentModule, seed: int) -> None:
     expect_pooled(student, case)
     for hidden, mask, shapes in padded(seed):
         given = (2 * normal(generator, hidden.shape[2]),)
+        cases = [Case(shapes, (hidden, mask), given=given, **say)]
         if hidden.abs().amax() < GARBAGE:  # which only a mask hides
             on = f"hidden {tuple(hidden.shape)}, mask=None"
-            expect_pooled(student, Case(on, (hidden, None), given=given, **say))
-        expect_pooled(student, Case(shapes, (hidden, mask), given=given, **say))
+            cases.insert(0, Case(on, (hidden, None), given=given, **say))
+        expect_pooled(student, *cases)
     hidden = 1000 * normal(generator, *hidden.shape)
     on = f"hidden {tuple(hidden.shape)}, 1000 times as large"
-    case = Case(on, (hidden, mask), given=given, unless_finite=UNSTABLE, **say)
-    expect_pooled(student, case)
+    large = Case(on, (hidden, mask), given=given, unless_finite=UNSTABLE, **say)
     hidden = normal(generator, *hidden.shape)
     cotangent = normal(generator, len(hidden), hidden.shape[2])
     nothing = mask.clone()
     nothing[1] = False
     on = "a batch in which sequence 1 has no real token"
     case = Case(on, (hidden, nothing), given=given, unless_finite=EMPTY_WEIGHTS, **say)
-    module = expect_pooled(student, case)
+    module = expect_pooled(student, large, case)
     case = Case(on, (hidden, nothing), given=given, unless_finite=LATE)
     pooling.judge_gradient(module, case, cotangent, output=0)
     expect_start(student)

@@ -137,6 +137,23 @@ def _(text, merges, specials, pieces):
     return [t for p in pieces for t in replay([p], [("", "")], specials, first)]
 
 
+@replaying.mistake(
+    "ends at the first merge that does not fit",
+    "A merge that finds nothing in this piece changes nothing, and the next one may "
+    "well fit: go on to the end of the list.",
+)
+def _(text, merges, specials, pieces):
+    tokens = []
+    for piece in pieces:
+        symbols = (piece,) if piece in specials else tuple(piece)
+        for pair in merges if piece not in specials else ():
+            if merged(symbols, pair) == symbols:
+                break
+            symbols = merged(symbols, pair)
+        tokens += symbols
+    return tokens
+
+
 @replaying.mistake(*REACHING)
 def _(text, merges, specials, pieces):
     symbols = [s for p in pieces for s in ([p] if p in specials else p)]

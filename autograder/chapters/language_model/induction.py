@@ -1,6 +1,7 @@
 """How much a head looks at what followed last time, and which head does so most."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 
@@ -56,22 +57,18 @@ def _followed(
     return join(weights[..., queries, keys])
 
 
-@induction.mistake(
+induction.mistake(
     "the previous occurrence itself",
     "A head that looks there finds the same token again. What is worth copying "
     "is one position later: previous + 1.",
-)
-def _(weights, tokens):
-    return _followed(weights, tokens, step=0)
+)(partial(_followed, step=0))
 
 
-@induction.mistake(
+induction.mistake(
     "the position before in place of after",
     "What came before the previous occurrence says nothing of what comes next: "
     "previous + 1, not previous - 1.",
-)
-def _(weights, tokens):
-    return _followed(weights, tokens, step=-1)
+)(partial(_followed, step=-1))
 
 
 @induction.mistake(
@@ -87,25 +84,19 @@ def _first(ids: list[int], place: int) -> int | None:
     return ids.index(ids[place]) if ids[place] in ids[:place] else None
 
 
-@induction.mistake(
+induction.mistake(
     "the first occurrence in place of the latest",
     "A token can occur more than twice. The previous occurrence is the latest one "
     "before the query.",
     when=lambda weights, tokens: len(tokens) > 2 * len(tokens.unique()),
-)
-def _(weights, tokens):
-    return _followed(weights, tokens, find=_first)
+)(partial(_followed, find=_first))
 
 
-@induction.mistake(
+induction.mistake(
     "an occurrence at position 0 is left out",
     "Position 0 is a position as the others are. Mark 'none' with -1 or with a mask of "
     "its own, and not with 0.",
-)
-def _(weights, tokens):
-    return _followed(
-        weights, tokens, find=lambda ids, place: latest(ids, place) or None
-    )
+)(partial(_followed, find=lambda ids, place: latest(ids, place) or None))
 
 
 def _by_half(weights: torch.Tensor, begin: int, end: int | None = None) -> torch.Tensor:
@@ -163,14 +154,12 @@ def _not_the_last(ids: list[int], place: int) -> int | None:
     return None if found == place - 1 else found
 
 
-@induction.mistake(
+induction.mistake(
     "a token that stands twice in a row is left out",
     "Where the previous occurrence is right before the query, what followed is the "
     "query's own position. It counts as the others do.",
     when=lambda weights, tokens: bool((tokens[1:] == tokens[:-1]).any()),
-)
-def _(weights, tokens):
-    return _followed(weights, tokens, find=_not_the_last)
+)(partial(_followed, find=_not_the_last))
 
 
 @induction.mistake(
@@ -189,20 +178,16 @@ def _(weights, tokens):
     return _followed(weights, tokens, join=lambda x: x.sum(-1) / len(tokens))
 
 
-@induction.mistake(
+induction.mistake(
     "the sum in place of the mean",
     "A weight lies between 0 and 1, and so does their mean: divide by the positions.",
-)
-def _(weights, tokens):
-    return _followed(weights, tokens, join=lambda x: x.sum(dim=-1))
+)(partial(_followed, join=lambda x: x.sum(dim=-1)))
 
 
-@induction.mistake(
+induction.mistake(
     "the largest weight in place of the mean",
     "One position can be chance. Return the mean over all of them.",
-)
-def _(weights, tokens):
-    return _followed(weights, tokens, join=lambda x: x.amax(dim=-1))
+)(partial(_followed, join=lambda x: x.amax(dim=-1)))
 
 
 @induction.mistake(

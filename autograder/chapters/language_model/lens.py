@@ -1,6 +1,7 @@
 """What a model would say if it ended after each layer, and a control beside it."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -99,10 +100,7 @@ for name, why, normed in (
         ),
     ),
 ):
-
-    @lens.mistake(name, why)
-    def _(stream, gamma, table, targets, normed=normed):
-        return _look(stream, gamma, table, targets, normed=normed)
+    lens.mistake(name, why)(partial(_look, normed=normed))
 
 
 for name, why, chances in (
@@ -132,26 +130,19 @@ for name, why, chances in (
         lambda logits: logits.softmax(-1).amax(-1, keepdim=True).expand_as(logits),
     ),
 ):
-
-    @lens.mistake(name, why)
-    def _(stream, gamma, table, targets, chances=chances):
-        return _look(stream, gamma, table, targets, chances=chances)
+    lens.mistake(name, why)(partial(_look, chances=chances))
 
 
 def _has_ties(stream, gamma, table, targets):
     return len(table.unique(dim=0)) < len(table)
 
 
-@lens.mistake(
+lens.mistake(
     "equal logits counted as larger",
     "The rank is 1 plus the number of tokens with a larger logit: > and not >=. Tokens "
     "with equal logits share a rank.",
     when=_has_ties,
-)
-def _(stream, gamma, table, targets):
-    return _look(
-        stream, gamma, table, targets, rank=lambda logits, own: (logits >= own).sum(-1)
-    )
+)(partial(_look, rank=lambda logits, own: (logits >= own).sum(-1)))
 
 
 for first in (0, 1):
@@ -169,6 +160,12 @@ for first in (0, 1):
 
 
 for name, why, rank in (
+    (
+        "the token itself is counted, too",
+        "One more than the tokens that are ahead: with >= the token counts itself, and "
+        "1 more is then one too many.",
+        lambda logits, own: 1 + (logits >= own).sum(dim=-1),
+    ),
     (
         "ranks counted from 0",
         "The most probable token has rank 1: one more than the tokens that are ahead.",
@@ -193,10 +190,7 @@ for name, why, rank in (
         lambda logits, own: logits.argmax(dim=-1),
     ),
 ):
-
-    @lens.mistake(name, why)
-    def _(stream, gamma, table, targets, rank=rank):
-        return _look(stream, gamma, table, targets, rank=rank)
+    lens.mistake(name, why)(partial(_look, rank=rank))
 
 
 @lens.mistake(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import torch
@@ -128,74 +129,56 @@ EMBEDDING = (
 )
 
 
-@fit.mistake(*EMBEDDING)
-def _(runs, exponents):
-    return _fitted(runs, exponents, size=lambda run: run["parameters"])
+fit.mistake(*EMBEDDING)(partial(_fitted, size=lambda run: run["parameters"]))
 
 
-@fit.mistake(
+fit.mistake(
     "only the embedding is counted",
     "N is all parameters: run['parameters'] + run['embedding'].",
-)
-def _(runs, exponents):
-    return _fitted(runs, exponents, size=lambda run: run["embedding"])
+)(partial(_fitted, size=lambda run: run["embedding"]))
 
 
-@fit.mistake(
+fit.mistake(
     "nats per token in place of bits per byte",
     "A loss per token depends on the tokenizer. The loss is run['bits_per_byte'].",
-)
-def _(runs, exponents):
-    return _fitted(runs, exponents, loss=lambda run: run["nats_per_token"])
+)(partial(_fitted, loss=lambda run: run["nats_per_token"]))
 
 
-@fit.mistake(
+fit.mistake(
     "the loss that stays is left out",
     "E needs a column of its own, of ones: it counts the same in every run.",
-)
-def _(runs, exponents):
-    return _fitted(runs, exponents, stays=False)
+)(partial(_fitted, stays=False))
 
 
-@fit.mistake(
+fit.mistake(
     "only equal exponents are tried",
     "a and b need not be equal: try every b with every a, a loop inside a loop.",
-)
-def _(runs, exponents):
-    return _fitted(runs, exponents, tried=lambda a, b: a == b)
+)(partial(_fitted, tried=lambda a, b: a == b))
 
 
-@fit.mistake(
+fit.mistake(
     "a sign is missing in the exponent",
     "A / N**a is A times N**-a: the columns hold N**-a and D**-b, which fall.",
-)
-def _(runs, exponents):
-    return _fitted(runs, exponents, sign=1)
+)(partial(_fitted, sign=1))
 
 
-@fit.mistake(
+fit.mistake(
     "logarithms of the losses",
     "The law is a sum, and its logarithm is none. The losses themselves are fitted.",
-)
-def _(runs, exponents):
-    return _fitted(runs, exponents, loss=lambda run: math.log(run["bits_per_byte"]))
+)(partial(_fitted, loss=lambda run: math.log(run["bits_per_byte"])))
 
 
-@fit.mistake(
+fit.mistake(
     "the worst fit is kept",
     "The fit with the smallest sum of squares is the best: keep it if error < best.",
-)
-def _(runs, exponents):
-    return _fitted(runs, exponents, choose=max)
+)(partial(_fitted, choose=max))
 
 
-@fit.mistake(
+fit.mistake(
     "the last fit is kept",
     "The loop ends with the last pair of exponents, not with the best. Keep what was "
     "best so far, and overwrite it only if the error is smaller.",
-)
-def _(runs, exponents):
-    return _fitted(runs, exponents, choose=lambda found: found[-1])
+)(partial(_fitted, choose=lambda found: found[-1]))
 
 
 LEFT_OUT = (
@@ -307,21 +290,17 @@ NOT_BY_RULE = (
 )
 
 
-@optimal.mistake(
+optimal.mistake(
     "the 6 is left out", "A run takes 6 · N · D operations: N · D is budget / 6."
-)
-def _(law, budget):
-    return _split(law, budget, operations=1)
+)(partial(_split, operations=1))
 
 
-@optimal.mistake(
+optimal.mistake(
     "exponents exchanged",
     "N grows with the budget to the power b / (a + b): the faster tokens help, the "
     "more is spent on parameters.",
     when=lambda law, budget: law["a"] != law["b"],
-)
-def _(law, budget):
-    return _split(law, budget, power=lambda law: law["a"])
+)(partial(_split, power=lambda law: law["a"]))
 
 
 @optimal.mistake(
@@ -333,30 +312,24 @@ def _(law, budget):
     return _split(law, budget, ratio=lambda law: turned)
 
 
-@optimal.mistake(
+optimal.mistake(
     "a and b are missing in the quotient",
     "The derivative brings the exponents down: a·A over b·B, not A over B.",
     when=lambda law, budget: law["a"] != law["b"],
-)
-def _(law, budget):
-    return _split(law, budget, ratio=lambda law: law["A"] / law["B"])
+)(partial(_split, ratio=lambda law: law["A"] / law["B"]))
 
 
-@optimal.mistake(
+optimal.mistake(
     "A and B are not used",
     "How the budget is split depends on both factors, too: (aA / bB) ** (1 / (a + b)).",
-)
-def _(law, budget):
-    return _split(law, budget, ratio=lambda law: 1.0)
+)(partial(_split, ratio=lambda law: 1.0))
 
 
-@optimal.mistake(
+optimal.mistake(
     "the root of the quotient is missing",
     "aA / bB is raised to the power 1 / (a + b).",
     when=lambda law, budget: law["a"] + law["b"] != 1,
-)
-def _(law, budget):
-    return _split(law, budget, root=lambda law: 1.0)
+)(partial(_split, root=lambda law: 1.0))
 
 
 @optimal.mistake(
@@ -381,12 +354,10 @@ def _(law, budget):
     return parameters, budget / OPERATIONS * parameters
 
 
-@optimal.mistake(
+optimal.mistake(
     "1 / a + b in place of 1 / (a + b)",
     "Python divides before it adds: put a + b in brackets.",
-)
-def _(law, budget):
-    return _split(law, budget, root=lambda law: 1 / (1 / law["a"] + law["b"]))
+)(partial(_split, root=lambda law: 1 / (1 / law["a"] + law["b"])))
 
 
 @optimal.mistake(

@@ -137,6 +137,13 @@ for part in (lambda rows: rows.sum(0), lambda rows: rows.sort(0).values):
 
     _misread(*IGNORED, invariant=functools.partial(_invariant, same=_unordered))
     _misread(*IGNORED, equivariant=functools.partial(_equivariant, same=_unordered))
+    _misread(
+        f"{IGNORED[0]}, and {FLAT[0]}",
+        f"{IGNORED[1]}\n{FLAT[1]}",
+        equivariant=lambda outputs, permuted, _, same=_unordered: same(
+            outputs, permuted
+        ),
+    )
 
 OPPOSITES = (
     "the two treated as opposites",

@@ -1,6 +1,7 @@
 """The average of several checkpoints."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import nn
@@ -139,10 +140,7 @@ for name, counter in (
     (ANOTHER, lambda values: values[0].clone()),
     (ANOTHER, lambda values: torch.stack(values).amax()),
 ):
-
-    @averages.mistake(name, COUNTER)
-    def _(states, counter=counter):
-        return _named(states, counter=counter)
+    averages.mistake(name, COUNTER)(partial(_named, counter=counter))
 
 
 @averages.mistake("integers left out", "load_state_dict wants every key. " + COUNTER)

@@ -13,6 +13,7 @@ import contextlib
 import copy
 import inspect
 import io
+import itertools
 import linecache
 import os
 import random
@@ -20,14 +21,15 @@ import time
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from autograder import interface
-from autograder.exercise.locate.changes import TORCH, Change, changes
+from autograder.exercise.locate.changes import REMOVES, TORCH, Change, changes
+from autograder.exercise.locate.outcomes import Known, Left, Outcome
 from autograder.interface import LocalFunction, LocalModule
 from autograder.time_limit import TookTooLong, can_end, limited_time
 
@@ -36,8 +38,11 @@ SECONDS_PER_TRY = 0.5
 UNLIKELIER = (
     2  # ranks, by which a step must be so that it does not count beside another
 )
+LIKELY = 2  # the rank up to which steps are tried two at a time
 SECONDS_PER_CALL = 0.2  # of changed code; what ends at all needs far less
+DEEPEST = 12  # lists in lists of which a tensor is made
 LONGEST = 60  # characters of a line that is shown
+now = time.monotonic  # a test counts tries in its place
 SWITCH = "COURSE_LOOK"  # environment variable; "0" leaves the search out
 Target = types.FunctionType | type  # what a student wrote
 Definition = ast.FunctionDef | ast.ClassDef
@@ -69,15 +74,22 @@ class Place:
         line_number: in its cell, or its file.
         text: the line.
         look_at: what of it: "the axis".
+        left: the known mistake that is there besides.
+        other: another line that has to be looked at, too.
     """
 
     line_number: int
     text: str
     look_at: str
+    left: Left | None = None
+    other: "Place | None" = None
 
     def __str__(self) -> str:
         text = self.text if len(self.text) <= LONGEST else f"{self.text[:LONGEST]}…"
-        return f"line {self.line_number}: `{text}`: look at {self.look_at}"
+        said = f"line {self.line_number}: `{text}`: look at {self.look_at}"
+        if self.left:
+            return f"Two slips. {said}. The other: {self.left.name}. {self.left.why}"
+        return f"Two slips. {said}; {self.other}" if self.other else said
 
 
 class _Unfit(Exception):
@@ -89,11 +101,14 @@ class _Unfit(Exception):
 
 def locate(
     student_object: object,
-    judge: Callable[[object], bool],
+    judge: Callable[[object], bool | Outcome],
     budget: float = SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Place | None:
     """Look for the line where one step makes a function or class pass.
+
+    Where no step does, one is looked for after which one known mistake explains what is
+    left, and then for two steps.
 
     Args:
         student_object: the function or class that fails.
@@ -109,50 +124,116 @@ def locate(
             target = _local(student_object)
             if target is None:
                 return None
-            return _search(_Code(target), judge, clock() + budget, clock)
+            return Search(_Code(target), judge, clock() + budget, clock).place()
     except (Exception, TookTooLong):
         return None
 
 
-def _search(
-    code: "_Code",
-    judge: Callable[[object], bool],
-    end: float,
-    clock: Callable[[], float],
-) -> Place | None:
-    found: list[Change] = []
-    seen = {ast.dump(code.tree)}
-    code.made()  # raises if it cannot be built again
-    if _passes(code, judge, end, clock):
-        return None  # what fails now and then has no one place
-    for change in changes(code.tree):
-        unlikelier = found and change.rank > found[0].rank + UNLIKELIER
-        if clock() >= end or unlikelier:
-            break
-        with change.made():
-            written = ast.dump(code.tree)
-            if written in seen:
-                continue
-            seen.add(written)
-            if _passes(code, judge, end, clock):
-                found.append(change)
-        if len({each.line for each in found}) > 1:
+class Search:
+    """Tries steps on a piece of code, the likely ones first.
+
+    Args:
+        code: a tree, what is made of it, and the place of a change.
+        judge: tells of what was made whether it passes.
+        end: when no more is tried, by the clock.
+        clock: returns the time in seconds.
+        limit: ends a try after so many seconds.
+    """
+
+    def __init__(
+        self,
+        code: Any,
+        judge: Callable[[object], bool | Outcome],
+        end: float,
+        clock: Callable[[], float],
+        limit: Callable = limited_time,
+    ) -> None:
+        self._code, self._judge, self._end, self._clock = code, judge, end, clock
+        self._limit = limit
+        self._seen = {ast.dump(code.tree)}
+        self._start = Outcome()
+        self._helping: list[Change] = []  # with them more values come out right
+
+    def place(self) -> Place | None:
+        """Look for one step, then for one beside a known mistake, then for two."""
+        self._code.made()  # raises if it cannot be built again
+        self._start = self._outcome()
+        if self._start.passes:
+            return None  # what fails now and then has no one place
+        steps = changes(self._code.tree)
+        passing, leaving = self._one_step(steps)
+        if passing:
+            one_line = len({each.line for each in passing}) == 1
+            return self._code.place(passing[0]) if one_line else None
+        return self._beside_a_known_one(leaving) or self._two_steps(steps)
+
+    def _one_step(
+        self, steps: list[Change]
+    ) -> tuple[list[Change], list[tuple[Change, Left]]]:
+        passing: list[Change] = []
+        leaving: list[tuple[Change, Left]] = []
+        for change in steps:
+            unlikelier = passing and change.rank > passing[0].rank + UNLIKELIER
+            several = len({each.line for each in passing}) > 1
+            if self._clock() >= self._end or unlikelier or several:
+                break
+            outcome = self._after(change)
+            if outcome.passes:
+                passing.append(change)
+            elif outcome.left and change.look_at not in REMOVES:
+                leaving.append((change, outcome.left))
+            elif outcome.reached > self._start.reached:
+                self._helping.append(change)
+        return passing, leaving
+
+    def _after(self, *steps: Change) -> Outcome:
+        """Judge the code with some steps made; what was tried before is not again."""
+        with contextlib.ExitStack() as made:
+            for step in steps:
+                made.enter_context(step.made())
+            written = ast.dump(self._code.tree)
+            if written in self._seen:
+                return Outcome()
+            self._seen.add(written)
+            return self._outcome()
+
+    def _outcome(self) -> Outcome:
+        """Try the tree as it is now; whatever goes wrong is no pass."""
+        left = max(self._end - self._clock(), 0.001)
+        try:
+            with self._limit(min(left, SECONDS_PER_TRY)):
+                outcome = self._judge(self._code.made())
+        except (Exception, SystemExit, TookTooLong):
+            return Outcome()
+        return outcome if isinstance(outcome, Outcome) else Outcome(bool(outcome))
+
+    def _beside_a_known_one(self, leaving: list[tuple[Change, Left]]) -> Place | None:
+        """Say a line and a name, if all likely steps agree on them."""
+        if self._start.left:
             return None
-    return code.place(found[0]) if found else None
+        likely = [
+            each for each in leaving if each[0].rank <= leaving[0][0].rank + UNLIKELIER
+        ]
+        said = {(change.line, left.name) for change, left in likely}
+        if len(said) != 1:
+            return None
+        change, left = likely[0]
+        return replace(self._code.place(change), left=left)
 
-
-def _passes(
-    code: "_Code",
-    judge: Callable[[object], bool],
-    end: float,
-    clock: Callable[[], float],
-) -> bool:
-    """Try the tree as it is now; whatever goes wrong is no pass."""
-    try:
-        with limited_time(min(max(end - clock(), 0.001), SECONDS_PER_TRY)):
-            return bool(judge(code.made()))
-    except (Exception, SystemExit, TookTooLong):
-        return False
+    def _two_steps(self, steps: list[Change]) -> Place | None:
+        """Look for two steps: after one that makes more right, or both likely ones."""
+        likely = [each for each in steps if each.rank <= LIKELY]
+        pairs = itertools.chain(
+            itertools.product(self._helping, steps), itertools.combinations(likely, 2)
+        )
+        for first, second in pairs:
+            if self._clock() >= self._end:
+                return None
+            if self._after(first, second).passes:
+                both = sorted((first, second), key=lambda step: step.line)
+                one, other = map(self._code.place, both)
+                return replace(one, other=other)
+        return None
 
 
 @contextlib.contextmanager
@@ -165,6 +246,7 @@ def _undisturbed() -> Iterator[None]:
             contextlib.redirect_stdout(io.StringIO()),
             contextlib.redirect_stderr(io.StringIO()),
             _silent_libraries(),
+            _nested_lists_refused(),
             interface.trying(SECONDS_PER_CALL),
             warnings.catch_warnings(),
         ):
@@ -176,6 +258,39 @@ def _undisturbed() -> Iterator[None]:
         torch.set_rng_state(drawn[2])
         torch.set_grad_enabled(graded)
         torch.set_default_dtype(dtype)
+
+
+@contextlib.contextmanager
+def _nested_lists_refused() -> Iterator[None]:
+    """Keep lists that hold themselves from PyTorch, which would end the process."""
+
+    def guarded(make: Callable) -> Callable:
+        def made(data: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+            if isinstance(data, (list, tuple)):
+                _refuse_deep(data)
+            return make(data, *args, **kwargs)
+
+        return made
+
+    before = torch.tensor, torch.as_tensor
+    torch.tensor, torch.as_tensor = map(guarded, before)
+    try:
+        yield
+    finally:
+        torch.tensor, torch.as_tensor = before
+
+
+def _refuse_deep(data: list | tuple, depth: int = 1) -> None:
+    """Refuse what is nested more deeply than any tensor of the course.
+
+    Raises:
+        ValueError: it is, or it holds itself.
+    """
+    if depth > DEEPEST:
+        raise ValueError("nested too deeply")
+    for each in data:
+        if isinstance(each, (list, tuple)):
+            _refuse_deep(each, depth + 1)
 
 
 @contextlib.contextmanager
@@ -390,20 +505,28 @@ def _holds(compiled: types.CodeType, code: types.CodeType) -> bool:
 # --- the hook of a check --------------------------------------------------------------
 
 
+Follow = Callable[[Callable[[], object], Known], Outcome]
+
+
 def add_place(
-    failure: Any, check: Callable, students: Iterable[object], options: dict[str, Any]
+    failure: Any,
+    check: Callable,
+    students: Iterable[object],
+    options: dict[str, Any],
+    follow: Follow,
 ) -> None:
-    """Set ``failure.place`` if one step would make an answer pass that has no name.
+    """Set ``failure.place`` if one or two steps would mend an answer without a name.
 
     Args:
         failure: what the check raised.
         check: the check, undecorated.
         students: what it was called with, in this process or not.
         options: the check's other arguments.
+        follow: runs the check on a changed answer, and says what comes of it.
     """
     with contextlib.suppress(KeyboardInterrupt):  # who does not wait gets the message
         if _is_wanted(failure):
-            failure.place = _of_students(check, list(students), options)
+            failure.place = _of_students(check, list(students), options, follow)
 
 
 def _is_wanted(failure: Any) -> bool:
@@ -411,22 +534,24 @@ def _is_wanted(failure: Any) -> bool:
     return os.environ.get(SWITCH, "1") != "0" and not named
 
 
-def _of_students(check: Callable, students: list, options: dict) -> Place | None:
+def _of_students(
+    check: Callable, students: list, options: dict, follow: Follow
+) -> Place | None:
     """Look into the answer; the other students are of earlier exercises, or its own."""
     local = [_local(each) for each in students]
     objects = [each for each in local if each is not None]
     if len(objects) < len(local):
         return None
-    end = time.monotonic() + SECONDS
+    end = now() + SECONDS
+    known = Known()
     for index, target in enumerate(objects):
 
-        def judge(candidate: object, index: int = index) -> bool:
+        def judge(candidate: object, index: int = index) -> Outcome:
             tried: list[Any] = [*objects[:index], candidate, *objects[index + 1 :]]
-            check(*map(_wrapped, tried), **options)
-            return True
+            return follow(lambda: check(*map(_wrapped, tried), **options), known)
 
         if _cell_of(target) == _cell_of(objects[0]):
-            place = locate(target, judge, end - time.monotonic())
+            place = locate(target, judge, end - now(), now)
             if place:
                 return place
     return None

@@ -14,6 +14,12 @@ from autograder.exercise.locate.kinds import KINDS
 from autograder.exercise.locate.nodes import Scope
 
 TORCH = kinds_of_code.TORCH  # the name under which changed code finds PyTorch
+REMOVES = {  # what is taken away until little is left may be any known mistake
+    *("whether both parts belong here", "whether everything belongs here"),
+    *("whether this call belongs here", "whether this line belongs here"),
+    *("the name", "the arguments", "the condition", "the number", "the exponent"),
+    *("what ends the loop", "what the loop runs over"),
+}
 Edit = tuple[ast.AST, str, object]  # a node, the name of a field, what it becomes
 
 

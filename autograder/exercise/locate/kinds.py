@@ -245,6 +245,21 @@ def _with_sign(node: ast.expr, scope: Scope) -> Nodes:
         yield ast.UnaryOp(ast.USub(), node)
 
 
+@kind(2, "the divisor", ast.BinOp)
+def _root_of_divisor(node: ast.BinOp, scope: Scope) -> Nodes:
+    if not isinstance(node.op, ast.Div):
+        return
+    if value_of(node.right) is None:
+        root = ast.BinOp(node.right, ast.Pow(), ast.Constant(0.5))
+        yield ast.BinOp(node.left, node.op, root)
+    inside = inner_of(node.right)
+    if isinstance(node.right, ast.Call) and inside:
+        if called(node.right) == "sqrt":
+            yield ast.BinOp(node.left, node.op, inside[0])
+    elif isinstance(node.right, ast.BinOp) and isinstance(node.right.op, ast.Pow):
+        yield ast.BinOp(node.left, node.op, node.right.left)
+
+
 @kind(3, "the order of the two sides", ast.BinOp)
 def _sides(node: ast.BinOp, scope: Scope) -> Nodes:
     if isinstance(

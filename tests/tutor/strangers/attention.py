@@ -381,7 +381,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     kind="double",
     first="named",
     verdict="named",
-    says="scaled by d_k in place of √d_k",
+    says="scaled by d_k in place of √d_k, and mask ignored",
 )
 def scaled_dot_product_attention(q, k, v, mask=None):
     d_k = q.size(-1)
@@ -533,7 +533,7 @@ def geometric_example(theta_q, theta_k, theta_v):
     kind="double",
     first="told",
     verdict="named",
-    says="softmax of the unscaled scores",
+    says="softmax of the unscaled scores, and rows and columns exchanged",
 )
 def geometric_example(theta_q, theta_k, theta_v):
     def rotation(theta):
@@ -897,7 +897,7 @@ def masked_softmax(scores, mask=None):
     kind="double",
     first="named",
     verdict="named",
-    says="scaled by the number of keys",
+    says="scaled by the number of keys, and mask ignored",
     round=2,
 )
 def scaled_dot_product_attention(q, k, v, mask=None):
@@ -934,7 +934,7 @@ class Attention(nn.Module):
     kind="double",
     first="named",
     verdict="named",
-    says="softmax of the unscaled scores",
+    says="softmax of the unscaled scores, and rows and columns exchanged",
     round=2,
 )
 def geometric_example(theta_q, theta_k, theta_v):

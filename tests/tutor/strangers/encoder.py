@@ -784,7 +784,7 @@ def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probabilit
     kind="double",
     first="named",
     verdict="named",
-    says="the labels are what the model sees",
+    says="probability is always 0.15, and the labels are what the model sees",
 )
 def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
     special = torch.isin(ids, torch.tensor(special_ids))

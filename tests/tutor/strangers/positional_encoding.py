@@ -845,7 +845,7 @@ def shift_matrix(offset, d_model, base=10_000.0):
     kind="double",
     first="named",
     verdict="named",
-    says="transposed: made for column vectors, and base not used",
+    says="transposed: made for column vectors",
     round=2,
 )
 def shift_matrix(offset, d_model, base=10_000.0):

@@ -1,0 +1,76 @@
+"""Answers as strangers wrote them: a file for each chapter, a header before each.
+
+::
+
+    # === exercise: 4.1 · Softmax | function: softmax | kind: subtle | what is wrong: …
+    def softmax(scores):
+        …
+
+Whoever has read what they are told adds the lines ``# told: named`` (at first),
+``# now: named``, ``# says: …`` (the name) and ``# line: 3`` below the header, or
+``# dropped: …``, why it is not wrong by the notebook's statement.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FOLDER = Path(__file__).with_name("strangers")
+HEADER = re.compile(
+    r"# === exercise: (?P<number>\d+\.\d+)[^|]* \| (?:id: [^|]+ \| )?"
+    r"functions?: (?P<functions>[^|]+) \| "
+    r"kind: (?P<kind>\w+) \| what is wrong: (?P<truth>.*)"
+)
+NOTES = ("told", "now", "says", "line", "dropped")
+NOT_STYLED = "# ruff: noqa\n# fmt: off\n"
+
+
+@dataclass
+class Written:
+    """One answer: its header, what was judged of it, and its code."""
+
+    chapter: str
+    head: str
+    code: str
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        found = HEADER.fullmatch(self.head)
+        if not found:
+            raise ValueError(f"{self.chapter}: no header: {self.head}")
+        self.number, self.kind = found["number"], found["kind"]
+        self.truth = found["truth"].strip()
+        self.functions = [each.strip() for each in found["functions"].split(",")]
+
+    def __str__(self) -> str:
+        notes = [f"# {key}: {value}" for key, value in self.notes.items()]
+        return "\n".join([self.head, *notes, self.code.strip("\n"), ""])
+
+
+def read(path: Path) -> list[Written]:
+    """Read a chapter's answers; the file has the chapter's name."""
+    texts = re.split(r"(?m)^(?=# === )", path.read_text("utf-8"))[1:]
+    return [_one(path.stem, text) for text in texts]
+
+
+def _one(chapter: str, text: str) -> Written:
+    head, *lines = text.split("\n")
+    notes: dict[str, str] = {}
+    while lines and (found := re.fullmatch(rf"# ({'|'.join(NOTES)}): (.*)", lines[0])):
+        notes[found[1]] = found[2]
+        del lines[0]
+    return Written(chapter, head.rstrip(), "\n".join(lines), notes)
+
+
+def write(path: Path, answers: list[Written]) -> None:
+    """Write a chapter's answers with what was judged of them."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(NOT_STYLED + "\n" + "\n\n".join(map(str, answers)), "utf-8")
+
+
+def rounds() -> Iterator[tuple[int, Path]]:
+    """Give the files of all rounds that are kept in this form."""
+    for folder in sorted(FOLDER.glob("round_*")):
+        for path in sorted(folder.glob("*.py")):
+            yield int(folder.name.removeprefix("round_")), path
