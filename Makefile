@@ -22,7 +22,7 @@ course: ## everything: environment, exercises, site, a sample class graded
 	$(python) -m tools.course $$began
 
 test: ## style and all tests, as CI runs them
-	@$(environment) bubblewrap chromium firefox-esr postgresql
+	@$(environment) bubblewrap chromium firefox-esr webkit2gtk-driver xvfb postgresql
 	@$(MAKE) --no-print-directory lint book
 	$(run) OMP_NUM_THREADS=1 pytest -n 3
 

@@ -1,6 +1,6 @@
-"""The drawings of the introduction: tasks, the whole model, waiting, the way of a text.
+"""The drawings of the introduction: tasks, waiting, the way of a text.
 
-Each function draws one figure and shows it. A chapter has one colour in all of them.
+Each function draws one figure and shows it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,9 @@ from matplotlib.patches import FancyBboxPatch
 from workbench.plots import COLORS, SIGNED, WEIGHTS, as_array
 
 INK, GREY, PALE = "#444444", "#7A7A7A", "#F4F4F4"
-CHAPTERS = {
-    1: "#333333",
-    2: "#1B7A9E",
-    3: COLORS["output"],
-    4: COLORS["query"],
-    5: COLORS["weight"],
-    6: COLORS["value"],
-    7: COLORS["key"],
-    8: GREY,
-}
+# The encoder is blue and the decoder ochre, as in their chapters; others are plain.
+CHAPTERS = dict.fromkeys(range(1, 9), INK)
+CHAPTERS |= {6: COLORS["query"], 7: COLORS["output"]}
 Point = tuple[float, float]
 
 
@@ -35,12 +28,6 @@ def arrow(
     """Draw an arrow from one point to another."""
     style = {"arrowstyle": "-|>", "color": color, "lw": lw, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", xy=end, xytext=start, arrowprops=style, zorder=2)
-
-
-def path(ax: Axes, *points: Point, color: str = INK, lw: float = 1.5) -> None:
-    """Draw a line through points that ends in an arrow."""
-    ax.plot(*zip(*points[:-1], strict=True), color=color, lw=lw, zorder=2)
-    arrow(ax, points[-2], points[-1], color, lw)
 
 
 def badge(ax: Axes, x: float, y: float, chapter: int, size: float = 15) -> None:
@@ -53,37 +40,6 @@ def badge(ax: Axes, x: float, y: float, chapter: int, size: float = 15) -> None:
         "zorder": 7,
     }
     ax.text(x, y, str(chapter), va="center_baseline", fontsize=0.62 * size, **style)
-
-
-def part(
-    ax: Axes,
-    x: float,
-    y: float,
-    name: str,
-    chapter: int,
-    *,
-    width: float = 3.3,
-    dashed: bool = False,
-    size: float = 9,
-) -> None:
-    """Draw a part of the model: a box with its name and its chapter's number."""
-    color = CHAPTERS[chapter]
-    corner = (x - width / 2, y - 0.27)
-    style: dict[str, Any] = {
-        "boxstyle": "round,pad=0,rounding_size=0.1",
-        "fc": "white",
-        "ec": color,
-    }
-    style |= {"lw": 1.6, "ls": "--" if dashed else "-", "zorder": 3}
-    ax.add_patch(FancyBboxPatch(corner, width, 0.54, **style))
-    where: dict[str, Any] = {
-        "ha": "center",
-        "va": "center",
-        "zorder": 4,
-        "fontsize": size,
-    }
-    ax.text(x + 0.08, y, name, color=color, **where)
-    badge(ax, x - width / 2, y, chapter)
 
 
 def frame(ax: Axes, corner: Point, width: float, height: float, color: str) -> None:
@@ -129,99 +85,6 @@ def tasks() -> None:
     plt.show()
 
 
-# The whole model -------------------------------------------------------------------
-
-
-def _tower(ax: Axes, x: float, low: float, names: Sequence[tuple[str, int]]) -> float:
-    """Draw sub-layers with their residual paths and norms; return where it ends."""
-    arrow(ax, (x, low - 0.68), (x, low + 0.23))
-    y = low + 0.5
-    for name, chapter in names:
-        part(ax, x, y, name, chapter)
-        part(ax, x, y + 0.98, "add, LayerNorm", 6, width=2.2)
-        arrow(ax, (x, y + 0.27), (x, y + 0.7))
-        path(
-            ax,
-            (x, y - 0.42),
-            (x + 1.87, y - 0.42),
-            (x + 1.87, y + 0.98),
-            (x + 1.12, y + 0.98),
-            color=GREY,
-        )
-        y += 2.03
-        if (name, chapter) != names[-1]:
-            arrow(ax, (x, y - 0.78), (x, y - 0.28))
-    ax.plot((x, x), (y - 0.78, y - 0.28), color=INK, lw=1.5)
-    return y - 0.28
-
-
-def whole_model() -> None:
-    """Draw encoder and decoder with every box named as its class in the course."""
-    _, ax = plt.subplots(figsize=(6.2, 8.4))
-    left, right, low = 1.8, 6.5, 2.5
-    for x, ids in ((left, "source ids"), (right, "target ids, moved right")):
-        ax.text(x, -0.05, ids, ha="center", va="center", color=INK)
-        arrow(ax, (x, 0.15), (x, 0.43))
-        part(ax, x, 0.7, "Embedding", 1)
-        arrow(ax, (x, 0.97), (x, 1.28))
-        part(ax, x, 1.55, "SinusoidalPositionalEncoding", 3)
-    badge(ax, right - 1.75, -0.05, 7)
-    ax.plot((left + 1.65, right - 1.77), (0.7, 0.7), ":", color=INK, lw=1.4)
-    middle = (left + right) / 2
-    ax.text(middle, 0.8, "one table", ha="center", fontsize=9.5, color=INK)
-
-    frame(ax, (left - 2.0, low - 0.2), 4.1, 4.65, CHAPTERS[6])
-    frame(ax, (right - 2.0, low - 0.2), 4.1, 6.68, CHAPTERS[7])
-    encoder = [("MultiHeadAttention", 5), ("FeedForward", 6)]
-    decoder = [("MultiHeadAttention", 5), ("MultiHeadAttention", 5), ("FeedForward", 6)]
-    top = _tower(ax, left, low, encoder)
-    end = _tower(ax, right, low, decoder)
-    for x, y, name, chapter in (
-        (left, low + 4.55, "Encoder", 6),
-        (right, low + 6.58, "Decoder", 7),
-    ):
-        style: dict[str, Any] = {
-            "color": CHAPTERS[chapter],
-            "fontsize": 10,
-            "va": "bottom",
-        }
-        ax.text(x - 0.2, y, name, fontweight="bold", ha="right", **style)
-        ax.text(x + 0.2, y, f"L × {name}Layer", **style)
-        badge(ax, x - 1.75, y + 0.15, chapter)
-    for y, name, chapter in ((0.92, "causal_mask", 4), (2.95, "asks the memory", 5)):
-        style = {"fontsize": 8.5, "color": CHAPTERS[chapter], "ha": "right"}
-        ax.text(right - 0.15, low + y - 0.05, name, **style)
-
-    x, y = left + 2.28, low + 2.53
-    ax.plot((left, left), (top - 0.1, top + 0.95), color=INK, lw=1.5)
-    corners = (left, top + 0.95), (x, top + 0.95), (x, y), (right - 1.78, y)
-    path(ax, *corners, color=INK)
-    ax.text(left - 1.5, top + 1.1, "memory H: keys and values", fontsize=9.5, color=INK)
-
-    part(ax, right, end + 1.05, "tied_logits", 1)
-    arrow(ax, (right, end), (right, end + 0.78))
-    part(ax, right, end + 1.95, "softmax", 4)
-    arrow(ax, (right, end + 1.32), (right, end + 1.68))
-    part(ax, right, end + 2.85, "greedy_decode", 7)
-    arrow(ax, (right, end + 2.22), (right, end + 2.58))
-    ax.text(right, end + 3.3, "next token", ha="center", color=INK)
-    _beside(ax, left, end)
-    ax.set(xlim=(-0.3, 8.75), ylim=(-0.3, 12.9))
-    ax.axis("off")
-    plt.show()
-
-
-def _beside(ax: Axes, left: float, end: float) -> None:
-    """Draw what stands inside one head, and the variants of input and output."""
-    style: dict[str, Any] = {"fontsize": 10, "color": INK, "va": "center"}
-    ax.text(left - 1.6, end + 3.0, "inside every head", **style)
-    part(ax, left + 0.1, end + 2.48, "scaled_dot_product_attention", 4)
-    ax.text(left - 1.6, end + 1.75, "or, to judge", **style)
-    part(ax, left + 0.1, end + 1.2, "ClassToken, ClassHead", 2, dashed=True)
-    ax.text(left - 1.6, end + 0.4, "or, for images", **style)
-    part(ax, left + 0.1, end - 0.15, "PatchEmbedding", 8, dashed=True)
-
-
 # Waiting ---------------------------------------------------------------------------
 
 
@@ -244,7 +107,7 @@ def waiting(length: int = 8) -> None:
     for t in range(length):
         arrow(axes[0], (t, 0.12), (t, 0.78))
         if t:
-            arrow(axes[0], (t - 0.78, 1), (t - 0.2, 1), CHAPTERS[7], 2)
+            arrow(axes[0], (t - 0.78, 1), (t - 0.2, 1), COLORS["query"], 2)
         _unit(axes[0], t, 1, t + 1)
         for source in range(length):
             thin = {"color": "#CFCFCF", "lw": 0.9, "zorder": 1}

@@ -87,13 +87,13 @@ def split(x: Any, right: Any, wrong: Any) -> None:
             for token in range(length):
                 ax.text(left - 0.2, top - token - 0.5, token, ha="right", va="center")
             if len(matrices) > 1:
-                ax.text(left + width / 2, top + 0.2, f"head {which}", ha="center")
+                ax.text(left + width / 2, top + 0.2, f"head {which + 1}", ha="center")
         ax.set_title(title, color=COLORS[color], pad=14)
         ax.set(xlim=(-0.9, 2 * width + 0.3), ylim=(-2 * length - 1.4, 0.7))
         ax.set_aspect("equal")
         ax.axis("off")
-    axes[0].text(width, -length - 0.4, "columns 0, 1: head 0", ha="center", va="top")
-    axes[0].text(width, -length - 1.2, "columns 2, 3: head 1", ha="center", va="top")
+    axes[0].text(width, -length - 0.4, "columns 0, 1: head 1", ha="center", va="top")
+    axes[0].text(width, -length - 1.2, "columns 2, 3: head 2", ha="center", va="top")
     plt.show()
 
 
@@ -136,18 +136,18 @@ def stages() -> None:
             place = source + (half if head else -half)
             arrow(ax, (place, 8.12), (x + shift, 6.88), DARKER[head], 1.5)
             _block(ax, x + shift, 6.4, length, width, HEADS[head])
-            _name(ax, x + shift, 6.4, f"${name}_{head}$")
+            _name(ax, x + shift, 6.4, f"${name}_{head + 1}$")
         _block(ax, x - 0.45, 4.5, length, length, HEADS[head])
-        _name(ax, x - 0.45, 4.5, f"$P_{head}$")
+        _name(ax, x - 0.45, 4.5, f"$P_{head + 1}$")
         _block(ax, x + 0.9, 4.5, length, width, HEADS[head])
-        _name(ax, x + 0.9, 4.5, f"$Z_{head}$")
+        _name(ax, x + 0.9, 4.5, f"$Z_{head + 1}$")
         arrow(ax, (x - 0.9, 5.92), (x - 0.6, 4.98))
         arrow(ax, (x, 5.92), (x - 0.3, 4.98))
         arrow(ax, (x + 0.9, 5.92), (x + 0.9, 4.98))
         arrow(ax, (x + 0.02, 4.5), (x + 0.52, 4.5))
         place = middle + (half if head else -half)
         arrow(ax, (x + 0.9, 4.02), (place, 3.08), DARKER[head], 1.5)
-        _name(ax, place, 2.6, f"$Z_{head}$", zorder=4)
+        _name(ax, place, 2.6, f"$Z_{head + 1}$", zorder=4)
     _bands(ax, middle, 2.6, length, width, heads)
     arrow(ax, (middle, 2.12), (middle, 1.18))
     ax.text(middle + 0.18, 1.65, "times $W_O$", va="center")
@@ -193,7 +193,7 @@ def masks_seen(right: Any, wrong: Any) -> None:
                 ax, allowed, names, annotate=False, visible=allowed, limits=(0, 1.6)
             )
             if sequence == 0:
-                ax.set_title(f"head {head}", fontsize=11, fontweight="normal")
+                ax.set_title(f"head {head + 1}", fontsize=11, fontweight="normal")
             if not (allowed == as_array(right)[sequence, head]).all():
                 mark: dict[str, Any] = {
                     "ha": "center",
@@ -225,8 +225,8 @@ def groups(heads: int, choices: dict[str, int]) -> None:
             ax.plot(head, 1, "o", color=COLORS["query"], ms=15)
             ax.plot(middle, 0, "s", color=COLORS["key"], ms=15)
             text = {"ha": "center", "va": "center", "color": "white", "fontsize": 9}
-            ax.text(head, 0.98, head, **text)
-            ax.text(middle, -0.02, group, **text)
+            ax.text(head, 0.98, head + 1, **text)
+            ax.text(middle, -0.02, group + 1, **text)
         ax.text(-1.0, 1, "queries", ha="right", va="center", color=COLORS["query"])
         ax.text(-1.0, 0, "keys, values", ha="right", va="center", color=COLORS["key"])
         ax.set_title(name, loc="left", fontsize=11)

@@ -3,6 +3,8 @@
 Playwright drives Firefox from a distribution by WebDriver BiDi, and at once asks for
 settings of a page's colours, which the Firefox ESR of Debian does not know yet. Here
 such a request is answered as if it were granted; tests of colours run in Chromium.
+A download that no navigation has begun has no name there, which Playwright wants: its
+address is its name.
 Playwright starts this module in place of Firefox, and reads on its standard error where
 to connect, as Firefox itself says it.
 """
@@ -62,6 +64,10 @@ class Relay(WebSocketHandler):
             if self.asked.pop(answer.get("id"), ""):
                 granted = {"type": "success", "id": answer["id"], "result": {}}
                 message = json.dumps(granted)
+        elif '"browsingContext.download' in message[:1000]:
+            event = json.loads(message)
+            event["params"].setdefault("download", event["params"]["url"])
+            message = json.dumps(event)
         self.write_message(message)
 
     def check_origin(self, origin: str) -> bool:

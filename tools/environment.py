@@ -37,6 +37,8 @@ SYSTEM_PACKAGES = {
         ["firefox-esr", "firefox"],
         "the tests of the site in a second browser",
     ),
+    "webkit2gtk-driver": (["WebKitWebDriver"], "the tests of key pages in WebKit"),
+    "xvfb": (["Xvfb"], "the tests of key pages in WebKit"),
     "postgresql": (["pg_ctlcluster"], "the test of a gradebook in PostgreSQL"),
 }
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}

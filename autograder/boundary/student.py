@@ -56,6 +56,7 @@ METHODS = (
     "load_state_dict",
     "train",
 )
+FEW_NUMBERS = 20_000  # in the tensors of a module that is described when it is built
 SECONDS_TOGETHER = 0.2  # after which no other call is answered with those before
 NUMBERS_TOGETHER = 200_000  # in the tensors of answers that are sent together
 NAMING = ("state_dict", "parameter_names", "buffer_names")  # what a module consists of
@@ -301,10 +302,20 @@ class _Student:
         self.moments.append(Moment(self.shell.user_ns))
         return len(self.moments) - 1
 
-    def _go_back(self, request: dict) -> None:
-        """Let the names stand for what they stood for at a moment."""
+    def _go_back(self, request: dict) -> list[dict | None]:
+        """Let the names stand for what they stood for at a moment, and look at some."""
         self._forbid(())
         self.moments[request["moment"]].bring_back(self.shell.user_ns)
+        return self._look_at(request)
+
+    def _look_at(self, request: dict) -> list[dict | None]:
+        """Say what names stand for; None of one that cannot be told."""
+        found: list[dict | None] = []
+        for name in request["names"]:
+            found.append(None)
+            with contextlib.suppress(Exception):
+                found[-1] = self._look({"name": name})
+        return found
 
     def _look(self, request: dict) -> dict:
         """Say what a name stands for; keep the object if it can be called."""
@@ -338,7 +349,8 @@ class _Student:
         self._forbid(names)
         if method == "build" and isinstance(target, LocalModule):
             target.forbidden = names
-            return self._keep(target.build(*args, **kwargs))
+            built = target.build(*args, **kwargs)
+            return self._keep(built), *_described(built)
         function = _as_function(target)
         function.forbidden = names
         if method == "several":
@@ -382,6 +394,24 @@ class _Student:
         if isinstance(value, Named):
             return _as_function(self.objects[value.handle])
         return value
+
+
+def _described(built: LocalInstance) -> tuple[dict | None, list[str] | None]:
+    """Give the state and the parameters' names of a small module: both come next.
+
+    What goes wrong here does so again when it is asked for.
+    """
+    try:
+        module = torch.nn.Module.parameters(built._target)
+        if sum(parameter.numel() for parameter in module) > FEW_NUMBERS:
+            return None, None
+        state, names = built.state_dict(), built.parameter_names()
+        _expect_state(state)
+        _expect_few(state)
+        _expect_few(names)
+        return (state, names) if _numbers(state) <= FEW_NUMBERS else (None, None)
+    except Exception:
+        return None, None
 
 
 def _as_function(wrapped: Kept) -> LocalFunction | LocalInstance:

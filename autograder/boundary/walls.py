@@ -12,6 +12,7 @@ import ctypes
 import errno
 import os
 import resource
+import signal
 import struct
 import tempfile
 from collections.abc import Iterable
@@ -249,6 +250,13 @@ def refuse_calls(program: bytes) -> None:
 def inherit_orphans() -> None:
     """Become the parent of descendants whose own parent ends, so that none is lost."""
     _checked(_c.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "orphans")
+
+
+def end_with_parent(parent: int) -> None:
+    """Be killed when the parent ends, which has this number; at once if it has."""
+    _checked(_c.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "end with parent")
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _checked(result: int, what: str) -> None:

@@ -6,7 +6,8 @@ It is started by autograder.grading.sandbox as
 
 inside the sandbox: FD is a socket to the grader, each FOLDER one to import packages
 from. It has one thread, sees nothing of a submission, and holds no secret: the child,
-which runs the student's code, is a copy of it.
+which runs the student's code, is a copy of it. Asked for it, it also forks a copy that
+serves another grader: PyTorch is imported once for all of them.
 """
 
 import base64
@@ -21,7 +22,7 @@ import socket
 import struct
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -58,6 +59,7 @@ def main(arguments: list[str]) -> None:
     sys.path.extend(arguments[1:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the grader decides when to end
     walls.inherit_orphans()
+    _import_all(LIBRARIES)  # before anybody says for whom
     settings = json.loads(control.recv(MESSAGE_BYTES))
     sys.meta_path.append(Stubs(settings["stubs"]))  # after all that find real modules
     if settings["user"]:  # no walls hide the checks: nothing may import them
@@ -78,19 +80,23 @@ def import_before(names: list[str] | None) -> None:
     Args:
         names: of modules, or of what is in them; None for what every notebook needs.
     """
-    from importlib import import_module
-
     site.sethelper()  # `help`, which Python leaves out when started with -S
     theirs = [name for name in names or () if not name.startswith(OWN_PACKAGES)]
-    for name in (*LIBRARIES, OWN, *theirs):
-        with contextlib.suppress(Exception):
-            import_module(name)
+    _import_all((*LIBRARIES, OWN, *theirs))
     _warm_up()
     from autograder.boundary import student
 
     student.shell()
     gc.collect()
     gc.freeze()  # a collection in a child then copies no page of these objects
+
+
+def _import_all(names: Iterable[str]) -> None:
+    from importlib import import_module
+
+    for name in names:
+        with contextlib.suppress(Exception):
+            import_module(name)
 
 
 def _warm_up() -> None:
@@ -115,7 +121,8 @@ class Zygote:
 
     def __init__(self, control: socket.socket, settings: dict) -> None:
         self.control, self.settings = control, settings
-        self.children: dict[int, tuple[int, int]] = {}  # pidfd: (number, process ID)
+        # pidfd: (number, process ID); a copy of this process has no number
+        self.children: dict[int, tuple[int | None, int]] = {}
 
     def serve(self) -> None:
         """Answer the grader's messages until it closes the socket, then end all."""
@@ -126,16 +133,22 @@ class Zygote:
             for descriptor, _ in poll.poll():
                 if descriptor != self.control.fileno():
                     self._bury(descriptor)
-                elif not self._obey():
+                    continue
+                if not self._obey():
                     self._end_all()
                     return
+                break  # in a copy, the others are not its own
 
     def _obey(self) -> bool:
         message, received, _, _ = socket.recv_fds(self.control, MESSAGE_BYTES, 1)
         if not message:
             return False
-        number = json.loads(message)["fork"]
+        asked = json.loads(message)
         connection = socket.socket(fileno=received[0])
+        if "copy" in asked:
+            self._copy(connection)
+            return True
+        number = asked["fork"]
         if self.settings["alone"]:  # one submission, for which this process was made
             self._become_child(connection)
         failure = self._fork(number, connection)
@@ -143,6 +156,20 @@ class Zygote:
         if failure:
             self._report(number, failed=failure)
         return True
+
+    def _copy(self, control: socket.socket) -> None:
+        """Fork a process that serves another grader on a socket of its own."""
+        copy = os.fork()
+        if copy:
+            control.close()
+            self.children[os.pidfd_open(copy)] = (None, copy)
+            return
+        self.control.close()
+        for descriptor in self.children:
+            os.close(descriptor)
+        self.control, self.children = control, {}
+        walls.inherit_orphans()
+        control.send(json.dumps({"ready": os.getpid()}).encode())
 
     def _fork(self, number: int, connection: socket.socket) -> str:
         """Fork twice: the first is not yet inside, the second begins a new world."""
@@ -193,6 +220,8 @@ class Zygote:
         number, process = self.children.pop(descriptor)
         os.close(descriptor)
         _, status, used = os.wait4(process, 0)
+        if number is None:
+            return
         if not self.settings["namespaces"]:
             self._end_orphans()
         code = os.waitstatus_to_exitcode(status)

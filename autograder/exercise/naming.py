@@ -133,9 +133,9 @@ class PairFinder:
         if self._close(got, comparison.expected, tolerance):
             return
         for each in known:
-            pair = isinstance(each.variant, tuple)
-            if pair and self._close(got, each.value, tolerance):
-                self.ways.add(each.variant)
+            way = each.variant
+            if isinstance(way, tuple) and self._close(got, each.value, tolerance):
+                self.ways.add(way)
         raise _First
 
 

@@ -474,8 +474,20 @@ def judge_parts(
         return
     places = _places(right, names)
     known = [each for each in known if _alike(each.value, right)]
-    for what, place in places.items() if _alike(got, right) else ():
-        parts = list(_of_part(place, known, got, right, places.values(), case))
+    if not _alike(got, right):
+        return
+
+    def wrong(value: Data) -> set[Any]:
+        """Say which parts of a value are not right."""
+        return {
+            place
+            for place in places.values()
+            if not expect.close(value[place], right[place], case.tolerance)
+        }
+
+    mine, spoilt = wrong(got), [(each, wrong(each.value)) for each in known]
+    for what, place in places.items():
+        parts = list(_of_part(place, spoilt, mine))
         expect.equal(got[place], right[place], what=what, mistakes=parts, **common)
 
 
@@ -487,17 +499,12 @@ def _places(right: tuple | dict, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _of_part(
-    place: Any, known: list[Mistake], got: Data, right: Data, places: Any, case: Case
+    place: Any, spoilt: list[tuple[Mistake, set]], mine: set
 ) -> Iterator[Mistake]:
     """What the mistakes that spoil a part make of it; of those not made, no value."""
-
-    def differs(value: Data, where: Any) -> bool:
-        return not expect.close(value[where], right[where], case.tolerance)
-
-    for each in known:
-        if differs(each.value, place):
-            spoilt = [where for where in places if differs(each.value, where)]
-            made = all(differs(got, where) for where in spoilt)
+    for each, places in spoilt:
+        if place in places:
+            made = places <= mine
             yield replace(each, value=each.value[place] if made else UNASKED)
 
 

@@ -1,36 +1,36 @@
 """Grade submissions side by side, on this machine's cores or on a Dask cluster.
 
-Both are the same code: here the cluster is made of threads of this process, which only
-wait for the processes that do the work. A worker keeps a ``Grader`` for each of its
-threads. A job carries all that it needs, so that workers need the installed package
-and no shared folder.
+Both are used alike: here there are threads of this process, which only wait for the
+processes that do the work; a worker of a cluster has such threads as well. Each of them
+has a ``Grader``. A job carries all that it needs, so that workers need the installed
+package and no shared folder.
 """
 
 import contextlib
 import queue
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import dask
-from distributed import Client, Future, get_worker
-from distributed.diagnostics.plugin import WorkerPlugin
-
-from autograder.grading import doors, sandbox
+from autograder.grading import fork_server, sandbox
 from autograder.grading.grader import Grader
 from autograder.grading.guard import Fault
 from autograder.grading.job import Job, Outcome
 from autograder.grading.limits import Limits
-from autograder.grading.version import code_version
+from autograder.grading.threads import Graded, Threads
+from autograder.grading.version import code_version, versions
+
+if TYPE_CHECKING:  # Dask is slow to import, and only needed for a cluster
+    from distributed import Client, Future
 
 SCHEDULER_TIMEOUT = 20  # seconds to find it
 PATIENCE = 30  # seconds without any worker, or without the scheduler
 ATTEMPTS = 3  # at a submission whose grading was ended from outside
 AHEAD = 2  # jobs a thread of a worker, so that none waits for the next one
 TOGETHER = 64  # outcomes that are given at a time, at most
-NAME = "autograder"
 # Dask keeps the last 1000 messages for its developers; ours carry notebooks.
 FEW_MESSAGES = {"distributed.admin.low-level-log-length": 10}
 
@@ -39,11 +39,11 @@ class ClusterError(Exception):
     """The cluster cannot be used, or is gone; says what to do."""
 
 
-# --- on a worker ----------------------------------------------------------------------
+# --- what grades ----------------------------------------------------------------------
 
 
-class Graders(WorkerPlugin):
-    """A grader for each thread of a worker, closed with the worker.
+class Graders:
+    """A grader for each of some threads.
 
     They start at once, as it takes them a while, and the course is built meanwhile.
 
@@ -53,23 +53,30 @@ class Graders(WorkerPlugin):
         imports: the modules that they are going to import; None for all.
     """
 
-    name = NAME
-
     def __init__(
         self, limits: Limits, unsafe: bool, imports: tuple[str, ...] | None
     ) -> None:
         self._limits, self._unsafe, self._imports = limits, unsafe, imports
 
-    def setup(self, worker: Any) -> None:
-        """Start the graders (called by Dask)."""
-        self._graders = [Grader(self._imports) for _ in range(worker.state.nthreads)]
+    def setup(self, threads: int) -> None:
+        """Start the graders, and do not wait for them."""
+        server = fork_server.begun()
+        if server and not self._unsafe:
+            server.prepare(self._limits, self._imports)
+        self._graders = [Grader(self._imports, server) for _ in range(threads)]
         self._idle: queue.SimpleQueue[Grader] = queue.SimpleQueue()
+        self._starting = threading.Thread(target=self._start)
+        self._starting.start()
+
+    def _start(self) -> None:
+        """Start one after the other; a server forks them when it has imported all."""
         for grader in self._graders:
             grader.start(self._limits, self._unsafe)
             self._idle.put(grader)
 
-    def teardown(self, worker: Any) -> None:
-        """Close them (called by Dask)."""
+    def teardown(self) -> None:
+        """Close them."""
+        self._starting.join()
         for grader in self._graders:
             grader.close()
 
@@ -80,20 +87,6 @@ class Graders(WorkerPlugin):
             return grader.grade(job)
         finally:
             self._idle.put(grader)
-
-
-def work(job: Job) -> Outcome:
-    """Grade a submission (runs on a worker)."""
-    plugin = get_worker().plugins[NAME]
-    assert isinstance(plugin, Graders)  # `Cluster` has registered it
-    return plugin.grade(job)
-
-
-def fitness(version: str, unsafe: bool) -> str:
-    """Say why a worker cannot grade, or nothing (runs on a worker)."""
-    if code_version() != version:
-        return f"has autograder {code_version()}, not {version}: install that one there"
-    return "" if unsafe else sandbox.problem()
 
 
 # --- here -----------------------------------------------------------------------------
@@ -128,59 +121,62 @@ class Cluster:
 
     def __enter__(self) -> "Cluster":
         with self._stack:
-            self._stack.enter_context(dask.config.set(FEW_MESSAGES))
-            self._client = self._connect()
-            self._survey()
-            self._stack.callback(self._forget_graders)
-            self._client.register_plugin(self._graders)
+            self._client = self._connect(self._scheduler)
+            versions()  # slow to find out; the graders start meanwhile
             self._stack = self._stack.pop_all()  # all is well: keep it open
         return self
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def _connect(self) -> Client:
-        if self._scheduler is None:
-            cluster = self._stack.enter_context(doors.own_cluster(self._workers))
-            return self._stack.enter_context(Client(cluster, set_as_default=False))
+    def _here(self) -> Threads:
+        """Grade on the cores of this machine."""
+        if not self._unsafe and sandbox.problem():
+            raise ClusterError(sandbox.problem())
+        return self._stack.enter_context(Threads(self._workers, self._graders))
+
+    def _connect(self, scheduler: str | None) -> "Client | Threads":
+        """Grade here, or on a cluster, all of whose workers can grade."""
+        if scheduler is None:
+            return self._here()
+        import dask
+        from distributed import Client
+
+        from autograder.grading.workers import OnWorkers
+
+        self._stack.enter_context(dask.config.set(FEW_MESSAGES))
         try:
-            client = Client(
-                self._scheduler, timeout=SCHEDULER_TIMEOUT, set_as_default=False
-            )
+            client = Client(scheduler, timeout=SCHEDULER_TIMEOUT, set_as_default=False)
         # RuntimeError, TypeError: there is no TLS in Dask's configuration, or only TLS
         except (OSError, ValueError, RuntimeError, TypeError) as error:
             raise ClusterError(
-                f"{self._scheduler}: no Dask scheduler answers ({error}). For tls://, "
+                f"{scheduler}: no Dask scheduler answers ({error}). For tls://, "
                 "name the certificates in Dask's configuration, here as there"
             ) from None
-        return self._stack.enter_context(client)
+        self._stack.enter_context(client)
+        self._survey(client, scheduler)
+        self._stack.callback(_forget_graders, client)
+        client.register_plugin(OnWorkers(self._graders))
+        return client
 
-    def _forget_graders(self) -> None:
-        """Let workers that go on living close their graders."""
-        with contextlib.suppress(Exception):  # whatever a cluster that is gone says
-            self._client.unregister_worker_plugin(NAME)
-
-    def _survey(self) -> None:
+    def _survey(self, client: "Client", scheduler: str) -> None:
         """Ask every worker whether it can grade."""
-        if not self._threads():
+        from autograder.grading.workers import fitness
+
+        if not _threads_of(client):
             raise ClusterError(
-                f"{self._scheduler}: the scheduler has no workers; start some with: "
-                f"dask worker {self._scheduler}"
+                f"{scheduler}: the scheduler has no workers; start some with: "
+                f"dask worker {scheduler}"
             )
-        found = self._client.run(
-            fitness, code_version(), self._unsafe, on_error="return"
-        )
+        found = client.run(fitness, code_version(), self._unsafe, on_error="return")
         for address, problem in found.items():
             if isinstance(problem, Exception):  # such as no package there at all
                 problem = f"cannot grade ({type(problem).__name__}: {problem})"
-            if problem and self._scheduler is None:
-                raise ClusterError(problem)
             if problem:
                 raise ClusterError(f"the worker {address}: {problem}")
 
     def _threads(self) -> int:
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
-        return sum(worker["nthreads"] for worker in workers.values())
+        return _threads_of(self._client)
 
     def grade(self, jobs: Iterable[tuple[Any, Job]]) -> Iterator[tuple[Any, Outcome]]:
         """Grade submissions; give each outcome as soon as it is there.
@@ -221,6 +217,22 @@ class Cluster:
         return self._client.status == "running" and self._threads() > 0
 
 
+def _threads_of(client: "Client | Threads") -> int:
+    """Count the threads that grade."""
+    if isinstance(client, Threads):
+        return client.number
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    return sum(worker["nthreads"] for worker in workers.values())
+
+
+def _forget_graders(client: "Client") -> None:
+    """Let workers that go on living close their graders."""
+    from autograder.grading.workers import NAME
+
+    with contextlib.suppress(Exception):  # whatever a cluster that is gone says
+        client.unregister_worker_plugin(NAME)
+
+
 def _first(items: Iterator, number: int) -> Iterator:
     """Give the next few items, and leave the others."""
     for _ in range(number):
@@ -233,21 +245,30 @@ def _first(items: Iterator, number: int) -> Iterator:
 class _Run:
     """The jobs that are under way."""
 
-    def __init__(self, client: Client, is_alive: Callable[[], bool]) -> None:
+    def __init__(
+        self, client: "Client | Threads", is_alive: Callable[[], bool]
+    ) -> None:
         self._client, self._is_alive = client, is_alive
-        self._done: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[Future | Graded] = queue.SimpleQueue()
         # by the future's key; the texts say how earlier tries were ended
         self.pending: dict[str, tuple[Any, Job, list[str]]] = {}
-        self._futures: dict[str, Future] = {}  # Dask drops what nobody holds
+        self._futures: dict[str, Future | Graded] = {}  # Dask drops what nobody holds
         # not asked for yet; if its worker has ended since, the result is lost
-        self._ended: list[Future] = []
+        self._ended: list[Future | Graded] = []
 
     def submit(self, label: Any, job: Job, tried: Iterable[str] = ()) -> None:
         """Hand a job to the cluster; ``tried``: how earlier tries were ended."""
-        future = self._client.submit(work, job, pure=False)
+        future = self._submit(job)
         self.pending[str(future.key)] = label, job, list(tried)
         self._futures[str(future.key)] = future
         future.add_done_callback(self._done.put)
+
+    def _submit(self, job: Job) -> "Future | Graded":
+        if isinstance(self._client, Threads):
+            return self._client.submit(job)
+        from autograder.grading.workers import work
+
+        return self._client.submit(work, job, pure=False)
 
     def next(self) -> tuple[Any, Outcome] | None:
         """Wait for a job to end; None if it has to be done again."""
@@ -270,7 +291,7 @@ class _Run:
             found.append(self.next())
         return [each for each in found if each is not None]
 
-    def _wait(self) -> Future:
+    def _wait(self) -> "Future | Graded":
         alive = time.monotonic()
         while True:
             with contextlib.suppress(queue.Empty):
@@ -291,11 +312,12 @@ class _Run:
 
     def cancel(self) -> None:
         """Drop what is not done yet."""
+        waiting: Any = list(self._futures.values())
         with contextlib.suppress(Exception):  # whatever a cluster that is gone says
-            self._client.cancel(list(self._futures.values()), force=True)
+            self._client.cancel(waiting, force=True)
 
 
-def _outcome(future: Future, job: Job) -> Outcome:
+def _outcome(future: "Future | Graded", job: Job) -> Outcome:
     try:
         return future.result()
     except Exception as error:  # such as workers that were killed one after another

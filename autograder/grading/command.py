@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import fcntl
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -175,7 +176,6 @@ def _positive(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Grade a class: grades.csv, feedback and an audit log."""
-    # Dask takes a second to import
     from autograder.grading.cluster import ClusterError
 
     out = arguments.out
@@ -421,6 +421,8 @@ def _grade(request: Request, arguments: argparse.Namespace) -> "Tables":
         # slow to import; the graders start meanwhile
         from autograder.grading.record import Record
 
+        gc.freeze()  # nothing of it needs collecting
+        gc.enable()
         build(course, list(request.terms.papers.values()))
         with Record(request.out, course, request.terms, request.site) as record:
             record.enter_students(request.students)

@@ -26,9 +26,14 @@ class Course:
     db: str = ""  # the URL asked for; SQLite in the course's folder without one
 
     @property
+    def gradebook_file(self) -> Path:
+        """Where the gradebook is, if it is no database of a server."""
+        return self.root / "gradebook.db"
+
+    @property
     def db_url(self) -> str:
         """The gradebook's address; formgrader may write as well, so wait for a lock."""
-        return self.db or f"sqlite:///{self.root / 'gradebook.db'}?timeout=60"
+        return self.db or f"sqlite:///{self.gradebook_file}?timeout=60"
 
     def config(self) -> Config:
         """Return nbgrader's configuration."""
@@ -47,7 +52,7 @@ class Course:
 
     def gradebook(self) -> Gradebook:
         """Open the gradebook, and make it if it is not there; close it after use."""
-        path = self.root / "gradebook.db"
+        path = self.gradebook_file
         if not self.db and not path.exists():
             # a kill must not leave one with half of its tables
             with replacing(path) as beside:

@@ -23,14 +23,20 @@ import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
-import autograder
 from autograder.grading.clean import plain
+from autograder.grading.environment import trusted_environment
+from autograder.grading.fork_server import ForkServer
+from autograder.grading.forked import Forked
 from autograder.grading.job import Job, Outcome
 from autograder.grading.limits import WALL, Limits
 from autograder.grading.version import versions
+
+if TYPE_CHECKING:
+    from autograder.grading.sandbox import Sandbox
 
 MODULE = "autograder.grading.grader"
 START_SECONDS = 300  # for the imports of this process and of the one in the sandbox
@@ -42,21 +48,6 @@ LATER, SPARE_SECONDS = 1.1, 5
 FROM_OUTSIDE = tuple(map(int, (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)))
 LOG, LONGEST_LOG = "log.txt", 20_000  # characters
 TRACEBACK = "Traceback (most recent call last)"
-KEPT = (  # of the environment: where programs and libraries are, and no secret
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "LANG",
-    "LC_ALL",
-    "TZ",
-    "VIRTUAL_ENV",
-    "COURSE_TESTS_HANDED_IN",
-)
-SET = {
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MPLBACKEND": "agg",
-}
 
 
 @dataclass(frozen=True)
@@ -70,7 +61,7 @@ class _Running:
         folder: its current one, with its log.
     """
 
-    process: subprocess.Popen
+    process: subprocess.Popen | Forked
     pipe: Connection
     life: Connection
     folder: str
@@ -85,10 +76,16 @@ class Grader:
     Args:
         imports: the modules that submissions are going to import; None for all. Those
             that are missing here are imported when they are needed.
+        server: what forks the process, prepared for these imports; without it, or if
+            it has ended, the process is started as a program.
     """
 
-    def __init__(self, imports: tuple[str, ...] | None = None) -> None:
-        self._imports = imports
+    def __init__(
+        self,
+        imports: tuple[str, ...] | None = None,
+        server: ForkServer | None = None,
+    ) -> None:
+        self._imports, self._server = imports, server
         self._running: _Running | None = None
 
     def __enter__(self) -> "Grader":
@@ -184,20 +181,13 @@ class Grader:
             life, ours = Pipe(duplex=False)
             left.callback(ours.close)
             with theirs, life, Path(folder, LOG).open("wb") as log:
-                given = theirs.fileno(), life.fileno()
-                process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", MODULE, *map(str, given), folder],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    env=_environment(),
-                    cwd=folder,
-                    pass_fds=given,
-                    start_new_session=True,
-                )
+                files = theirs.fileno(), life.fileno(), log.fileno()
+                forked = self._server and self._server.fork(folder, files)
+                process = forked or _started(folder, *files)
             left.pop_all()
         self._running = _Running(process, pipe, ours, folder)
-        pipe.send(self._imports)
+        if not forked:
+            pipe.send(self._imports)
         return self._running
 
     def _end(self, running: "_Running", reason: str) -> tuple[str, int | None, str]:
@@ -221,14 +211,18 @@ class Grader:
         return reason or _why(code, said.strip()), code, plain(traceback, LONGEST_LOG)
 
 
-def _environment() -> dict[str, str]:
-    """Say where programs and this package are; pass nothing on that could be secret."""
-    root = Path(autograder.__file__).parents[1]
-    folders = [str(root), str(root / "solutions")]  # the reference modules, if there
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    folders += [os.path.abspath(folder) for folder in given if folder]
-    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    return kept | SET | {"PYTHONPATH": os.pathsep.join(folders)}
+def _started(folder: str, pipe: int, life: int, log: int) -> subprocess.Popen:
+    """Start the process as a program, which takes seconds to import."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", MODULE, str(pipe), str(life), folder],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        env=trusted_environment(),
+        cwd=folder,
+        pass_fds=(pipe, life),
+        start_new_session=True,
+    )
 
 
 def _failed(job: Job, reason: str, log: str = "") -> Outcome:
@@ -251,17 +245,17 @@ def _why(code: int | None, said: str) -> str:
 class _Timer(threading.Timer):
     """Kills a process that takes too long: whoever waits for it reads its end."""
 
-    def __init__(self, process: subprocess.Popen, seconds: float) -> None:
+    def __init__(self, process: subprocess.Popen | Forked, seconds: float) -> None:
         super().__init__(seconds, self._ring, [process])
         self.seconds, self.rang = seconds, threading.Event()
         self.start()
 
-    def _ring(self, process: subprocess.Popen) -> None:
+    def _ring(self, process: subprocess.Popen | Forked) -> None:
         self.rang.set()
         _kill(process)
 
 
-def _kill(process: subprocess.Popen) -> None:
+def _kill(process: subprocess.Popen | Forked) -> None:
     """Kill a process and all below it, from the top: nothing is started anew."""
     below = _below(process.pid)
     process.kill()
@@ -297,24 +291,41 @@ def _has_ended(process: psutil.Process) -> bool:
 
 
 def main(pipe: Connection, life: Connection, folder: str) -> None:
-    """Examine one job after the other, until there is nobody who sends them."""
+    """Import what is asked for, and serve."""
     tempfile.tempdir = folder
+    imports = pipe.recv()
+    prepare(imports)
+    serve(pipe, life, folder, imports)
+
+
+def serve(
+    pipe: Connection,
+    life: Connection,
+    folder: str,
+    imports: tuple[str, ...] | None,
+    sandbox: "Sandbox | None" = None,
+) -> None:
+    """Examine one job after the other, until there is nobody who sends them.
+
+    Args:
+        pipe: for jobs and what comes of them.
+        life: this process ends when the other end is closed.
+        folder: its own.
+        imports: the modules that submissions import; None for all.
+        sandbox: one that is ready; without it one is made.
+    """
     from autograder.grading import reference
     from autograder.grading.examine import examine
     from autograder.grading.sandbox import Sandbox, SandboxError
 
-    imports = pipe.recv()
-    _prepare(imports)
     reference.prepare()  # before there is a second thread
     threading.Thread(target=_end_with, args=(life, folder), daemon=True).start()
-    sandbox: Sandbox | None = None
-    made_for: tuple[Limits, bool] | None = None
     while (asked := _next(pipe)) is not None:
         terms = (asked.limits, asked.unsafe) if isinstance(asked, Job) else asked
-        if sandbox is None or terms != made_for:
+        if sandbox is None or terms != (sandbox.limits, sandbox.unsafe):
             if sandbox:
                 sandbox.close()
-            sandbox, made_for = Sandbox(*terms, imports), terms
+            sandbox = Sandbox(*terms, imports)
         if isinstance(asked, Job):
             outcome = examine(asked, sandbox, lambda where: pipe.send(("where", where)))
             pipe.send(("outcome", outcome))
@@ -333,7 +344,7 @@ def _next(pipe: Connection) -> Job | tuple[Limits, bool] | None:
         return None
 
 
-def _prepare(imports: tuple[str, ...] | None) -> None:
+def prepare(imports: tuple[str, ...] | None) -> None:
     """Import the checks; what is there now will stay, and need not be collected."""
     import torch
 

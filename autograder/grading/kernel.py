@@ -11,7 +11,7 @@ import io
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -189,6 +189,7 @@ class Kernel:
         self._left, self._room = limits.notebook_seconds, limits.output_bytes
         self._gone = ""
         self._dropped: list[int] = []
+        self.requests = 0  # that were made: what was told before one may have changed
         self._abandoned: set[str] = set()  # numbers of replies that nobody waits for
         self._request({"do": "begin", "message_bytes": limits.message_bytes}, START)
         self._left = limits.notebook_seconds  # the start was not the notebook's
@@ -241,20 +242,35 @@ class Kernel:
             _handle(reply.value)
         return reply.value
 
-    def go_back(self, moment: int | None) -> bool:
+    def go_back(
+        self, moment: int | None, names: Sequence[str] = ()
+    ) -> dict[str, Found] | None:
         """Let the names stand for what they stood for at a moment.
 
+        Args:
+            moment: its number.
+            names: some to look at on the way.
+
         Returns:
-            Whether they do; not if the moment was not kept, or if going back failed.
+            What these stand for, as far as that can be told; None if the moment was
+            not kept, or if going back failed.
 
         Raises:
             KernelGone: the process died, or could not be interrupted.
         """
         if moment is None:
-            return False
-        request = {"do": "go_back", "moment": moment}
+            return None
+        request = {"do": "go_back", "moment": moment, "names": list(names)}
         reply = self._request(request, self._limits.call_seconds)
-        return reply.error is None
+        return None if reply.error else self._found(names, reply.value)
+
+    def _found(self, names: Sequence[str], reply: Data) -> dict[str, Found]:
+        with self._checked():
+            _expect(type(reply) is list and len(reply) == len(names))
+            pairs = zip(names, reply, strict=True)
+            found = {name: _found(each) for name, each in pairs if each is not None}
+        self._names |= {each.handle: n for n, each in found.items() if each.handle}
+        return found
 
     def look(self, name: str) -> Found:
         """Ask what a name stands for.
@@ -310,7 +326,7 @@ class Kernel:
         with self._checked():
             _FORMS[method](value)
         if method == "build":
-            self._names[value] = self.name(handle)
+            self._names[value[0]] = self.name(handle)
         return value
 
     def name(self, handle: int) -> str:
@@ -376,6 +392,7 @@ class Kernel:
         if self._gone:
             raise KernelGone(self._gone)
         number, began = secrets.token_hex(16), self._clock.now()
+        self.requests += 1
         try:
             reply, late = self._exchange(request | {"number": number}, began, seconds)
         except ChannelError as error:
@@ -571,6 +588,16 @@ def _handle(value: Data) -> None:
     _expect(type(value) is int and 0 <= value < 2**63)
 
 
+def _built(value: Data) -> None:
+    """Expect a handle, and what is told of the module: its state, and names."""
+    _expect(type(value) is tuple and len(value) == 3)
+    handle, state, names = value
+    _handle(handle)
+    if state is not None:
+        _state(state)
+        _names(names)
+
+
 _FORMS = {  # of what each method returns
     "__call__": _any_data,
     "several": _several,
@@ -581,5 +608,5 @@ _FORMS = {  # of what each method returns
     "buffer_names": _names,
     "load_state_dict": _nothing,
     "train": _nothing,
-    "build": _handle,
+    "build": _built,
 }

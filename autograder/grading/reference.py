@@ -15,7 +15,6 @@ import contextlib
 import inspect
 import os
 import resource
-import select
 import shutil
 import signal
 import socket
@@ -35,6 +34,7 @@ import autograder
 from autograder.boundary.channel import Channel, ChannelError
 from autograder.boundary.data import BoundaryError
 from autograder.boundary.given import is_plain, tensors_of
+from autograder.grading.forked import Forked
 from autograder.grading.limits import MIB
 from autograder.interface import Data, to_data
 
@@ -81,7 +81,7 @@ class Reference:
 
     def __init__(self, answers: RightAnswers) -> None:
         self.answers = answers
-        self._process: subprocess.Popen | _Forked | None = None
+        self._process: subprocess.Popen | Forked | None = None
         self._channel: Channel | None = None
         self._descriptions: dict[str, Data] = {}
 
@@ -193,34 +193,13 @@ def prepare() -> None:
     _asked = ours
 
 
-class _Forked:
-    """A process that is not this one's child, with what ``Popen`` has for one."""
-
-    def __init__(self, number: int) -> None:
-        self._pidfd = os.pidfd_open(number)
-
-    def poll(self) -> int | None:
-        """Tell whether it has ended; with which code is not known."""
-        return 0 if select.select([self._pidfd], [], [], 0)[0] else None
-
-    def kill(self) -> None:
-        """End it."""
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-
-    def wait(self) -> None:
-        """Wait until it has ended; it is asked nothing from then on."""
-        select.select([self._pidfd], [], [])
-        os.close(self._pidfd)
-
-
-def _forked(sock: socket.socket, folder: str) -> _Forked | None:
+def _forked(sock: socket.socket, folder: str) -> Forked | None:
     """Fork the process, if there is one to fork from."""
     if _asked is None:
         return None
     try:
         socket.send_fds(_asked, [folder.encode()], [sock.fileno()])
-        return _Forked(int(_asked.recv(32)))
+        return Forked(int(_asked.recv(32)))
     except (OSError, ValueError):  # it is gone, or what it forked is
         return None
 

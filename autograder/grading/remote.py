@@ -6,16 +6,19 @@ trusted side's own, everything else is looked up in the student's process.
 
 import ast
 import builtins
+import dis
+import functools
 import operator
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
+from types import CodeType
 from typing import Any
 
 import torch
 
 from autograder.boundary.data import Named
-from autograder.grading.kernel import Kernel, error_of
+from autograder.grading.kernel import Found, Kernel, error_of
 from autograder.interface import (
     Data,
     Gradients,
@@ -125,15 +128,31 @@ class RemoteFunction(StudentFunction):
 
 
 class RemoteInstance(RemoteFunction, StudentInstance):
-    """A built module in the student's process."""
+    """A built module in the student's process.
+
+    Args:
+        told: what the process told of it when it was built, by the method that asks
+            for it. It counts as long as nothing else has been asked.
+    """
+
+    def __init__(
+        self, kernel: Kernel, handle: int, name: str, told: dict[str, Data]
+    ) -> None:
+        super().__init__(kernel, handle, name)
+        self._told, self._requests = told, kernel.requests
+
+    def _ask_or_take(self, method: str) -> Data:
+        if self._requests == self._kernel.requests and method in self._told:
+            return self._told.pop(method)
+        return self._ask(method)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """Return copies of the parameters and buffers, by name."""
-        return self._ask("state_dict")
+        return self._ask_or_take("state_dict")
 
     def parameter_names(self) -> list[str]:
         """Return the names of what is trained, in order."""
-        return self._ask("parameter_names")
+        return self._ask_or_take("parameter_names")
 
     def buffer_names(self) -> list[str]:
         """Return the names of what moves with the module without being trained."""
@@ -155,8 +174,10 @@ class RemoteModule(RemoteFunction, StudentModule):
 
     def build(self, *args: Data, **kwargs: Data) -> RemoteInstance:
         """Construct an instance."""
-        handle = self._ask("build", args, kwargs)
-        built = RemoteInstance(self._kernel, handle, self.name)
+        handle, state, names = self._ask("build", args, kwargs)
+        told = {"state_dict": state, "parameter_names": names}
+        known = told if state is not None else {}
+        built = RemoteInstance(self._kernel, handle, self.name, known)
         built.forbidden = self.forbidden
         built.built_with = (*args, *kwargs.values())
         return built
@@ -183,17 +204,42 @@ class Names(dict):
         self._kernel = kernel
         for statement in imports:
             exec(statement, self)
+        self._looked_at: dict[str, Found] = {}
+
+    def asked_by(self, code: CodeType) -> list[str]:
+        """Name what code of a grade cell is going to look up in the process."""
+        return [
+            name
+            for name in _loaded_by(code)
+            if name not in self and not hasattr(builtins, name)
+        ]
+
+    def take(self, found: dict[str, Found]) -> None:
+        """Take what was looked up for the next use of each name."""
+        for each in self._looked_at.values():  # which nobody has used
+            if each.handle:
+                self._kernel.drop(each.handle)
+        self._looked_at = found
 
     def __missing__(self, name: str) -> Any:
         if hasattr(builtins, name):
             raise KeyError(name)  # Python then takes its own
-        found = self._kernel.look(name)
+        found = self._looked_at.pop(name, None) or self._kernel.look(name)
         if found.kind == "missing":
             raise NotDefined("missing", f"the name {name} is not defined", name)
         if found.kind == "data":
             return found.value
         kind = RemoteModule if found.kind == "class" else RemoteFunction
         return kind(self._kernel, found.handle, found.name)
+
+
+@functools.cache
+def _loaded_by(code: CodeType) -> tuple[str, ...]:
+    """Name what code loads by name and does not bind itself, each once."""
+    steps = [(each.opname, each.argval) for each in dis.get_instructions(code)]
+    bound = {name for step, name in steps if step == "STORE_NAME"}
+    loaded = [name for step, name in steps if step == "LOAD_NAME"]
+    return tuple(name for name in dict.fromkeys(loaded) if name not in bound)
 
 
 def imports_of(cells: Iterable[str]) -> list[str]:

@@ -9,11 +9,13 @@
 >>> sandbox.close()
 
 A sandbox holds one process with PyTorch imported, the zygote; each cage is a fork of
-it. Nothing of a cage is left when ``end`` returns. Linux only.
+it. Several sandboxes may have copies of one zygote, each behind the same first walls.
+Nothing of a cage is left when ``end`` returns. Linux only.
 """
 
 import base64
 import contextlib
+import copy
 import functools
 import itertools
 import json
@@ -43,6 +45,7 @@ from autograder.boundary.zygote import (
     WITHOUT_NAMESPACES,
 )
 from autograder.grading import control_groups, shown
+from autograder.grading.forked import Forked
 from autograder.grading.limits import MIB, Limits
 
 PROGRAM = "bwrap"
@@ -154,6 +157,7 @@ class Sandbox:
         limits: of each cage.
         unsafe: whether there are to be no walls.
         imports: the modules to import before any submission does; None for all.
+        zygote: one that is ready, for these limits; without it one is started.
     """
 
     def __init__(
@@ -161,13 +165,16 @@ class Sandbox:
         limits: Limits,
         unsafe: bool = False,
         imports: tuple[str, ...] | None = None,
+        zygote: "Zygote | None" = None,
     ) -> None:
         self.limits, self.unsafe, self._imports = limits, unsafe, imports
         self.nested = not unsafe  # whether the zygote's children get namespaces
         self.notice = ""  # what a user should know about how this sandbox works
         self._lent: Path | None = None  # the control group below which cages get theirs
-        self._zygote: _Zygote | None = None
+        self._zygote = zygote
         self._watcher: _Watcher | None = None
+        if zygote:
+            self._lent = control_groups.lent()
 
     def __enter__(self) -> "Sandbox":
         return self
@@ -186,7 +193,9 @@ class Sandbox:
             self._zygote = None
         if self._zygote is None:
             self._lent = None if self.unsafe else control_groups.lent()
-            self._zygote = _Zygote(self.limits, self.unsafe, self.nested, self._imports)
+            started = Zygote(self.limits, self.unsafe, self.nested)
+            started.begin(self._imports)
+            self._zygote = started
         if self._watcher is None:
             self._watcher = _Watcher(self.limits)
 
@@ -249,7 +258,7 @@ class Cage:
     """
 
     def __init__(
-        self, zygote: "_Zygote", files: dict[str, bytes], lent: Path | None = None
+        self, zygote: "Zygote", files: dict[str, bytes], lent: Path | None = None
     ) -> None:
         self._zygote, self._reason, self._ended = zygote, "", False
         self._group: control_groups.Group | None = None
@@ -275,8 +284,7 @@ class Cage:
 
     def _prepare(self, files: dict[str, bytes]) -> int:
         """Send the files, wait until the walls stand; return the process's number."""
-        message = b""
-        sender: list = []
+        message, sender = b"", 0
         try:
             if self._folder:
                 self._send_file("", self._folder.encode())
@@ -286,8 +294,7 @@ class Cage:
         except OSError:
             pass  # it has ended: what follows says why
         with contextlib.suppress(OSError):
-            space = socket.CMSG_SPACE(struct.calcsize("3i"))
-            message, sender, _, _ = self.socket.recvmsg(MESSAGE_BYTES, space)
+            message, sender = _message_and_sender(self.socket)
         if message != READY:
             failed = self._zygote.failure(self._number)
             if failed.startswith(WITHOUT_NAMESPACES):
@@ -295,8 +302,7 @@ class Cage:
             raise SandboxError(
                 failed or message.decode(errors="replace") or "no answer"
             )
-        # the kernel vouches for it, and has translated it from the other namespace
-        return struct.unpack("3i", sender[0][2])[0]
+        return sender
 
     def _send_file(self, name: str, content: bytes) -> None:
         header = FILE_HEADER.pack(len(name.encode()), len(content))
@@ -362,6 +368,20 @@ class Cage:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
+def _message_and_sender(sock: socket.socket) -> tuple[bytes, int]:
+    """Receive a message, and the number of the process that has sent it.
+
+    The kernel vouches for the number, and translates it from the other namespace.
+    """
+    space = socket.CMSG_SPACE(struct.calcsize("3i"))
+    message, about, _, _ = sock.recvmsg(MESSAGE_BYTES, space)
+    return message, struct.unpack("3i", about[0][2])[0] if about else 0
+
+
+def _control_sockets() -> tuple[socket.socket, socket.socket]:
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
 def _group(lent: Path, process: int, limits: Limits) -> control_groups.Group | None:
     """Put a process in a group of its own; without one the other limits hold."""
     memory = limits.memory_bytes + UNTOUCHED + limits.temporary_bytes
@@ -401,27 +421,29 @@ def _reason(how: _End, limits: Limits) -> str:
     return f"{verb} ({name})"
 
 
-class _Zygote:
-    """The process with PyTorch imported, and the socket to it."""
+class Zygote:
+    """The process with PyTorch imported, and the socket to it.
 
-    def __init__(
-        self,
-        limits: Limits,
-        unsafe: bool,
-        nested: bool,
-        imports: tuple[str, ...] | None,
-    ) -> None:
-        self.limits, self.unsafe, self._imports = limits, unsafe, imports
+    It imports what every notebook needs; ``begin`` tells it the rest.
+
+    Args:
+        limits: of each cage.
+        unsafe: whether there are to be no walls.
+        nested: whether each cage gets namespaces of its own.
+
+    Raises:
+        SandboxError: it cannot be started.
+    """
+
+    def __init__(self, limits: Limits, unsafe: bool, nested: bool) -> None:
+        self.limits, self.unsafe = limits, unsafe
         self.alone = not nested and not unsafe  # it can serve one submission only
         # elsewhere a submission can kill itself, or end with the same exit code
         self.tells_killers_apart = nested and not unsafe
-        self._lock = threading.Lock()
-        self._numbers = itertools.count()
-        self._messages: dict[int, dict] = {}
         self._log = tempfile.TemporaryFile()  # noqa: SIM115, closed by close()
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        control, theirs = _control_sockets()
         with theirs:
-            self._process = subprocess.Popen(
+            self._process: subprocess.Popen | Forked = subprocess.Popen(
                 _command(theirs.fileno(), limits, unsafe, self.alone),
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
@@ -430,8 +452,39 @@ class _Zygote:
                 env=_environment() if unsafe else {"PATH": os.environ.get("PATH", "")},
                 start_new_session=True,
             )
+        self._listen_on(control)
+
+    def _listen_on(self, control: socket.socket) -> None:
+        self._control, self._lock = control, threading.Lock()
+        self._numbers = itertools.count()
+        self._messages: dict[int, dict] = {}
+
+    def begin(
+        self, imports: tuple[str, ...] | None, limits: Limits | None = None
+    ) -> None:
+        """Tell it for what it forks, and wait until it is ready.
+
+        Args:
+            imports: the modules to import before any submission does; None for all.
+            limits: of each cage, if they were not known before.
+
+        Raises:
+            SandboxError: it has ended, or does not answer.
+        """
+        self.tell(imports, limits)
+        self.wait_until_ready()
+
+    def tell(
+        self, imports: tuple[str, ...] | None, limits: Limits | None = None
+    ) -> None:
+        """Tell it for what it forks, and do not wait."""
+        self.limits = limits or self.limits
+        with contextlib.suppress(OSError):  # it has ended: whoever waits is told
+            self._send(json.dumps(self._settings(imports)).encode())
+
+    def wait_until_ready(self) -> None:
+        """Wait until it has imported all; raise SandboxError if it does not."""
         try:
-            self._send(json.dumps(self._settings()).encode())
             self._control.settimeout(START_SECONDS)
             if not self._receive():
                 raise SandboxError("The sandbox's process ended at once.")
@@ -440,7 +493,31 @@ class _Zygote:
             said = f"{error}\n{self._said()}".strip()
             raise SandboxError(f"The sandbox does not start: {said}") from None
 
-    def _settings(self) -> dict:
+    def copy(self) -> "Zygote":
+        """Have it forked, behind the same walls, for a sandbox of another process.
+
+        Raises:
+            OSError: it has ended, or does not answer.
+        """
+        control, theirs = _control_sockets()
+        try:
+            control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            control.settimeout(OPEN_SECONDS)
+            with theirs:
+                socket.send_fds(self._control, [b'{"copy": true}'], [theirs.fileno()])
+            message, number = _message_and_sender(control)
+            if not message:
+                raise OSError("the sandbox's process has ended")
+            control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
+        except OSError:
+            control.close()
+            raise
+        made = copy.copy(self)
+        made._process = Forked(number)
+        made._listen_on(control)
+        return made
+
+    def _settings(self, imports: tuple[str, ...] | None) -> dict:
         limits = self.limits
         is_filtered = not self.unsafe or limits.user  # this wall needs no namespace
         calls = walls.filter_of_calls() if is_filtered else b""
@@ -454,7 +531,7 @@ class _Zygote:
             "alone": self.alone,
             "unsafe": self.unsafe,
             "user": limits.user if self.unsafe else 0,
-            "imports": self._imports,
+            "imports": imports,
             "stubs": shown.stubs(),
             "calls": base64.b64encode(calls).decode(),
             "limits": (
@@ -536,6 +613,10 @@ class _Zygote:
         """End it with all its children."""
         self._end()
         self._log.close()
+
+    def let_go(self) -> None:
+        """Leave it to another process, which has this one's socket to it."""
+        self._control.close()
 
 
 class _Watcher:

@@ -194,8 +194,12 @@ class Sitting:
         self.where, self.notes = HIDDEN_TESTS, self.outcome.unseen
         for judgement in self.passed:
             self.tell(self.where)
-            judgement.names.update(drawing(self.keys))
-            if not self.kernel.go_back(judgement.moment):
+            names = judgement.names
+            names.update(drawing(self.keys))
+            asked = names.asked_by(judgement.check.parts[HIDDEN])
+            found = self.kernel.go_back(judgement.moment, asked)
+            names.take(found or {})
+            if found is None:
                 self._enter_not_kept(judgement)
             elif self._passes(judgement, HIDDEN):
                 judgement.verdict.score = judgement.verdict.points

@@ -39,6 +39,9 @@ NEEDED = {
     ),
     "translate": ("live/live.js", "live/tokenizer.js", "live/sentences.js"),
 }
+# The figure that another one draws, whose scripts it brings when it comes near
+DRAWN_BY = {"model_map": "look_inside"}
+LATER = "text/figure"  # a type of script that no browser runs
 
 
 class MovingFigure(SphinxDirective):
@@ -77,10 +80,20 @@ def names() -> list[str]:
 
 def scripts(name: str) -> list[str]:
     """Give the scripts of a figure, in the order in which they are loaded."""
+    if name in DRAWN_BY:
+        own = [f"figures/{script}" for script in (*SHARED, f"{name}.js")]
+        return [*own, *later(name)]
     made = (ROOT / "tools" / "site" / "figure_data" / f"{name}.py").is_file()
     data = [f"data/{name}.js"] if made else []
     own = [f"figures/{script}" for script in (*SHARED, *data, f"{name}.js")]
     return [*NEEDED.get(name, ()), *own]
+
+
+def later(name: str) -> list[str]:
+    """Give the scripts that a figure brings by itself, in their order."""
+    shared = {f"figures/{script}" for script in SHARED}
+    known = scripts(DRAWN_BY[name]) if name in DRAWN_BY else []
+    return [script for script in known if script not in shared]
 
 
 def frame(name: str, alt: str, static: str) -> tuple[str, str]:
@@ -108,10 +121,19 @@ def frame(name: str, alt: str, static: str) -> tuple[str, str]:
 def add_scripts(app, pagename, _template, _context, _doctree) -> None:
     """Load on a page what its figures need, and nothing on the others."""
     figures = app.env.metadata.get(pagename, {}).get("figures", [])
-    wanted = [script for name in figures for script in scripts(name)]
-    for script in dict.fromkeys(wanted):
+    by_itself = [script for name in figures for script in later(name)]
+    at_once = [
+        script
+        for name in figures
+        for script in scripts(name)
+        if script not in later(name)
+    ]
+    for script in dict.fromkeys(at_once):
         app.add_js_file(script, loading_method="defer")
-    if wanted:
+    for script in dict.fromkeys(by_itself):
+        if script not in at_once:
+            app.add_js_file(script, type=LATER)
+    if figures:
         app.add_css_file("figures.css")
 
 

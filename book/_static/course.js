@@ -11,11 +11,19 @@
 
   const dark = matchMedia("(prefers-color-scheme: dark)");
 
+  /* Where a browser forbids it, to name a storage is an error already. */
   const store = (place, name, value) => {
     try {
-      place[name] = value;
+      window[place][name] = value;
     } catch {
       // it lasts as long as the page
+    }
+  };
+  const stored = (place, name) => {
+    try {
+      return window[place].getItem(name);
+    } catch {
+      return null;
     }
   };
 
@@ -26,8 +34,8 @@
     if (root.dataset.theme !== theme) root.dataset.theme = theme;
     for (const menu of all(".dropdown-menu"))
       menu.classList.toggle("dropdown-menu-dark", theme === "dark");
-    store(localStorage, "mode", mode);
-    store(localStorage, "theme", theme);
+    store("localStorage", "mode", mode);
+    store("localStorage", "theme", theme);
   };
 
   const nextMode = () => {
@@ -132,7 +140,7 @@
   const list = document.getElementById("pst-primary-sidebar");
   if (list && wide.matches)
     requestAnimationFrame(() => {
-      const before = Number.parseInt(sessionStorage.getItem("sidebar-scroll-top"), 10);
+      const before = Number.parseInt(stored("sessionStorage", "sidebar-scroll-top"), 10);
       const active = [...list.querySelectorAll(".bd-docs-nav .active")].pop();
       if (before >= 0) {
         list.scrollTop = before;
@@ -144,7 +152,7 @@
     });
   if (list)
     addEventListener("pagehide", () =>
-      store(sessionStorage, "sidebar-scroll-top", list.scrollTop));
+      store("sessionStorage", "sidebar-scroll-top", list.scrollTop));
 
   // Menus -----------------------------------------------------------------------------------
 

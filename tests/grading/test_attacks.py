@@ -29,7 +29,8 @@ import psutil
 import pytest
 
 from autograder import generator
-from autograder.grading import grader, reference, sandbox
+from autograder.grading import fork_server, grader, reference, sandbox
+from autograder.grading.fork_server import ForkServer
 from autograder.grading.grader import Grader
 from autograder.grading.job import GRADED, UNGRADED, Outcome, flag_text
 from tests import strangers
@@ -52,6 +53,7 @@ DISTURBING = ("damage", "starving")
 EVERY = 6  # of the others, an honest submission follows
 MARK = re.compile(rb"attack.was.here")  # in all that an attack leaves or sends
 LEAKED = "LEAKED"  # printed by an attack that got where it should not
+OUR_OWN = {each.MODULE for each in (fork_server, grader, reference)}
 KEY = 0xA77AC  # of an attack's shared memory
 LARGEST = 2_000_000  # characters of what comes back, beside the student's own text
 GIVEN = '''
@@ -189,7 +191,10 @@ def place(tmp_path_factory):
         ears = stack.enter_context(contextlib.closing(Ears(home)))
         found = Range(folder, home, planted, ears)
         for limits in (strangers.LIMITS, strangers.QUICK):
-            found.graders[limits] = stack.enter_context(Grader())
+            server = ForkServer()  # as the command has one
+            stack.callback(server.close)
+            server.prepare(limits, None)
+            found.graders[limits] = stack.enter_context(Grader(None, server))
             found.honest = strangers.lasting(found.grade(honest(found, limits)))
         yield found
 
@@ -315,7 +320,7 @@ def _processes() -> Iterator[int]:
     """Give all that run below, but for the grader's own, some with right answers."""
     for each in psutil.Process().children(True):
         with contextlib.suppress(psutil.NoSuchProcess):
-            if not {grader.MODULE, reference.MODULE}.intersection(each.cmdline()):
+            if not OUR_OWN.intersection(each.cmdline()):
                 yield each.pid
 
 

@@ -132,10 +132,10 @@ def submissions(tmp_path_factory) -> Path:
 class _Idle(cluster.Graders):
     """Graders that say at once that they did nothing."""
 
-    def setup(self, worker) -> None:
+    def setup(self, threads) -> None:
         """Start none."""
 
-    def teardown(self, worker) -> None:
+    def teardown(self) -> None:
         """Close none."""
 
     def grade(self, job: Job) -> Outcome:

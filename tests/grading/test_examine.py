@@ -517,7 +517,7 @@ def test_a_traceback_of_the_process_itself_is_told(tmp_path, monkeypatch) -> Non
 
 def test_no_secret_of_the_environment_is_passed_on(monkeypatch) -> None:
     monkeypatch.setenv("DATABASE_PASSWORD", "secret")
-    assert "secret" not in grader_module._environment().values()
+    assert "secret" not in grader_module.trusted_environment().values()
 
 
 USER = """

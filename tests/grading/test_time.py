@@ -210,11 +210,11 @@ def test_what_a_submission_does_to_itself_is_not_tried_again(code, unsafe) -> No
 class _Unlucky(cluster.Graders):
     """Graders that are killed twice before they come to an end."""
 
-    def setup(self, worker) -> None:
+    def setup(self, threads) -> None:
         """Start none."""
         self.killed = 0
 
-    def teardown(self, worker) -> None:
+    def teardown(self) -> None:
         """Close none."""
 
     def grade(self, job: Job) -> Outcome:

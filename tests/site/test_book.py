@@ -1,10 +1,12 @@
 """Building again: only what has changed is made; the site is as a new one."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from tools.site import book, lighten
 
@@ -145,6 +147,37 @@ def test_a_page_knows_the_new_size_of_a_picture_that_has_its_old_name(site, tmp_
         (pictures / "a.svg").write_text(svg)
         page = (site(body='<img src="_images/a.svg">') / "page.html").read_text()
         assert f'width="{width}" height="20"' in page
+
+
+def test_a_page_with_too_much_below_its_first_screen_is_refused(site, tmp_path):
+    pictures = tmp_path / "site" / "_images"
+    pictures.mkdir(parents=True)
+    picture = Image.effect_noise((600, 600), 100)
+    picture.save(pictures / "a.png")
+    assert (pictures / "a.png").stat().st_size > 300_000
+    with pytest.raises(SystemExit, match="too heavy"):
+        site(body='<img src="_images/a.png">')
+    picture.convert("RGB").resize((300, 300)).save(pictures / "a.jpeg")
+    page = (site(body='<img src="_images/a.jpeg">') / "page.html").read_text()
+    assert 'width="300" height="300" loading="lazy"' in page
+
+
+def test_the_picture_that_opens_a_page_comes_first(site, tmp_path):
+    pictures = tmp_path / "site" / "_images"
+    pictures.mkdir(parents=True)
+    for name in "abc":
+        svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'
+        (pictures / f"{name}.svg").write_text(svg)
+    body = (
+        '<article><h1>Page</h1><noscript><img src="_images/a.svg"></noscript>'
+        '<img src="_images/b.svg"><h2>Part</h2><img src="_images/c.svg"></article>'
+    )
+    page = (site(body=body) / "page.html").read_text()
+    first = {
+        name: "fetchpriority" in tag and "lazy" not in tag
+        for name, tag in re.findall(r'<img src="_images/(.).svg"([^>]*)>', page)
+    }
+    assert first == {"a": False, "b": True, "c": False}
 
 
 def test_a_word_of_a_text_keeps_no_rule(site):

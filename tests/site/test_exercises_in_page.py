@@ -38,6 +38,9 @@ TENSORS = """import torch
 def build_vocabulary(tokens, special_tokens=()):
     return torch.zeros(3)
 """
+MANY = """def build_vocabulary(tokens, special_tokens=()):
+    return [0] * 10**8
+"""
 LARGE = """def build_vocabulary(tokens, special_tokens=()):
     grown = [0]
     while True:
@@ -130,8 +133,9 @@ def test_a_wrong_answer_is_named_and_a_right_one_passes(opened):
             "torch is not in the browser",
         ),
         (LARGE, "memory"),
+        (MANY, "very large"),
     ],
-    ids=["syntax", "torch", "memory"],
+    ids=["syntax", "torch", "memory", "many"],
 )
 def test_what_cannot_run_is_said_in_words(opened, text, words):
     assert words in opened.checked(text)
@@ -229,16 +233,29 @@ def test_another_tab_is_told_of_and_overwrites_nothing(opened):
     second.close()
 
 
-def test_storage_that_is_full_is_said_and_nothing_is_lost(visit, address):
+FORBIDDEN = (
+    "Object.defineProperty(window, '{}', {{ get() {{"
+    " throw new DOMException('denied', 'SecurityError'); }} }});"
+)
+STORAGE = {
+    "its storage is full": "Storage.prototype.setItem = () => {"
+    " throw new DOMException('full', 'QuotaExceededError'); };",
+    "it does not allow that": FORBIDDEN.format("localStorage")
+    + FORBIDDEN.format("sessionStorage"),
+}
+
+
+@pytest.mark.parametrize("why", STORAGE, ids=["full", "forbidden"])
+def test_storage_that_is_missing_is_said_and_nothing_is_lost(visit, address, why):
     visitor = visit(address)
-    visitor.page.add_init_script(
-        "Storage.prototype.setItem = () => {"
-        " throw new DOMException('full', 'QuotaExceededError'); };"
-    )
+    visitor.page.add_init_script(STORAGE[why])
     shown = Place(visitor).open()
     shown.write(RIGHT)
-    assert "its storage is full" in shown.said.inner_text()
+    assert why in shown.said.inner_text()
+    shown.check.click()
+    expect(shown.said).to_have_text("Exercise 1.1: passed.", timeout=LONG)
     assert "numbers.setdefault" in shown.editor.inner_text()
+    assert visitor.complaints == []
 
 
 def test_without_webassembly_it_is_said(visit, address):

@@ -14,7 +14,6 @@ from transformer.class_token import masked_mean
 from transformer.embeddings import (
     bpe_encode,
     merge_pair,
-    one_hot,
     pair_counts,
     train_bpe,
 )
@@ -135,45 +134,6 @@ def test_byte_pairs_across_words_is_what_the_page_warns_of(figure):
     assert numbers["words"] == [[list(word), 1] for word in words]
     shown.press(shown.page.get_by_label("Merges"), "End")
     assert shown.page.evaluate("document.documentElement.scrollWidth") <= 360
-
-
-# Lookup -----------------------------------------------------------------------------
-
-
-def test_lookup_by_keyboard_and_by_pointer(figure):
-    shown = figure("lookup")
-    token = radio(shown, "5 dog")
-    shown.press(token, "ArrowDown")
-    assert shown.numbers()["id"] == 6
-    radio(shown, "4 the").click()
-    radio(shown, "2").click()
-    numbers = shown.numbers()
-    table, ids = torch.tensor(numbers["table"]), torch.tensor([4])
-    near(numbers["oneHot"], one_hot(ids, 8)[0])
-    near(numbers["product"], (one_hot(ids, 8) @ table)[0])
-    near(numbers["copied"], torch.nn.functional.embedding(ids, table)[0])
-    near(numbers["written"], table[4, 2])
-
-
-def test_lookup_counts_what_both_ways_cost(figure):
-    shown = figure("lookup")
-    radio(shown, "37 000 × 512, 64 tokens").click()
-    numbers = shown.numbers()
-    T, N, d = (numbers["size"][name] for name in "TNd")
-    ids = torch.zeros(T, dtype=torch.int64)
-    assert (T, N, d) == (64, 37_000, 512)
-    assert numbers["costs"] == [[T * N * d, 0], [0, T * d], [4 * T * N, ids.nbytes]]
-    assert one_hot(ids, N).nbytes == 4 * T * N
-
-
-def test_lookup_with_ids_from_1_reads_pythons_last_row(figure):
-    shown = figure("lookup", browsers.PHONE, has_touch=True)
-    shown.page.get_by_label("A slip").tap()
-    radio(shown, "0 <pad>").tap()
-    numbers = shown.numbers()
-    assert numbers["copied"] == numbers["table"][0 - 1]
-    assert numbers["product"] == numbers["table"][0]
-    assert "row −1" in shown.page.locator(".figure-summary").inner_text()
 
 
 # Pooling ----------------------------------------------------------------------------

@@ -1,14 +1,18 @@
 """The page *Look inside*: its engine beside PyTorch, changes, bad folders."""
 
+import importlib
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from tests import browsers
-from tests.figures import near
+from tests.conftest import ROOT
+from tests.figures import Figure, near
+from tools.browser import served
 from tools.site import live_models
 from transformer.decoder import greedy_decode
 from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
@@ -280,6 +284,111 @@ def test_language_model_writes_on(shown):
     assert "has never read “Ü”" in type_in(shown, "Übung")["notice"]
 
 
+# --- the map of the course ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["translator", "language model"])
+def test_map_names_what_the_chapters_build(figure, kind):
+    shown = figure("model_map")
+    shown.page.get_by_role("radio", name=kind).check()
+    boxes = shown.page.locator(".inside-box")
+    for box in boxes.all():
+        chapter = int(box.get_attribute("data-chapter"))
+        (page,) = (ROOT / "book").glob(f"{chapter:02}_*.md")
+        if name := box.get_attribute("data-writes"):
+            written = importlib.import_module(f"transformer.{page.stem[3:]}")
+            assert hasattr(written, name.replace("\u200b", "")), name
+        box.click()
+        link = shown.page.locator(".inside-lens a")
+        assert link.get_attribute("href") == f"{page.stem}.html"
+    assert boxes.count() == (20 if kind == "translator" else 13)
+    assert shown.numbers()["loaded"] is False
+    assert shown.visitor.complaints == []
+
+
+def test_map_leads_to_every_chapter_and_to_sections_that_are_there(figure):
+    page = figure("model_map").page
+    known = {path.stem for path in (ROOT / "book").glob("[0-9][0-9]_*.md")}
+    reached = set()
+    told = (ROOT / "book" / "look_inside.md").read_text("utf-8")
+    for box in page.locator(".inside-box").all():
+        box.click()
+        hrefs = page.locator(".inside-columns a").evaluate_all(
+            "all => all.map((each) => each.getAttribute('href'))"
+        )
+        reached |= {href.removesuffix(".html") for href in hrefs if "#" not in href}
+        anchors = [href.partition("#")[2] for href in hrefs if "#" in href]
+        assert anchors and all(f"({anchor})=" in told for anchor in anchors)
+    towers = page.locator(".inside-towername .inside-chapter").all_inner_texts()
+    assert [text.split()[-1] for text in towers] == ["6", "7"]
+    assert known - reached == {"07_decoder"}  # the decoder is no box: it is the tower
+
+
+def test_map_computes_when_it_is_asked_to(figure_both):
+    shown = figure_both("model_map")
+    assert shown.page.locator("#inside-files").count() == 0
+    shown.page.get_by_role("button", name="Open the translator").click()
+    wait(shown, "shown.loaded")
+    assert type_in(shown, SENTENCE)["output"] == "Anna hilft der klugen Königin."
+    assert shown.visitor.complaints == []
+
+
+# --- folders that are given -----------------------------------------------------------
+
+
+def test_a_folder_is_chosen_in_a_dialogue(figure_both):
+    shown = figure_both("look_inside")
+    folder = results.model_folder("everyday")
+    with shown.page.expect_file_chooser() as dialogue:
+        shown.page.locator("#inside-files").click()
+    dialogue.value.set_files([folder / name for name in FILES])
+    wait(shown, "shown.notice.startsWith('Your own translator')")
+    model, _ = models.load(folder)
+    type_in(shown, SENTENCE)
+    follows(shown, model)
+    assert shown.visitor.complaints == []
+
+
+def drop(shown, folder) -> None:
+    """Drop a folder as a file manager does: the browser is handed its path."""
+    stage = shown.page.locator(".inside-own")
+    stage.scroll_into_view_if_needed()
+    box = stage.bounding_box()
+    place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    devtools = shown.page.context.new_cdp_session(shown.page)
+    dragged = {"items": [], "files": [str(folder)], "dragOperationsMask": 1}
+    for kind in ("dragEnter", "dragOver", "drop"):
+        event = {"type": kind, **place, "data": dragged}
+        devtools.send("Input.dispatchDragEvent", event)
+
+
+@pytest.mark.parametrize("place", ["disk", "server"])
+def test_a_folder_is_dropped(figure, visit, place):
+    shown = figure("look_inside")
+    folder = results.model_folder("tales")
+    assert folder.is_dir()
+    site = Path(shown.page.url.removeprefix("file://")).parent
+    with served(site) as address:
+        if place == "server":
+            shown = Figure(visit(address), "look_inside")
+        drop(shown, folder)
+        wait(shown, "shown.notice.startsWith('Your own language model')")
+    model, _ = models.load(folder)
+    type_in(shown, STORY)
+    follows(shown, model)
+
+
+def test_a_browser_that_reads_no_folder_says_what_else_can_be_done(figure):
+    shown = figure("look_inside")
+    shown.page.evaluate("delete DataTransferItem.prototype.getAsFileSystemHandle")
+    drop(shown, results.model_folder("tales"))  # on a disk, Chromium gives no entries
+    assert (
+        "Choose the folder's three files"
+        in wait(shown, "shown.notice.startsWith('This browser')")["notice"]
+    )
+    assert give(shown, results.model_folder("tales"))["kind"] == "lm"
+
+
 # --- folders that are none ------------------------------------------------------------
 
 
@@ -336,7 +445,8 @@ def test_bad_folder_gets_one_clear_line(shown, tmp_path, told):
     assert numbers["output"] == before  # the model that was there is still there
 
 
-def test_files_are_dropped(shown):
+def test_files_are_dropped(figure_both):
+    shown = figure_both("look_inside")
     folder = results.model_folder("induction_2")
     texts = {name: list((folder / name).read_bytes()) for name in FILES}
     shown.page.evaluate(

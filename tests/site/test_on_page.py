@@ -255,3 +255,12 @@ def test_what_travels_is_small() -> None:
     shared = on_page.shared_scripts()
     sizes = [facts_of(name, content)["bytes"] for name, content in shared.items()]
     assert sum(sizes) < 6_500_000
+
+
+def test_texts_say_how_many_exercises_are_done_in_their_pages() -> None:
+    word = {14: "fourteen", 15: "fifteen", 16: "sixteen", 17: "seventeen"}[
+        len(on_page.WITHOUT_TORCH)
+    ]
+    for path in ("README.md", "book/students.md", "CHANGELOG.md"):
+        text = (on_page.ROOT / path).read_text("utf-8").lower()
+        assert f"{word} exercises" in text, path

@@ -65,6 +65,15 @@ def test_translation_is_as_quick_as_it_must_be():
         assert 0 < times[kind] <= bench_site.MUST["translation_ms"]
 
 
+def test_verdict_on_an_edit_comes_as_soon_as_it_must():
+    times = TIMED["verdict"]
+    assert 0 < times["first_s"] <= bench_site.MUST["verdict_first_s"]
+    assert 0 < times["median_s"] <= times["worst_s"] <= bench_site.MUST["verdict_s"]
+    assert times["times"] >= 5
+    assert {"python.js", "editor.js"} <= set(times["bytes"])
+    assert sum(times["bytes"].values()) <= bench_site.MUST["runtime_bytes"]
+
+
 def test_edited_page_is_built_as_soon_as_it_must_be():
     assert TIMED["rebuild"], "record it with the build: without --no-rebuild"
     assert TIMED["rebuild"]["seconds"] <= bench_site.MUST["rebuild_s"]
@@ -75,6 +84,8 @@ def test_what_is_too_slow_is_named():
     slow["figures"]["softmax"]["worst_ms"] = 51
     slow["translation"]["first_ms"] = 501
     slow["rebuild"] = {"seconds": 21}
+    slow["verdict"] |= {"first_s": 10.1, "bytes": {"python.js": 8_000_001}}
     found = set(bench_site.too_slow(slow)) - set(bench_site.too_slow(TIMED))
     assert found >= {"softmax: worst_ms 51", "translation: first_ms 501"}
+    assert found >= {"verdict: first_s 10.1", "verdict: 8000001 bytes"}
     assert "rebuild: 21 s" in found

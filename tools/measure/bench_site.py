@@ -1,4 +1,4 @@
-"""Time what a reader and an author wait for: figures, live translations, a build.
+"""Time what readers and authors wait for: figures, translations, verdicts, a build.
 
     python -m tools.measure.bench site [--record] [--no-rebuild]
 
@@ -12,6 +12,10 @@ Needs the built site and Chromium. What is counted:
 - A translation: twelve words in the loaded translator, from the key to the frame that
   shows all of the answer. The whole browser has one core. The first one, which finds
   the model cold, is the figure's own time, from asking to answer.
+- A verdict: from opening an exercise page, with nothing in the browser's cache, to what
+  the check says of the first edit, done as soon as the page lets one; then from the
+  button to the verdict on later edits. The whole browser has one core, this machine
+  serves. The bytes are those of all that is loaded for it, compressed.
 - A build: `tools/site/book.py`, after a page has got one sentence more.
 
 Fails if something takes longer than MUST. What other work of the machine may have
@@ -22,6 +26,7 @@ results/site/bench.json.
 import argparse
 import contextlib
 import functools
+import gzip
 import json
 import os
 import re
@@ -31,6 +36,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from tools import browser, provenance
 from tools.steps import ROOT
@@ -39,6 +45,8 @@ SITE = ROOT / "_build" / "html"
 RECORD = ROOT / "results" / "site" / "bench.json"
 MUST = {"figure_ms": 50, "translation_ms": 500, "rebuild_s": 20}
 AIM = {"figure_ms": 16, "translation_ms": 150, "rebuild_s": 5}
+MUST |= {"verdict_first_s": 10, "verdict_s": 1, "runtime_bytes": 8_000_000}
+AIM |= {"verdict_first_s": 5, "verdict_s": 0.3, "runtime_bytes": 5_000_000}
 LIMIT = MUST["figure_ms"]
 DESK = {"width": 1440, "height": 900}
 
@@ -89,6 +97,13 @@ WATCH = """(figure, [kind, arrived, frames]) => {
 SENTENCE = "Anna says that the clever princes do not dance in the room."
 GERMAN = "Anna sagt, dass die klugen Prinzen nicht im Zimmer tanzen."
 TRANSLATIONS = 10
+EXERCISE, NUMBER = "exercises/01_embeddings/01_embeddings.html", "1.1"
+ANSWER = """def build_vocabulary(tokens, special_tokens=("<pad>",)):
+    print("edit NUMBER.")
+    return {token: i for i, token in enumerate(sorted({*special_tokens, *tokens}))}
+"""
+WRONG = "alphabetical order"  # what the check says of it
+EDITS = 6
 EDITED = ROOT / "book" / "04_attention.md"
 ADDED = "This sentence is here for a moment, to time how long a build takes."
 
@@ -250,6 +265,75 @@ def translation(page, address: str) -> dict:
     return found
 
 
+# --- a verdict ------------------------------------------------------------------------
+
+
+def verdict(chromium, address: str) -> dict:
+    """Answer an exercise on its page, in a browser that has loaded nothing."""
+    runs = []
+    while len(runs) < 3 and not any(map(is_soon, runs)):
+        context = chromium.new_context(viewport=DESK)
+        runs.append(answered_on(context.new_page(), address))
+        context.close()
+    found = min(runs, key=lambda run: run["first_s"]) | {"runs": len(runs)}
+    megabytes = sum(found["bytes"].values()) / 1e6
+    print(
+        f"\nverdict on the first edit, one core: {found['first_s']:.1f} s after "
+        f"opening the page; of {found['times']} more, median {found['median_s']} s, "
+        f"worst {found['worst_s']} s; {megabytes:.1f} MB loaded",
+        flush=True,
+    )
+    return found
+
+
+def is_soon(run: dict) -> bool:
+    """Tell whether a run took no longer than it may."""
+    first, later = MUST["verdict_first_s"], MUST["verdict_s"]
+    return run["first_s"] <= first and run["worst_s"] <= later
+
+
+def answered_on(page, address: str) -> dict:
+    """Open the page, edit, check, and edit again."""
+    place = page.locator(f".on-page[data-number='{NUMBER}']")
+    editor, check = (
+        place.get_by_role("textbox"),
+        place.get_by_role("button", name="Check", exact=True),
+    )
+    page.set_default_timeout(120_000)
+    took = []
+    for edit in range(EDITS):
+        began = time.perf_counter()
+        if edit == 0:
+            page.goto(address + EXERCISE, wait_until="commit")
+            place.locator(".on-page-main").click()
+        editor.click()
+        page.keyboard.press("Control+a")
+        page.keyboard.insert_text(ANSWER.replace("NUMBER", str(edit)))
+        began = time.perf_counter() if edit else began
+        check.click()
+        said = place.locator(".on-page-result").filter(has_text=f"edit {edit}.")
+        said.filter(has_text=WRONG).wait_for()
+        took.append(time.perf_counter() - began)
+    first, *later = took
+    found = {"page": EXERCISE, "number": NUMBER, "first_s": round(first, 2)}
+    found |= {"times": len(later), "median_s": round(statistics.median(later), 2)}
+    found |= {"worst_s": round(max(later), 2)}
+    return found | {"bytes": loaded_bytes(page, address)}
+
+
+def loaded_bytes(page, address: str) -> dict[str, int]:
+    """Give what an exercise has loaded, as servers send it: name -> bytes."""
+    names = page.evaluate(
+        "performance.getEntriesByType('resource').map(({ name }) => name)"
+    )
+    paths = {name.removeprefix(address).partition("?")[0] for name in names}
+    return {
+        Path(path).name: len(gzip.compress((SITE / path).read_bytes()))
+        for path in sorted(paths)
+        if "/on_page/" in path
+    }
+
+
 # --- a build --------------------------------------------------------------------------
 
 
@@ -295,6 +379,12 @@ def too_slow(found: dict) -> list[str]:
         for kind in ("first_ms", "median_ms", "worst_ms")
         if measured[name].get(kind, 0) > limit
     ]
+    about = found["verdict"]
+    for name, most in (("first_s", "verdict_first_s"), ("worst_s", "verdict_s")):
+        if about[name] > MUST[most]:
+            slow.append(f"verdict: {name} {about[name]}")
+    if sum(about["bytes"].values()) > MUST["runtime_bytes"]:
+        slow.append(f"verdict: {sum(about['bytes'].values())} bytes")
     if found["rebuild"] and found["rebuild"]["seconds"] > MUST["rebuild_s"]:
         slow.append(f"rebuild: {found['rebuild']['seconds']} s")
     return slow
@@ -313,6 +403,8 @@ def main(arguments: argparse.Namespace) -> None:
         with one_core(), browser.launched() as chromium:
             page = chromium.new_page(viewport=DESK)
             found["translation"] = translation(page, address)
+        with one_core(), browser.launched() as chromium:
+            found["verdict"] = verdict(chromium, address)
     found["rebuild"] = None if arguments.no_rebuild else rebuild()
     if arguments.record:
         content = made_by | {"must": MUST, "aim": AIM} | found

@@ -127,6 +127,7 @@ def make_figure_data() -> None:
         *RUN_BY_PAGES,
         "tools/site/figure_data/*.py",
         "tools/site/figure_data/models/*/*",
+        "autograder/exercise/chapters.json",
     ]
     made_by += [
         "tools/site/live_*",

@@ -53,8 +53,9 @@ def preview(name: str, folder: Path = BUILD, theme: str = "light") -> Path:
     if name not in known:
         sys.exit(f"no figure {name!r}; there are {', '.join(known)}")
     shutil.copytree(STATIC, folder / "_static", dirs_exist_ok=True)
-    if name in figure_data.names():
-        figure_data.write(folder / "_static", [name])
+    source = moving_figures.DRAWN_BY.get(name, name)
+    if source in figure_data.names():
+        figure_data.write(folder / "_static", [source])
     before, after = moving_figures.frame(name, f"The figure {name}", "_static/")
     scripts = "\n".join(
         f'<script defer src="_static/{script}"></script>'

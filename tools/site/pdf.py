@@ -55,6 +55,8 @@ PREPARE = """async (number) => {
   }
   for (const image of document.images) image.loading = "eager";
   dispatchEvent(new Event("beforeprint"));
+  while (document.querySelector("figure[data-figure]:not([data-state])"))
+    await new Promise(requestAnimationFrame);
   await Promise.all([...document.images].map((image) => image.decode().catch(() => 0)));
   await document.fonts.ready;
 }"""

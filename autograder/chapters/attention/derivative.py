@@ -10,7 +10,7 @@ from autograder.chapters.attention.batches import only_a_batch
 from autograder.chapters.attention.chapter import chapter
 from autograder.chapters.attention.pairs import named
 from autograder.exercise.inputs import draw_sizes, normal, seeded
-from autograder.exercise.spec import Case, Function
+from autograder.exercise.spec import Case, Function, foreseen
 from autograder.expect import refuse_if, show
 from autograder.interface import StudentFunction
 
@@ -141,7 +141,7 @@ def judge_rows(student: StudentFunction, case: Case) -> None:
 @chapter.check(section="attention-jacobian")
 def softmax_jacobian(student: StudentFunction, seed: int = 0) -> None:
     """Check by hand, against autograd's Jacobian, for any leading axes, saturated."""
-    for case in probabilities(seed):
+    for case in foreseen(student, probabilities(seed)):
         if case.inputs[0].dim() == 1:
             right = partial(jacobian.right, case)
             with only_a_batch(student, case.inputs, right):

@@ -20,7 +20,7 @@ from autograder.chapters.padding import (
 )
 from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.parameters import State, expect_parameters, expect_spread
-from autograder.exercise.spec import CUT_OFF, Case, Module
+from autograder.exercise.spec import CUT_OFF, Case, Module, foreseen
 from autograder.interface import StudentFunction, StudentInstance, StudentModule
 
 
@@ -270,10 +270,11 @@ def loaded(student: StudentModule, query: torch.Tensor) -> StudentInstance:
     return module
 
 
-def expect_pooled(student: StudentModule, case: Case) -> StudentInstance:
-    """Expect what is pooled, and the weights."""
-    module = loaded(student, *case.given)
-    judge_pair(pooling, module, case, ("pooled", "weights"))
+def expect_pooled(student: StudentModule, *cases: Case) -> StudentInstance:
+    """Expect what is pooled, and the weights, in cases with the same query."""
+    module = loaded(student, *cases[0].given)
+    for case in foreseen(module, cases):
+        judge_pair(pooling, module, case, ("pooled", "weights"))
     return module
 
 
@@ -310,21 +311,21 @@ def expect_pooling(student: StudentModule, seed: int) -> None:
     expect_pooled(student, case)
     for hidden, mask, shapes in padded(seed):
         given = (2 * normal(generator, hidden.shape[2]),)
+        cases = [Case(shapes, (hidden, mask), given=given, **say)]
         if hidden.abs().amax() < GARBAGE:  # which only a mask hides
             on = f"hidden {tuple(hidden.shape)}, mask=None"
-            expect_pooled(student, Case(on, (hidden, None), given=given, **say))
-        expect_pooled(student, Case(shapes, (hidden, mask), given=given, **say))
+            cases.insert(0, Case(on, (hidden, None), given=given, **say))
+        expect_pooled(student, *cases)
     hidden = 1000 * normal(generator, *hidden.shape)
     on = f"hidden {tuple(hidden.shape)}, 1000 times as large"
-    case = Case(on, (hidden, mask), given=given, unless_finite=UNSTABLE, **say)
-    expect_pooled(student, case)
+    large = Case(on, (hidden, mask), given=given, unless_finite=UNSTABLE, **say)
     hidden = normal(generator, *hidden.shape)
     cotangent = normal(generator, len(hidden), hidden.shape[2])
     nothing = mask.clone()
     nothing[1] = False
     on = "a batch in which sequence 1 has no real token"
     case = Case(on, (hidden, nothing), given=given, unless_finite=EMPTY_WEIGHTS, **say)
-    module = expect_pooled(student, case)
+    module = expect_pooled(student, large, case)
     case = Case(on, (hidden, nothing), given=given, unless_finite=LATE)
     pooling.judge_gradient(module, case, cotangent, output=0)
     expect_start(student)

@@ -253,8 +253,9 @@ def _root_of_divisor(node: ast.BinOp, scope: Scope) -> Nodes:
         root = ast.BinOp(node.right, ast.Pow(), ast.Constant(0.5))
         yield ast.BinOp(node.left, node.op, root)
     inside = inner_of(node.right)
-    if inside and called(node.right) == "sqrt":
-        yield ast.BinOp(node.left, node.op, inside[0])
+    if isinstance(node.right, ast.Call) and inside:
+        if called(node.right) == "sqrt":
+            yield ast.BinOp(node.left, node.op, inside[0])
     elif isinstance(node.right, ast.BinOp) and isinstance(node.right.op, ast.Pow):
         yield ast.BinOp(node.left, node.op, node.right.left)
 

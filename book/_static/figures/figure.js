@@ -265,19 +265,30 @@ const Figures = (() => {
 
   const define = (name, build) => { builders[name] = build; };
 
+  /* Draw a figure that stands on another's page under another name. */
+  const draw = (name, stage, options) => builders[name](stage, options);
+
+  /* What builds a figure gives what it is, or a promise, where scripts have to come first. */
   const build = (figure) => {
-    if (figure.dataset.state) return;
+    if (figure.begun) return;
+    figure.begun = true;
     const stage = figure.querySelector(".moving-figure-stage");
     stage.replaceChildren();
-    try {
-      figure.figure = builders[figure.dataset.figure](stage);
+    const ready = (made) => {
+      figure.figure = made;
       figure.dataset.state = "ready";
-    } catch (error) {
+    };
+    const failed = (error) => {
       figure.dataset.state = "failed";
       stage.replaceChildren(element("p", {}, "This figure could not be drawn: "
         + error.message));
       console.error(error);
-    }
+    };
+    try {
+      const made = builders[figure.dataset.figure](stage);
+      if (made instanceof Promise) made.then(ready).catch(failed);
+      else ready(made);
+    } catch (error) { failed(error); }
   };
 
   /* A figure is drawn when it comes near what is seen, or is printed. */
@@ -296,6 +307,6 @@ const Figures = (() => {
   // Deferred scripts run in their order, before this event: all figures are defined then.
   document.addEventListener("DOMContentLoaded", start);
 
-  return { data, define, element, shape, drawing, format, show, heat, share, colours, matrix,
+  return { data, define, draw, element, shape, drawing, format, show, heat, share, colours, matrix,
     slider, choice, menu, toggle, button, player, handle, summary, still };
 })();

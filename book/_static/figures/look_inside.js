@@ -1,10 +1,12 @@
 /* A trained model, open: one token on its way from the letters that are typed to the
-   probabilities of the next word, with every number that is computed on it. */
-Figures.define("look_inside", (stage) => {
+   probabilities of the next word, with every number that is computed on it. `elsewhere` is
+   the page that tells of its boxes, where that is another one than the figure's. */
+Figures.define("look_inside", (stage, options) => {
   "use strict";
+  const { elsewhere } = options ?? {};
   const { element, shape, choice, slider, toggle, button, show, format, heat, summary }
     = Figures;
-  const { files } = Figures.data.look_inside;
+  const { files, chapters } = Figures.data.look_inside;
   const KINDS = {
     translator: { file: files[0], layers: 2, name: "translator", label: "English sentence",
       text: "Anna helps the clever queen.", most: 48 },
@@ -60,6 +62,25 @@ Figures.define("look_inside", (stage) => {
       ["Feed-forward", 6, ["feed-forward", "norm", "residual"]]],
   };
   const partsOf = (which) => PARTS[kind === "lm" ? "lm" : which];
+
+  const WRITES = { // what the exercises call it
+    translator: { Tokenizer: "bpe_encode", Embedding: "Embedding",
+      Position: "SinusoidalPositionalEncoding", "Self-attention": "MultiHeadAttention",
+      "Self-attention, masked": "MultiHeadAttention", "Cross-attention": "MultiHeadAttention",
+      "Feed-forward": "FeedForward", Norm: "LayerNorm", "Norm: the memory": "LayerNorm",
+      Logits: "tied_logits", "Softmax: the next word": "softmax" },
+    lm: { Embedding: "Embedding", "Self-attention, masked": "GroupedQueryAttention",
+      "Feed-forward": "SwiGLU", Norm: "RMSNorm", Logits: "tied_logits",
+      "Softmax: the next word": "softmax" },
+  };
+  const TOWERS = { source: 6, target: 7, lm: 11 }; // their chapters
+  const OTHERS = { // parts and models that are not on the map, by chapter
+    "For other tasks": [["Class token: one answer", 2], ["Patches: images", 8]],
+    "Trained for real": [["Translator", 9], ["Vision", 10], ["Language model", 11]] };
+  /* It may be broken between its words: a box is narrow. */
+  const writtenAs = (title) => WRITES[kind][title]?.replaceAll(/(?<=[a-z_])(?=[A-Z])/gu, "\u200b");
+  const chapterSign = (number) => element("span", { class: "inside-chapter" },
+    `ch.\u00a0${number}`);
 
   const split = (id) => {
     const [which, ...rest] = id.split("/");
@@ -262,11 +283,10 @@ Figures.define("look_inside", (stage) => {
       "aria-hidden": "true" });
     const attends = /attention/u.test(title);
     const made = element("button", { type: "button", class: "inside-box",
-      "data-chapter": chapter, onclick: () => go(id),
+      "data-chapter": chapter, "data-writes": writtenAs(title), onclick: () => go(id),
       "aria-label": `${title} ch.\u00a0${chapter}`
         + (layer === undefined ? "" : `, layer ${layer + 1}`) },
-    element("span", { class: "inside-title" }, `${title} `,
-      element("span", { class: "inside-chapter" }, `ch.\u00a0${chapter}`)),
+    element("span", { class: "inside-title" }, `${title} `, chapterSign(chapter)),
     attends ? looks : [], id.endsWith("/tokens") ? [] : strip);
     boxes.set(id, { made, strip, looks: attends ? looks : null });
     const heading = first ? [element("span", { class: "inside-layer" },
@@ -278,11 +298,17 @@ Figures.define("look_inside", (stage) => {
     boxes = new Map();
     map.classList.toggle("inside-two", kind === "translator");
     map.replaceChildren(wires, ...sides().map((which) => {
-      texts[which].textContent = towerNames()[which];
-      return element("div", { class: "inside-tower" }, texts[which],
-        boxesOf(which).map(makeBox).flat());
+      texts[which].replaceChildren(`${towerNames()[which]} `,
+        chapterSign(TOWERS[kind === "lm" ? "lm" : which]));
+      return element("div", {}, element("div", { class: "inside-tower" }, texts[which],
+        boxesOf(which).map(makeBox).flat()), which === "source" ? others() : []);
     }));
   };
+
+  const others = () => element("div", { class: "inside-others" },
+    Object.entries(OTHERS).map(([name, links]) => [element("p", {}, name),
+      ...links.map(([text, chapter]) => element("a", { href: chapters[chapter][0] },
+        `${text} `, chapterSign(chapter)))]).flat());
 
   const drawMap = () => {
     for (const [id, { made, strip, looks }] of boxes) {
@@ -592,6 +618,10 @@ Figures.define("look_inside", (stage) => {
     return copy;
   };
 
+  const linksTo = (wanted) => (wanted.length ? [element("p", {}, "Equation and code: ",
+    wanted.flatMap((name, i) => [i ? ", " : "", element("a", {
+      href: `${elsewhere}#inside-${name}` }, TITLES[name])]))] : []);
+
   const about = element("div", { class: "inside-about" });
   let aboutShown = "";
   const drawAbout = (wanted) => {
@@ -599,6 +629,7 @@ Figures.define("look_inside", (stage) => {
     const now = `${wanted.join()} ${topic}`;
     if (now === aboutShown) return;
     aboutShown = now;
+    if (elsewhere) { about.replaceChildren(...linksTo(wanted)); return; }
     about.replaceChildren(...(topic ? [
       element("div", { class: "inside-topics", role: "group",
         "aria-label": "Equation, code and chapter of" },
@@ -619,12 +650,23 @@ Figures.define("look_inside", (stage) => {
   };
   const topicsOf = (what) => TOPICS[what] ?? partsOf(split(view).which)[split(view).part][2];
 
+  /* Of a box, before any model is loaded. */
+  const unopened = () => {
+    const { chapter, title } = [...boxesOf("source"), ...boxesOf("target")]
+      .find(({ id }) => id === view);
+    const [page, name] = chapters[chapter];
+    const writes = WRITES[kind][title];
+    return element("p", {}, "You write it in ",
+      element("a", { href: page }, `chapter ${chapter}, ${name}`),
+      ...(writes ? [": ", element("code", {}, writes)] : []),
+      `. Open the ${KINDS[kind].name} to see its numbers.`);
+  };
+
   const drawLens = () => {
     const focused = lens.contains(document.activeElement)
       ? document.activeElement.dataset.key : null;
     const what = viewKind();
-    const parts = trace || what === "map" ? VIEWS[what](split(view))
-      : [element("p", {}, "Load the model to see the numbers of this box.")];
+    const parts = trace || what === "map" ? VIEWS[what](split(view)) : [unopened()];
     lens.replaceChildren(crumbs(), ...parts.flat());
     if (focused) lens.querySelector(`[data-key="${focused}"]`)?.focus();
     drawAbout(topicsOf(what));
@@ -725,6 +767,7 @@ Figures.define("look_inside", (stage) => {
 
   const render = () => {
     stage.classList.toggle("inside-open-box", view !== "map");
+    stage.classList.toggle("inside-live", Boolean(trace));
     if (trace) drawTokens();
     drawMap();
     drawLens();
@@ -886,14 +929,18 @@ Figures.define("look_inside", (stage) => {
   };
   const chooser = element("input", { type: "file", multiple: true, id: "inside-files",
     class: "inside-files", onchange: () => take([...chooser.files]) });
-  const ownModel = element("p", { class: "inside-own" },
+  const ownModel = elsewhere ? element("p", { class: "inside-own" },
+    "A guided path in ten steps, and your own model: ",
+    element("a", { href: elsewhere }, "Look inside")) : element("p", { class: "inside-own" },
     element("label", { for: "inside-files" }, "Your own model: drop its folder here, or choose "
       + "its three files"), chooser);
-  stage.addEventListener("dragover", (event) => event.preventDefault());
-  stage.addEventListener("drop", (event) => {
-    event.preventDefault();
-    take(Folder.dropped(event.dataTransfer));
-  });
+  if (!elsewhere) {
+    stage.addEventListener("dragover", (event) => event.preventDefault());
+    stage.addEventListener("drop", (event) => {
+      event.preventDefault();
+      take(Folder.dropped(event.dataTransfer));
+    });
+  }
 
   // The guided path ------------------------------------------------------------------------------
 
@@ -963,7 +1010,7 @@ Figures.define("look_inside", (stage) => {
     element("div", { class: "figure-controls" }, kinds.element, offer),
     form, notice, output, tokenizers,
     element("div", { class: "inside-columns" }, map,
-      element("div", { class: "inside-side" }, guide, lens, about)),
+      element("div", { class: "inside-side" }, elsewhere ? [] : guide, lens, about)),
     controls, said, ownModel);
   readColours();
   buildMap();

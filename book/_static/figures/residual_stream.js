@@ -27,9 +27,9 @@ Figures.define("residual_stream", (stage) => {
     const [title, formula] = kinds[kind];
     const svg = drawing({ width: 324, height: 350, label: `${title}: the stream from `
       + "the first layer, below, to the last, and a bar for each layer's gradient" });
-    const stream = shape("polygon", { fill: "var(--figure-cold)" });
+    const stream = shape("polygon", { class: "residual-stream" });
     const axis = shape("line", { x1: middle, x2: middle, y1: bottom + 8, y2: top - 8,
-      stroke: "var(--figure-1)", "stroke-width": 2 });
+      stroke: "var(--figure-ink)", "stroke-width": 2 });
     const bars = shape("g", { fill: "var(--figure-2)" });
     const marker = shape("rect", { x: 2, width: 320, rx: 3, fill: "none",
       stroke: "var(--figure-ink)", "stroke-width": 1.5 });
@@ -38,7 +38,7 @@ Figures.define("residual_stream", (stage) => {
     if (kind === "pre") {
       norm.append(
         shape("rect", { x: middle - 30, y: top - 27, width: 60, height: 19, rx: 4,
-          fill: "var(--figure-ground)", stroke: "var(--figure-1)", "stroke-width": 1.5 }),
+          fill: "var(--figure-ground)", stroke: "var(--figure-ink)", "stroke-width": 1.5 }),
         word("last LN", { x: middle, y: top - 13, "text-anchor": "middle" }));
     }
     svg.append(

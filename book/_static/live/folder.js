@@ -12,16 +12,34 @@ const Folder = (() => {
     reader.readEntries(resolve, reject));
   const fileOf = (entry) => new Promise((resolve, reject) => entry.file(resolve, reject));
 
-  /* The files of what was dropped; a folder gives those that are in it. */
-  const dropped = async (transfer) => {
-    const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.());
-    if (!entries.some((entry) => entry?.isDirectory)) return [...transfer.files];
+  const filesOfEntry = async (entry) => {
+    const inside = entry.isDirectory ? await entriesOf(entry.createReader()) : [entry];
+    return Promise.all(inside.filter((each) => each.isFile).map(fileOf));
+  };
+  /* Chromium reads an entry on a page of a server only, and a handle also from a disk. */
+  const filesOfHandle = async (handle) => {
+    if (handle.kind === "file") return [await handle.getFile()];
     const files = [];
-    for (const entry of entries.filter(Boolean)) {
-      const inside = entry.isDirectory ? await entriesOf(entry.createReader()) : [entry];
-      for (const each of inside) if (each.isFile) files.push(await fileOf(each));
-    }
+    for await (const each of handle.values())
+      if (each.kind === "file") files.push(await each.getFile());
     return files;
+  };
+
+  /* The files of what was dropped; a folder gives those that are in it. All that is in the
+     transfer is asked for at once: it is empty after the event. */
+  const dropped = async (transfer) => {
+    const items = [...transfer.items], files = [...transfer.files];
+    const entries = items.map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+    const handles = items.map((item) => item.getAsFileSystemHandle?.()).filter(Boolean);
+    if (!entries.some(({ isDirectory }) => isDirectory)) return files;
+    try {
+      const found = handles.length ? (await Promise.all(handles)).map(filesOfHandle)
+        : entries.map(filesOfEntry);
+      return (await Promise.all(found)).flat();
+    } catch {
+      throw new Model.Refused("This browser lets no page read a folder that is dropped. Choose "
+        + "the folder's three files below.");
+    }
   };
 
   /* What Model.open takes. A file that is not there is null. */

@@ -207,7 +207,8 @@ const OnPage = (() => {
   const cards = {
     endless: [`It had not returned after ${SECONDS} seconds`,
       "Does a loop never end? Look at what its condition tests, and whether the body "
-      + "changes it. Python has been started anew; what you wrote is still here."],
+      + "changes it. Or does it make something very large? Python has been started anew; "
+      + "what you wrote is still here."],
     stopped: ["You stopped it", "Python has been started anew; what you wrote is still here."],
   };
 

@@ -486,7 +486,7 @@ class Attention(nn.Module):
     kind="double",
     first="named",
     verdict="named",
-    says="x_kv is ignored",
+    says="two parameters start with the same numbers",
 )
 class Attention(nn.Module):
     def __init__(self, d_model, d_k, d_v):
