@@ -273,7 +273,7 @@ def tutor_rounds() -> str:
         ("2", "that were written afterwards"),
         ("3", "to chapter 11 and to exercises that came later"),
         ("4", "to all chapters that a fourth round brought"),
-        ("5", "of a fifth round, again to all chapters,"),
+        ("5", "to all chapters that a fifth one brought"),
     ):
         row = rounds[number]
         first = row["first"]
