@@ -283,7 +283,7 @@ def _by_all_answers(first: CheckFailure, again: Callable[[], None]) -> CheckFail
         section=named.mistake.section,
     )
     failure.alternatives = "; ".join(named.alternatives)
-    if named.besides and named.besides.value is None:  # it has no name
+    if named.besides and not named.besides.name:
         failure.besides = named.besides.why
     elif named.besides:
         failure.besides = f"{named.besides.name}. {named.besides.why}"

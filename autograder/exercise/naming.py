@@ -26,6 +26,7 @@ Candidate = tuple[str, Callable[[], Data], str]  # a mistake, what it gives, why
 Key = tuple[str, int | tuple[int, int] | None]
 
 MOST = 400  # comparisons that are looked at
+NAMELESS = ""  # a second slip that its reason alone tells
 pairs_wanted: ContextVar["Pairs | None"] = ContextVar("pairs_wanted", default=None)
 
 
@@ -249,7 +250,7 @@ class Collector:
             one = one_and_more(cases)
             if one:
                 where = _where(part, one[:1])
-                besides = Mistake("another slip", None, one[1])
+                besides = Mistake(NAMELESS, None, one[1])
                 return Named(where.known_as(one[0]), where.comparison, besides=besides)
         return None
 
