@@ -204,6 +204,7 @@ class Zygote:
         """Raise the walls, say so, and serve the student's code; never return."""
         try:
             self.control.close()
+            os.setsid()  # a signal to its group would reach the copies of this process
             connection = _close_all_but(connection)
             _raise_walls(self.settings, connection)
             connection.sendall(READY)
@@ -220,10 +221,10 @@ class Zygote:
         number, process = self.children.pop(descriptor)
         os.close(descriptor)
         _, status, used = os.wait4(process, 0)
+        if number is None or not self.settings["namespaces"]:
+            self._end_orphans()
         if number is None:
             return
-        if not self.settings["namespaces"]:
-            self._end_orphans()
         code = os.waitstatus_to_exitcode(status)
         facts = {"cpu": used.ru_utime + used.ru_stime, "memory": used.ru_maxrss * 1024}
         self._report(number, code=code, **facts)
@@ -238,7 +239,7 @@ class Zygote:
             self._bury(descriptor)
 
     def _end_orphans(self) -> None:
-        """End what a child without namespaces has left: it is this process's now."""
+        """End what a copy, or a child without namespaces, has left: it is this one's."""
         known = {process for _, process in self.children.values()}
         while orphans := _children() - known:
             for process in orphans:
