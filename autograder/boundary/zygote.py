@@ -239,7 +239,7 @@ class Zygote:
             self._bury(descriptor)
 
     def _end_orphans(self) -> None:
-        """End what a copy, or a child without namespaces, has left: it is this one's."""
+        """End what a copy, or a child without namespaces, has left to this process."""
         known = {process for _, process in self.children.values()}
         while orphans := _children() - known:
             for process in orphans:
