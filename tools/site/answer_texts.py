@@ -27,7 +27,7 @@ from tests.tutor.bank import Stranger
 
 WIDTH = 76  # characters of a line
 MOST_LINES = 46  # of an answer that is shown
-MOST_STEPS = 40  # of one right answer that are looked at
+MOST_STEPS = 160  # of one right answer that are looked at
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 NOTES = ("right", "wrong", "stranger")  # decorators that are no part of an answer
 IN_NOTEBOOKS = ("transformer", "mistakes")  # what is imported from there is known
