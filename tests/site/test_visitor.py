@@ -111,8 +111,9 @@ def light_up_a_symbol(visitor):
     entry = page.locator('.light[data-lights="V"]').first
     entry.scroll_into_view_if_needed()
     entry.hover()
-    assert page.locator('.math .lit[data-lights="V"]').count()
-    assert page.locator('pre .lit[data-lights="V"]').count()
+    for place in (".math", "pre"):
+        lit = page.locator(f'{place} .lit[data-lights="V"]')
+        expect(lit.first).to_be_attached()
 
 
 def turn_a_query(visitor):
