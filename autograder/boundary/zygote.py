@@ -186,6 +186,7 @@ class Zygote:
                     walls.enter_namespaces()
                 second = os.fork()
                 if second == 0:
+                    os.setsid()  # a signal to its group would reach copies of this one
                     self._become_child(connection)
                 os.write(writing, b"%d" % second)
             except OSError as error:
@@ -204,7 +205,6 @@ class Zygote:
         """Raise the walls, say so, and serve the student's code; never return."""
         try:
             self.control.close()
-            os.setsid()  # a signal to its group would reach the copies of this process
             connection = _close_all_but(connection)
             _raise_walls(self.settings, connection)
             connection.sendall(READY)
