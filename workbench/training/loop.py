@@ -21,6 +21,7 @@ from torch import nn
 from tqdm import tqdm
 
 from workbench.errors import WorkbenchError
+from workbench.model.dropout import drop_by_bytes
 from workbench.training.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
 from workbench.training.devices import random_state, set_random_state, world
 from workbench.training.memory import keep_memory
@@ -239,6 +240,8 @@ def fit(
     """
     if device.type == "cpu":
         keep_memory()
+        if not config.compile:  # which merges drawing with what is around it
+            drop_by_bytes(model)
     torch.manual_seed(config.seed + world()[0])
     run = start(model.to(device), config, len(batches), device)
     if resume:
