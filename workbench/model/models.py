@@ -490,6 +490,20 @@ def use_attention(kind: str, parts: Parts | None = None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def use_hidden(parts: Parts) -> Iterator[None]:
+    """Let translators of these parts return hidden states, not logits, in the block.
+
+    For a loss that makes the logits itself, a few at a time: ``tied_loss``.
+    """
+    before = parts.decoder.tied_logits
+    parts.decoder.tied_logits = lambda hidden, table: hidden
+    try:
+        yield
+    finally:
+        parts.decoder.tied_logits = before
+
+
+@contextlib.contextmanager
 def use_masks(device: torch.device, parts: Parts | None = None) -> Iterator[None]:
     """Make the causal masks of all models of these parts on a device, in the block.
 
