@@ -30,6 +30,7 @@ from workbench.errors import WorkbenchError
 from workbench.model import variants
 from workbench.model.attention import fused_attention
 from workbench.model.baseline import GROUPS, ConvNet
+from workbench.model.kernels import use_kernels
 
 PACKAGE = "transformer"
 MODULES = (
@@ -487,6 +488,20 @@ def use_attention(kind: str, parts: Parts | None = None) -> Iterator[None]:
         yield
     finally:
         module.scaled_dot_product_attention = before
+
+
+@contextlib.contextmanager
+def use_fast(kind: str, model: nn.Module, parts: Parts) -> Iterator[None]:
+    """Compute a model as it is written, or with PyTorch's kernels, in the block.
+
+    Args:
+        kind: see ``use_attention``; "fused" also means layer norms and GELUs.
+        model: made of the parts.
+        parts: whose.
+    """
+    rest = use_kernels(model, parts) if kind == "fused" else contextlib.nullcontext()
+    with use_attention(kind, parts), rest:
+        yield
 
 
 @contextlib.contextmanager

@@ -35,20 +35,26 @@ class TiedLoss(torch.autograd.Function):
         """
         count, words = max(1, len(labels)), len(table)
         low, rows_of_table = hidden.bfloat16(), table.bfloat16()
-        of_hidden, of_table = torch.empty_like(low), torch.zeros_like(table).float()
+        of_hidden, of_table = torch.empty_like(low), torch.zeros_like(table)
         total = hidden.new_zeros((), dtype=torch.float32)
-        parts = zip(low.split(ROWS), labels.split(ROWS), of_hidden.split(ROWS), strict=True)
-        for rows, wanted, gradient in parts:
-            logits = (rows @ rows_of_table.mT).float()  # (ROWS, V)
-            places = wanted.unsqueeze(1)
-            own, even = logits.gather(1, places).squeeze(1), logits.mean(dim=1)
-            level = logits.logsumexp(dim=1)
+        # made once: what is allocated anew each time has to be emptied each time
+        products, part = low.new_empty(ROWS, words), torch.empty_like(rows_of_table)
+        scores = products.float()
+        for begin in range(0, len(labels), ROWS):
+            here = slice(begin, begin + ROWS)
+            rows, wanted = low[here], labels[here].unsqueeze(1)
+            own_products, logits = products[: len(rows)], scores[: len(rows)]
+            logits.copy_(torch.mm(rows, rows_of_table.mT, out=own_products))
+            own, even = logits.gather(1, wanted), logits.mean(dim=1, keepdim=True)
+            top = logits.amax(dim=1, keepdim=True)
+            of_all = logits.sub_(top).exp_().sum(dim=1, keepdim=True)
+            level = top + of_all.log()
             total += (level - (1 - smoothing) * own - smoothing * even).sum()
-            change = logits.sub_(level.unsqueeze(1)).exp_().sub_(smoothing / words)
-            change.scatter_add_(1, places, change.new_full(places.shape, smoothing - 1))
-            change = change.bfloat16()
-            torch.mm(change, rows_of_table, out=gradient)
-            of_table += change.mT @ rows
+            change = logits.div_(of_all).sub_(smoothing / words)
+            change.scatter_add_(1, wanted, change.new_full(wanted.shape, smoothing - 1))
+            own_products.copy_(change)
+            torch.mm(own_products, rows_of_table, out=of_hidden[here])
+            of_table += torch.mm(own_products.mT, rows, out=part)
         ctx.save_for_backward(of_hidden.to(hidden.dtype) / count, of_table / count)
         return total / count
 

@@ -71,7 +71,7 @@ def train_translator(run: TranslatorRun, device: torch.device) -> None:
         for split, seed in ((corpus.train, training.seed), (corpus.validation, 0))
     )
     chunked = makes_few_logits(run, device)
-    fast = models.use_attention(training.attention, parts)
+    fast = models.use_fast(training.attention, model, parts)
     hidden = models.use_hidden(parts) if chunked else contextlib.nullcontext()
     with fast, hidden, models.use_masks(device, parts):
         history = fit(

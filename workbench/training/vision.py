@@ -70,7 +70,7 @@ def train_vision(run: VisionRun, device: torch.device) -> None:
     held = ImageBatches.of(data, "validation", TEST_IMAGES, device)
     attention: contextlib.AbstractContextManager = contextlib.nullcontext()
     if parts:
-        attention = models.use_attention(training.attention, parts)
+        attention = models.use_fast(training.attention, model, parts)
     with attention:
         history = fit(
             model,
