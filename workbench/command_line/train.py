@@ -124,18 +124,25 @@ def add_vision(kinds: argparse._SubParsersAction) -> None:
     command = kinds.add_parser(
         "vit", help="a Vision Transformer", description=TRAIN_HELP
     )
-    command.set_defaults(run=run_vision, preset=vision_preset)
+    command.set_defaults(run=run_vision, read_preset=vision_preset)
     add_training(command, "digits", IMAGES, "images")
     add_subset(command)
     command.add_argument("--patch-size", type=positive, metavar="PIXELS")
     command.add_argument("--pooling", choices=["class", "mean"])
+    command.add_argument(
+        "--preset",
+        choices=presets.VISION,
+        metavar="NAME",
+        help="what is not said by options; cifar10_hours: for hours on a CPU (default: "
+        "the data's)",
+    )
 
 
 def add_baseline(kinds: argparse._SubParsersAction) -> None:
     """Describe ``train cnn``."""
     text = "a small convolutional network, to set a Vision Transformer beside"
     command = kinds.add_parser("cnn", help=text, description=TRAIN_HELP)
-    command.set_defaults(run=run_vision, preset=baseline_preset)
+    command.set_defaults(run=run_vision, read_preset=baseline_preset)
     add_training(command, "digits", IMAGES, "images", shape=("width", "stages"))
     add_subset(command)
 
@@ -153,7 +160,7 @@ def add_subset(command: argparse.ArgumentParser) -> None:
 
 def vision_preset(arguments: argparse.Namespace) -> Preset:
     """Read a Vision Transformer's shape and batches."""
-    preset = preset_for(presets.VISION, arguments.data)
+    preset = preset_for(presets.VISION, arguments.preset or arguments.data)
     names = {"patch_size": "patch_size", "pooling": "pooling", "batch": "batch"}
     return shaped(preset, arguments, **names)
 
@@ -168,7 +175,7 @@ def baseline_preset(arguments: argparse.Namespace) -> Preset:
 def run_vision(arguments: argparse.Namespace) -> int:
     """Train a classifier of images."""
     device = choose_device(arguments.device)
-    preset = arguments.preset(arguments)
+    preset = arguments.read_preset(arguments)
     run = VisionRun(
         **of_any_kind(arguments),
         preset=preset,

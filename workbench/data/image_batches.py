@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
 from workbench.data.augmentation import Augmentation
 from workbench.data.images import ImageData, Part
 from workbench.errors import WorkbenchError
+
+Growing = tuple[tuple[int, int], ...]  # (side in pixels, for how many epochs)
 
 
 class ImageBatches:
@@ -43,6 +46,7 @@ class ImageBatches:
         shuffle: bool | None = None,
         parts: Any = None,
         compiled: bool = False,
+        growing: Growing = (),
     ) -> None:
         """Put the images on the device.
 
@@ -60,6 +64,8 @@ class ImageBatches:
             parts: what has `mixup` and `cutmix`, such as a student's; None: the
                 reference, which only an augmentation that mixes needs.
             compiled: whether torch.compile merges the operations of the augmentation.
+            growing: sides of the images in the first epochs, and how many epochs each
+                is for; then they have their own size.
 
         Raises:
             WorkbenchError: if no batch can be filled, or not with all repeats.
@@ -82,6 +88,7 @@ class ImageBatches:
         self.images, self.labels = images.to(device), labels.to(device)
         self.device = self.images.device
         self.size, self.seed, self.classes = size, seed, classes
+        self.growing = growing
         self.parts = parts or self._reference()
         self.mean = torch.tensor(mean, device=device)
         self.std = torch.tensor(std, device=device)
@@ -150,11 +157,13 @@ class ImageBatches:
                 after are the same as without it.
 
         Yields:
-            Images (B, C, H, W), float32, normalised, and labels.
+            Images (B, C, H, W), float32, normalised, and labels. H and W are smaller in
+            the first epochs, if they are to grow.
         """
         generator = torch.Generator(self.device)
         generator.manual_seed((self.seed * 1_000_003 + number) % 2**63)
         order = self._order(generator)
+        side = side_of(number, self.growing)
         numbers = self.augment.draw(len(order), generator)
         mixes = self._mixes(number)
         for batch in range(start, len(self)):
@@ -166,7 +175,7 @@ class ImageBatches:
                 every = torch.arange(self.classes, device=self.device)
                 labels = (labels[:, None] == every).float()  # one_hot would wait
                 images, labels = mixes[batch](images, labels)
-            yield images, labels
+            yield (shrunk(images, side) if side else images), labels
 
     def _order(self, generator: torch.Generator) -> torch.Tensor:
         """Which image comes when, (N · repeats,)."""
@@ -215,6 +224,21 @@ class ImageBatches:
         """Mix; an image's partner is some steps on, for the order is random anyway."""
         steps = torch.arange(len(images), device=self.device) + partner
         return function(images, targets, how, steps % len(images))
+
+
+def side_of(epoch: int, growing: Growing) -> int | None:
+    """Return the side of an epoch's images in pixels; None: as large as they are."""
+    for side, epochs in growing:
+        if epoch < epochs:
+            return side
+        epoch -= epochs
+    return None
+
+
+def shrunk(images: torch.Tensor, side: int) -> torch.Tensor:
+    """Make square images (B, C, H, W) smaller: (B, C, side, side)."""
+    size = (side, side)
+    return F.interpolate(images, size, mode="bilinear", antialias=True)
 
 
 def unmixed(images: torch.Tensor, targets: torch.Tensor) -> Part:

@@ -1,10 +1,15 @@
-"""Layer norm and GELU by one kernel of PyTorch each: the same numbers, sooner."""
+"""Norms, feed-forward and projections by PyTorch's kernels: the same numbers, sooner.
+
+As they are written, every mean, difference, root and bias is a pass over all tokens; in
+mixed precision, adding a bias makes float32 of what was bfloat16. On a CPU a written
+layer norm takes seven times as long as the kernel, a feed-forward network twice.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,45 +19,86 @@ from torch import nn
 if TYPE_CHECKING:
     from workbench.model.models import Parts
 
+Forward = Callable[[torch.Tensor], torch.Tensor]
+IN_FEED_FORWARD = ("w_1", "b_1", "w_2", "b_2")
+IN_ATTENTION = ("heads", "w_q", "b_q", "w_k", "b_k", "w_v", "b_v")
+
 
 @contextlib.contextmanager
 def use_kernels(model: nn.Module, parts: Parts) -> Iterator[None]:
-    """Let a model's layer norms and GELUs be PyTorch's, in the block.
-
-    As they are written, every mean, difference and root is a pass over all tokens, and
-    on a CPU a layer norm takes seven times as long.
+    """Let a model's norms, networks and projections use kernels, in the block.
 
     Args:
         model: made of these parts.
-        parts: exercises 6.1 and 6.4 say which modules and functions are meant.
+        parts: exercises 5.5, 6.1, 6.4 and 6.5 say which modules are meant; one with
+            other attributes than these ask for stays as it is written.
     """
-    norms = [each for each in model.modules() if is_norm(each, parts)]
-    with_gelu = [each for each in model.modules() if has_gelu(each, parts)]
-    for norm in norms:
-        norm.forward = functools.partial(layer_norm, norm)  # type: ignore[method-assign]
-    for each in with_gelu:
-        each.activation = F.gelu  # type: ignore[assignment]
+    found = [(module, kernel_of(module, parts)) for module in model.modules()]
+    replaced = [(module, *kernel) for module, kernel in found if kernel]
+    for module, method, kernel in replaced:
+        setattr(module, method, kernel)
     try:
         yield
     finally:
-        for norm in norms:
-            del norm.forward
-        for each in with_gelu:
-            each.activation = parts.encoder.gelu
+        for module, method, _ in replaced:
+            delattr(module, method)
 
 
-def is_norm(module: nn.Module, parts: Parts) -> bool:
-    """Tell whether a module is exercise 6.1's, with the attributes that it asks for."""
-    named = all(hasattr(module, name) for name in ("gamma", "beta", "epsilon"))
-    return named and isinstance(module, parts.LayerNorm)
+def kernel_of(module: nn.Module, parts: Parts) -> tuple[str, Callable] | None:
+    """Return which of a module's methods can be replaced, and by what."""
+    encoder, attention = vars(parts.encoder), vars(parts.multi_head_attention)
+    if is_whole(module, encoder.get("LayerNorm"), "gamma", "beta", "epsilon"):
+        return "forward", functools.partial(layer_norm, module)
+    if is_whole(module, encoder.get("FeedForward"), "activation", *IN_FEED_FORWARD):
+        activation: Any = module.activation
+        activation = F.gelu if activation is encoder.get("gelu") else activation
+        return "forward", functools.partial(feed_forward, module, activation)
+    if is_whole(module, attention.get("MultiHeadAttention"), "project", *IN_ATTENTION):
+        return "project", functools.partial(project, module, attention["split_heads"])
+    return None
 
 
-def has_gelu(module: nn.Module, parts: Parts) -> bool:
-    """Tell whether a module's activation is exercise 6.4's."""
-    gelu = getattr(parts.encoder, "gelu", None)
-    return gelu is not None and getattr(module, "activation", None) is gelu
+def is_whole(module: nn.Module, kind: type | None, *names: str) -> bool:
+    """Tell whether a module is of a kind, and has these attributes."""
+    known = kind is not None and isinstance(module, kind)
+    return known and all(hasattr(module, name) for name in names)
 
 
 def layer_norm(norm: Any, x: torch.Tensor) -> torch.Tensor:
-    """Normalise as the module does: x and result (..., d_model)."""
+    """Normalise as exercise 6.1 does: x and result (..., d_model)."""
     return F.layer_norm(x, norm.gamma.shape, norm.gamma, norm.beta, norm.epsilon)
+
+
+def feed_forward(network: Any, activation: Forward, x: torch.Tensor) -> torch.Tensor:
+    """Expand, activate, contract, as exercise 6.5 does: x and result (..., d_model)."""
+    hidden = activation(F.linear(x, network.w_1.mT, network.b_1))  # (..., d_ff)
+    return F.linear(hidden, network.w_2.mT, network.b_2)
+
+
+def project(
+    attention: Any,
+    split_heads: Callable[[torch.Tensor, int], torch.Tensor],
+    x_q: torch.Tensor,
+    x_kv: torch.Tensor,
+) -> tuple[torch.Tensor, ...]:
+    """Project and split, as exercise 5.5 does, what is of one input in one product.
+
+    Args:
+        attention: exercise 5.5's module.
+        split_heads: exercise 5.1's function.
+        x_q: (..., T_q, d_model).
+        x_kv: (..., T_k, d_model).
+
+    Returns:
+        q (..., heads, T_q, d_k), k and v (..., heads, T_k, d_k).
+    """
+    together = (x_q, "qkv"), (x_kv, "")
+    if x_q is not x_kv:
+        together = (x_q, "q"), (x_kv, "kv")
+    found: list[torch.Tensor] = []
+    for x, names in together:
+        if names:
+            matrix = torch.cat([getattr(attention, f"w_{name}") for name in names], 1)
+            bias = torch.cat([getattr(attention, f"b_{name}") for name in names])
+            found += F.linear(x, matrix.mT, bias).chunk(len(names), dim=-1)
+    return tuple(split_heads(x, attention.heads) for x in found)

@@ -495,7 +495,7 @@ def use_fast(kind: str, model: nn.Module, parts: Parts) -> Iterator[None]:
     """Compute a model as it is written, or with PyTorch's kernels, in the block.
 
     Args:
-        kind: see ``use_attention``; "fused" also means layer norms and GELUs.
+        kind: see ``use_attention``; "fused" also means what ``use_kernels`` replaces.
         model: made of the parts.
         parts: whose.
     """

@@ -43,7 +43,7 @@ def make_optimizer(
     ]
     on_gpu, rate = device.type == "cuda", config.peak_rate
     kind = Muon if by_muon else torch.optim.AdamW
-    return kind(
+    optimizer = kind(
         [group for group in groups if group["params"]],
         # a graph reads the rate where it was when it was recorded
         lr=torch.tensor(rate, device=device) if config.capture else rate,
@@ -53,6 +53,9 @@ def make_optimizer(
         fused=device.type in ("cpu", "cuda", "mps"),
         capturable=config.capture and on_gpu,
     )
+    if isinstance(optimizer, Muon) and config.precision == "bfloat16":
+        optimizer.rounds_in = torch.bfloat16
+    return optimizer
 
 
 def state_names(optimizer: torch.optim.Optimizer, weight: torch.Tensor) -> tuple:
@@ -67,8 +70,11 @@ class Muon(torch.optim.AdamW):
     """AdamW, but the groups with ``muon`` are matrices that Muon moves.
 
     Jordan et al. 2024. The step is the momentum, made orthogonal, and so large that
-    AdamW's learning rate suits it (Liu et al. 2025).
+    AdamW's learning rate suits it (Liu et al. 2025). The rounds that make it so may be
+    in bfloat16, as they were published: they end near 1, not at it, in any precision.
     """
+
+    rounds_in = torch.float32
 
     @torch.no_grad()
     def step(  # type: ignore[override]  # nobody here has a closure
@@ -97,7 +103,7 @@ class Muon(torch.optim.AdamW):
             memory = [self.momentum(weight) for weight in weights]
             torch._foreach_lerp_(memory, gradients, 1 - MOMENTUM)
             ahead = torch._foreach_lerp(gradients, memory, MOMENTUM)  # Nesterov
-            steps = orthogonal(torch.stack(ahead))
+            steps = orthogonal(torch.stack(ahead).to(self.rounds_in)).float()
             rate = group["lr"]
             torch._foreach_mul_(weights, 1 - rate * group["weight_decay"])
             scaled = steps * (-rate * LIKE_ADAM * math.sqrt(max(shape)))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from workbench.data.augmentation import Augmentation
+from workbench.data.image_batches import Growing
 from workbench.errors import WorkbenchError
 from workbench.training.loop import TrainingConfig
 
@@ -40,6 +41,7 @@ class VisionPreset:
     training: TrainingConfig
     dropout: float = 0.0
     pooling: str = "class"
+    growing: Growing = ()
     held_out: float = 0.1  # share of the training images for the validation curve
 
 
@@ -188,6 +190,34 @@ VISION = {
             smoothing=0.1,
             average="ema",
             ema_decay=0.999,
+            validate_every=5,
+        ),
+    ),
+    # as much as two CPU cores learn in hours: few wide layers, small images at first
+    "cifar10_hours": VisionPreset(
+        patch_size=4,
+        d_model=192,
+        heads=3,
+        layers=6,
+        d_ff=768,
+        batch=128,
+        pooling="mean",
+        held_out=0.02,
+        growing=((16, 20), (24, 10)),
+        augmentation=Augmentation(pad=4, flip=0.5, operations=1, magnitude=0.3),
+        training=TrainingConfig(
+            epochs=35,
+            peak_rate=2e-3,
+            warmup=400,
+            betas=(0.9, 0.95),
+            eps=1e-8,
+            weight_decay=0.1,
+            smoothing=0.1,
+            schedule="one-cycle",
+            optimizer="muon",
+            average="ema",
+            ema_decay=0.998,
+            attention="fused",
             validate_every=5,
         ),
     ),

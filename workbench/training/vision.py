@@ -16,6 +16,7 @@ from torch import nn
 from workbench.data.image_batches import ImageBatches
 from workbench.data.images import ImageData, load_images, subset
 from workbench.model import models
+from workbench.model.sizes import use_sizes
 from workbench.training.devices import world
 from workbench.training.loop import TrainingConfig, fit
 from workbench.training.presets import BaselinePreset, VisionPreset
@@ -66,12 +67,13 @@ def train_vision(run: VisionRun, device: torch.device) -> None:
         preset.augmentation,
         parts=parts.vision_transformer if parts else None,
         compiled=training.compile,
+        growing=preset.growing if parts else (),
     )
     held = ImageBatches.of(data, "validation", TEST_IMAGES, device)
-    attention: contextlib.AbstractContextManager = contextlib.nullcontext()
-    if parts:
-        attention = models.use_fast(training.attention, model, parts)
-    with attention:
+    with contextlib.ExitStack() as ways:
+        if parts:
+            ways.enter_context(models.use_fast(training.attention, model, parts))
+            ways.enter_context(use_sizes(model, parts))
         history = fit(
             model,
             image_loss(training.smoothing),
