@@ -39,7 +39,8 @@ def vision_case():
 def test_model_and_loss_are_one_graph(case, attention):
     torch._dynamo.reset()
     model, loss_of, batch = case()
-    with models.use_attention(attention), models.use_masks(CPU):
+    parts = models.load_parts()
+    with models.use_fast(attention, model, parts), models.use_masks(CPU):
         compiled = torch.compile(loss_of, backend="eager", fullgraph=True)
         loss = compiled(model.train(), batch)
         loss.backward()

@@ -30,6 +30,7 @@ from tools.measure.bench_peers import (
 )
 from tools.steps import ROOT
 from workbench.model import models
+from workbench.model.dropout import drop_by_bytes
 from workbench.model.models import Parts, TranslatorConfig, VisionConfig
 from workbench.training import devices, loop, records, steps
 from workbench.training.memory import keep_memory
@@ -204,9 +205,12 @@ def training_step(
     )
     run = loop.start(model.to(device).train(), config, 1, device)
     taken = steps.Steps(run, loss_of, lambda batch: (batch, None), config, device)
+    parts = models.load_parts()
+    if attention == "fused" and device.type == "cpu" and not compiled:
+        drop_by_bytes(model)  # as fit does
 
     def step():
-        with models.use_attention(attention), models.use_masks(device):
+        with models.use_fast(attention, model, parts), models.use_masks(device):
             taken.take(batch, config.peak_rate)
 
     return step

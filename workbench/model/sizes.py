@@ -27,7 +27,7 @@ def use_sizes(model: nn.Module, parts: Parts) -> Iterator[None]:
         parts: whose ``interpolate_positions`` is used.
     """
     written = model.forward
-    model.forward = functools.partial(  # type: ignore[method-assign]
+    model.forward = functools.partial(
         classify, model, written, parts.vision_transformer.interpolate_positions
     )
     try:

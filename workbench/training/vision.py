@@ -56,6 +56,7 @@ def train_vision(run: VisionRun, device: torch.device) -> None:
     parts, config = None, config_for(data, preset)
     if isinstance(config, models.VisionConfig):
         parts = models.load_parts(run.parts)
+    growing = preset.growing if isinstance(preset, VisionPreset) else ()
     torch.manual_seed(training.seed)
     model = models.build(config, parts)
     batches = ImageBatches.of(
@@ -67,13 +68,14 @@ def train_vision(run: VisionRun, device: torch.device) -> None:
         preset.augmentation,
         parts=parts.vision_transformer if parts else None,
         compiled=training.compile,
-        growing=preset.growing if parts else (),
+        growing=growing,
     )
     held = ImageBatches.of(data, "validation", TEST_IMAGES, device)
     with contextlib.ExitStack() as ways:
+        if parts and growing:
+            ways.enter_context(use_sizes(model, parts))
         if parts:
             ways.enter_context(models.use_fast(training.attention, model, parts))
-            ways.enter_context(use_sizes(model, parts))
         history = fit(
             model,
             image_loss(training.smoothing),
@@ -98,6 +100,7 @@ def train_vision(run: VisionRun, device: torch.device) -> None:
         {"accuracy": accuracy},
         batch=preset.batch,
         augmentation=asdict(preset.augmentation),
+        **({"growing": growing} if growing else {}),
         classes=list(data.classes),
     )
 
