@@ -6,6 +6,7 @@ results/runs.yml lists and nobody has recorded is named, too: nothing is estimat
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from workbench.training.recording import TABLE, read_runs
 from workbench.use import results
 
 PUBLISHED = results.FOLDER / "published.yml"
+COUNTS = results.FOLDER / "language_model" / "counts.json"
 TO_RUN = "*still to be run*"
 NO_GPU = "*no GPU was at hand*"
 NAMES = {
@@ -102,11 +104,22 @@ def command(name: str) -> str:
     return f"`python -m workbench record {name}`"
 
 
-def runs_of(data: str, path: Path = TABLE) -> dict[str, dict[str, Any]]:
-    """Return the runs that are listed for a data set, by name."""
+def runs_of(
+    data: str, path: Path = TABLE, family: str | None = None
+) -> dict[str, dict[str, Any]]:
+    """Return the runs that are listed for a data set, by name.
+
+    Args:
+        data: its name.
+        path: runs.yml.
+        family: only those with this before the first _ of their names; None: all.
+    """
     wanted = f"--data {data}"
-    found = read_runs(path)
-    return {name: each for name, each in found.items() if wanted in each["train"]}
+    return {
+        name: each
+        for name, each in read_runs(path).items()
+        if wanted in each["train"] and family in (None, name.partition("_")[0])
+    }
 
 
 def cited(system: dict[str, Any]) -> str:
@@ -136,13 +149,14 @@ def ours(
     metrics: Sequence[str],
     folder: Path = results.FOLDER,
     path: Path = TABLE,
+    family: str | None = None,
 ) -> str:
     """List our runs on a data set; of those that need a GPU what is recorded."""
     head = ["run", "what", *(NAMES[each] for each in metrics), "parameters", "seeds"]
     head += ["training, s"]
     rows, without = [], []
     where: dict[str, list[str]] = {}
-    for name, run in runs_of(data, path).items():
+    for name, run in runs_of(data, path, family).items():
         start = [f"`{name}`", run["about"]]
         if name not in results.names(folder):
             if run.get("needs") == "gpu":
@@ -161,6 +175,29 @@ def ours(
     if without:
         below.append(f"- {', '.join(without)}: not recorded, as no GPU was at hand")
     return "\n".join([table(head, rows) if rows else "", "", *below])
+
+
+def rivals(path: Path = COUNTS, others: Path = PUBLISHED) -> str:
+    """Set counting and a file packer beside what others have published.
+
+    Raises:
+        WorkbenchError: nobody has counted.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise WorkbenchError(
+            f"{path} cannot be read ({error}): python -m tools.measure.counts --record"
+        ) from None
+    rows = [
+        [f"{cited(each)} *published*", f"{each['score']}", each["size"], each["cost"]]
+        for each in read_published(others)[found["data"]]
+    ]
+    for order, nats in found["counted"].items():
+        name = f"counting {order} character" + "s" * (order != "1")
+        rows.append([name, f"{nats:.2f}", "–", "seconds"])
+    rows.append(["xz, a file packer", f"{found['packed']:.2f}", "–", "seconds"])
+    return table(["", "nats a character", "parameters", "cost"], rows)
 
 
 def why_not(run: dict[str, Any]) -> str:
