@@ -74,7 +74,50 @@ def _masked(*given):
     return given[-1] is not None
 
 
-for name, why, combine in (  # of the outputs of all heads, and w_o
+def _scores(x_q, x_kv, w_q, w_k):
+    return (x_q.unsqueeze(-3) @ w_q) @ (x_kv.unsqueeze(-3) @ w_k).mT
+
+
+def loop_by(
+    x_q,
+    x_kv,
+    w_q,
+    w_k,
+    w_v,
+    w_o,
+    mask,
+    *,
+    read=lambda x_q, x_kv: (x_q, x_kv),
+    choose=lambda *matrices: matrices,
+    allow=lambda mask: mask,
+    width=lambda x_q, w_q: w_q.shape[-1],
+    combine=lambda z, w_o: join(z) @ w_o,
+):
+    """Compute all heads by rules that can be varied.
+
+    Args:
+        x_q: (..., T_q, d_model).
+        x_kv: (..., T_k, d_model).
+        w_q: (h, d_model, d_k).
+        w_k: (h, d_model, d_k).
+        w_v: (h, d_model, d_v).
+        w_o: (h·d_v, d_model).
+        mask: broadcasts to (..., T_q, T_k), or None.
+        read: gives what queries and what keys and values are made of.
+        choose: gives the three matrices that are used.
+        allow: gives the mask that is used.
+        width: whose root the scores are divided by.
+        combine: makes the result of the outputs (..., h, T_q, d_v) and w_o.
+    """
+    x_q, x_kv = read(x_q, x_kv)
+    w_q, w_k, w_v = choose(w_q, w_k, w_v)
+    allowed = allow(mask)
+    allowed = None if allowed is None else allowed.unsqueeze(-3)
+    scores = _scores(x_q, x_kv, w_q, w_k) / width(x_q, w_q) ** 0.5
+    return combine(weights_of(scores, allowed) @ (x_kv.unsqueeze(-3) @ w_v), w_o)
+
+
+for name, why, combine in (
     (*NO_W_O, lambda z, w_o: join(z)),
     (
         "only one head is used",
@@ -101,11 +144,7 @@ for name, why, combine in (  # of the outputs of all heads, and w_o
         lambda z, w_o: join(z) @ w_o / z.shape[-3],
     ),
 ):
-
-    def _combined(x_q, x_kv, w_q, w_k, w_v, w_o, mask, combine=combine):
-        return combine(_heads(x_q, x_kv, w_q, w_k, w_v, mask), w_o)
-
-    loops.mistake(name, why)(_combined)
+    loops.mistake(name, why)(partial(loop_by, combine=combine))
 
 
 @loops.mistake(*SCORES)
@@ -113,84 +152,89 @@ def _(x_q, x_kv, w_q, w_k, w_v, w_o, mask):
     return join(per_head(x_q, x_kv, w_q, w_k, w_v, mask)[1])
 
 
-def _scores(x_q, x_kv, w_q, w_k):
-    return (x_q.unsqueeze(-3) @ w_q) @ (x_kv.unsqueeze(-3) @ w_k).mT
-
-
 @loops.mistake(*SCORES)
 def _(x_q, x_kv, w_q, w_k, w_v, w_o, mask):
     return join(_scores(x_q, x_kv, w_q, w_k)) / math.sqrt(w_q.shape[-1])
 
 
-for name, why, when, change in (  # of x_q, x_kv, w_q, w_k, w_v and the mask
+def _own(x_q, _):
+    return x_q, x_q
+
+
+for name, why, when, rules in (
     (
         "mask ignored",
         "The result is the one without a mask. Hand the mask on to every head.",
         _masked,
-        lambda q, kv, w_q, w_k, w_v, mask: (q, kv, w_q, w_k, w_v),
+        {"allow": lambda mask: None},
     ),
     (
         "mask inverted",
         'True means "may attend", here and in scaled_dot_product_attention.',
         _masked,
-        lambda q, kv, w_q, w_k, w_v, mask: (q, kv, w_q, w_k, w_v, ~mask),
+        {"allow": lambda mask: None if mask is None else ~mask},
     ),
     (
         "keys and values from x_q",
         SOURCES,
         lambda x_q, x_kv, *given: given[-1] is None or x_q.shape == x_kv.shape,
-        lambda q, kv, w_q, w_k, w_v, mask: (q, q, w_q, w_k, w_v, mask),
+        {"read": _own},
     ),
     (
         "keys and values from x_q",
         SOURCES,
         None,
-        lambda q, kv, w_q, w_k, w_v, mask: (q, q, w_q, w_k, w_v),
+        {"read": _own, "allow": lambda mask: None},
     ),
     (
         "queries from x_kv",
         SOURCES,
         lambda x_q, x_kv, *_: x_q.shape != x_kv.shape,
-        lambda q, kv, w_q, w_k, w_v, mask: (kv, kv, w_q, w_k, w_v),
+        {"read": lambda _, x_kv: (x_kv, x_kv), "allow": lambda mask: None},
     ),
     (
         "w_q and w_k exchanged",
         "Queries are x_q times w_q, keys are x_kv times w_k.",
         None,
-        lambda q, kv, w_q, w_k, w_v, mask: (q, kv, w_k, w_q, w_v, mask),
+        {"choose": lambda w_q, w_k, w_v: (w_k, w_q, w_v)},
+    ),
+    (
+        "scaled by √d_model in place of √d_k",
+        "A score is a sum over the d_k features of a head: divide by √d_k. Your "
+        "attention function does that by itself.",
+        None,
+        {"width": lambda x_q, w_q: x_q.shape[-1]},
+    ),
+    (
+        "missing the scaling by 1/√d_k",
+        "The scores are not divided by √d_k. Your attention function does that.",
+        None,
+        {"width": lambda x_q, w_q: 1},
     ),
 ):
-
-    def _changed(*given, change=change):
-        *inputs, w_o, mask = given
-        return join(_heads(*change(*inputs, mask))) @ w_o
-
-    loops.mistake(name, why, when=when)(_changed)
-
-
-def _per_matrix(choose, x_q, x_kv, w_q, w_k, w_v, w_o, mask):
-    """Choose what stands in place of w_q, w_k and w_v."""
-    return join(_heads(x_q, x_kv, *choose((w_q, w_k, w_v)), mask)) @ w_o
+    loops.mistake(name, why, when=when)(partial(loop_by, **rules))
 
 
 SAME = "Head i has w_q[i], w_k[i] and w_v[i]: all three with the same i."
 for which in itertools.product((False, True), repeat=3):
     if any(which) and not all(which):
 
-        def _first(matrices, which=which):
+        def _first(*matrices, which=which):
             pairs = zip(matrices, which, strict=True)
             return [w[:1].expand(w.shape) if first else w for w, first in pairs]
 
         loops.mistake("one of the matrices is that of head 0 for all heads", SAME)(
-            partial(_per_matrix, _first)
+            partial(loop_by, choose=_first)
         )
 for shifts in itertools.product((-1, 0, 1), repeat=3):
     if len(set(shifts)) > 1:  # the same for all three is another order of the heads
 
-        def _rolled(matrices, shifts=shifts):
+        def _rolled(*matrices, shifts=shifts):
             return [w.roll(n, 0) for w, n in zip(matrices, shifts, strict=True)]
 
-        loops.mistake("a matrix of another head", SAME)(partial(_per_matrix, _rolled))
+        loops.mistake("a matrix of another head", SAME)(
+            partial(loop_by, choose=_rolled)
+        )
 
 
 @loops.mistake(
@@ -215,23 +259,6 @@ def _(x_q, x_kv, w_q, w_k, w_v, w_o, mask):
         x = torch_attention(x @ q, x_kv @ k, x_kv @ v, mask)[0] @ rows
         total = total + x
     return total
-
-
-def _scaled(power, x_q, x_kv, w_q, w_k, w_v, w_o, mask):
-    scores = _scores(x_q, x_kv, w_q, w_k) * x_q.shape[-1] ** power
-    allowed = None if mask is None else mask.unsqueeze(-3)
-    return join(weights_of(scores, allowed) @ (x_kv.unsqueeze(-3) @ w_v)) @ w_o
-
-
-loops.mistake(
-    "scaled by √d_model in place of √d_k",
-    "A score is a sum over the d_k features of a head: divide by √d_k. Your attention "
-    "function does that by itself.",
-)(partial(_scaled, -0.5))
-loops.mistake(
-    "missing the scaling by 1/√d_k",
-    "The scores are not divided by √d_k. Your attention function does that.",
-)(partial(_scaled, 0))
 
 
 # --- the sum: what goes wrong ---------------------------------------------------------

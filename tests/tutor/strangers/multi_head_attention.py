@@ -779,7 +779,7 @@ def merge_heads(x):
     kind="double",
     first="named",
     verdict="named",
-    says="heads interleaved",
+    says="heads interleaved, and mask ignored",
     round=2,
 )
 def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):

@@ -55,7 +55,7 @@ def loop_of_heads(
 # === exercise: 5.3 · One head after the other | id: loop-of-heads | function: loop_of_heads | kind: double | what is wrong: heads are stacked on a last axis and flattened (interleaved) AND mask is not passed to the heads
 # told: named
 # now: named
-# says: heads interleaved
+# says: heads interleaved, and mask ignored
 def loop_of_heads(
     x_q: torch.Tensor,
     x_kv: torch.Tensor,

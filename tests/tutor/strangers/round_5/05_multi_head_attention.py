@@ -24,7 +24,8 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
 
 # === exercise: 5.3 · One head after the other [loop-of-heads] | function: loop_of_heads | kind: double | what is wrong: stacks the heads along a new last axis, so their features interleave AND divides the scores by the root of d_model, not of d_k
 # told: useless
-# now: useless
+# now: named
+# says: heads interleaved, and scaled by √d_model in place of √d_k
 def loop_of_heads(
     x_q: torch.Tensor,
     x_kv: torch.Tensor,
