@@ -1,7 +1,9 @@
 """The loss of a tagger: a label for each word, none for class tokens and padding."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -61,141 +63,168 @@ class Batch:
         """The logits of the words and of the padding: (B, T, classes)."""
         return self.logits[:, self.count :]
 
-    def of(self, logits: torch.Tensor) -> torch.Tensor:
-        """What each position costs, word or not: (B, T)."""
-        return F.cross_entropy(logits.mT, self.tags, reduction="none")
 
-    @property
-    def each(self) -> torch.Tensor:
-        """The right costs."""
-        return self.of(self.own)
+def _average(each: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Average the words of the batch."""
+    return each[batch.real].mean()
 
-    def mean(self, costs: torch.Tensor) -> torch.Tensor:
-        """Average the words of the batch."""
-        return costs[self.real].mean()
+
+def loss_by(
+    *given: Data,
+    own: Callable[[Batch], torch.Tensor] = lambda batch: batch.own,
+    cost: Callable[[torch.Tensor], torch.Tensor] = lambda each: each,
+    average: Callable[[torch.Tensor, Batch], torch.Tensor] = _average,
+    unit: Callable[[torch.Tensor], torch.Tensor] = lambda loss: loss,
+) -> torch.Tensor:
+    """Compute the loss by rules that can be varied.
+
+    Args:
+        given: logits, tags, mask and perhaps the number of class tokens.
+        own: the logits of the words and of the padding, (B, T, classes).
+        cost: of each position, made of its cross-entropy, (B, T).
+        average: of the costs of a batch.
+        unit: what is made of the average.
+    """
+    batch = Batch(*given)
+    each = F.cross_entropy(own(batch).mT, batch.tags, reduction="none")
+    return unit(average(cost(each), batch))
 
 
 def made(
     name: str,
     why: str,
-    *answers: Callable[[Batch], torch.Tensor],
+    *rules: dict[str, Callable],
     when: Callable[[Batch], bool] = lambda batch: True,
 ) -> None:
-    """State a mistake by what it makes of a batch with a word."""
+    """State a mistake by the rules that it sets on a batch with a word."""
 
     def shows(*given: Data) -> bool:
         batch = Batch(*given)
         return bool(batch.real.any()) and when(batch)
 
-    for answer in answers:
-        losses.mistake(name, why, when=shows)(
-            lambda *given, answer=answer: answer(Batch(*given))
-        )
+    for each in rules:
+        losses.mistake(name, why, when=shows)(partial(loss_by, **each))
 
 
-def _with_class_token(batch: Batch) -> torch.Tensor:
-    """Score the class tokens, too, as if their tag were 0."""
+def averaged(
+    name: str, why: str, *averages: Callable[[torch.Tensor, Batch], torch.Tensor]
+) -> None:
+    """State a mistake in which costs are averaged otherwise."""
+    made(name, why, *({"average": each} for each in averages))
+
+
+@losses.mistake(
+    "the class tokens are scored, too",
+    "A class token has no part of speech. Leave its row out, and use the mask of the "
+    "words, without an entry for it.",
+    when=lambda *given: bool(Batch(*given).real.any()),
+)
+def _(*given):
+    """As if the tag of each were 0."""
+    batch = Batch(*given)
     front = batch.logits[:, : batch.count]
     costs = F.cross_entropy(
         front.mT, torch.zeros(front.shape[:2], dtype=torch.long), reduction="none"
     )
-    total = costs.sum() + batch.each[batch.real].sum()
-    return total / (costs.numel() + batch.real.sum())
+    words = F.cross_entropy(batch.own.mT, batch.tags, reduction="none")[batch.real]
+    return torch.cat([costs.flatten(), words]).mean()
 
 
 made(
     "the end is left out in place of the class tokens",
     "Class tokens come first, so every word was compared with the tag of a word "
     "after it. Leave out the first rows, logits[:, count:].",
-    lambda b: b.mean(b.of(b.logits[:, : -b.count])),
-)
-made(
-    "the class tokens are scored, too",
-    "A class token has no part of speech. Leave its row out, and use the mask of the "
-    "words, without an entry for it.",
-    _with_class_token,
+    {"own": lambda b: b.logits[:, : -b.count]},
 )
 made(
     "one class token is left out, whatever count says",
     "There may be several class tokens: leave out the first `count` rows.",
-    lambda b: b.mean(b.of(b.logits[:, 1 : b.tags.shape[1] + 1])),
+    {"own": lambda b: b.logits[:, 1 : b.tags.shape[1] + 1]},
     when=lambda b: b.count > 1,
 )
-made(
+averaged(
     "padding is scored",
     "Padding is no word: leave its positions out, in the sum and in the number.",
-    lambda b: b.each.mean(),
-    lambda b: b.each.sum() / b.real.sum(),
+    lambda each, b: each.mean(),
+    lambda each, b: each.sum() / b.real.sum(),
 )
-made(
+averaged(
     "the mean over all positions",
     "Divide by the number of words. With the padding in the divisor the loss depends "
     "on how wide the batch happens to be.",
-    lambda b: (b.each * b.real).mean(),
+    lambda each, b: (each * b.real).mean(),
 )
-made(
+averaged(
     "mask inverted",
     "The padding was scored and the words were left out. True means a word.",
-    lambda b: b.each[~b.real].mean(),
-    lambda b: (b.each * ~b.real).sum() / (~b.real).sum().clamp(min=1),
-    lambda b: b.each.masked_fill(b.real, 0).sum() / b.real.sum(),
+    lambda each, b: each[~b.real].mean(),
+    lambda each, b: (each * ~b.real).sum() / (~b.real).sum().clamp(min=1),
+    lambda each, b: each.masked_fill(b.real, 0).sum() / b.real.sum(),
 )
 made(
     "logits multiplied by the mask",
     "A logit of 0 does not silence a position: all tags become equally likely, and it "
     "adds the logarithm of their number. Leave it out.",
-    lambda b: b.of(b.own * b.mask.mT).mean(),
-    lambda b: b.of(b.own * b.mask.mT).sum() / b.real.sum(),
+    {"own": lambda b: b.own * b.mask.mT, "average": lambda each, b: each.mean()},
+    {
+        "own": lambda b: b.own * b.mask.mT,
+        "average": lambda each, b: each.sum() / b.real.sum(),
+    },
 )
-made(
+averaged(
     "tag 0 is taken for padding",
     "0 is a tag like the others. What is padding, the mask says.",
-    lambda b: b.each[b.tags != 0].mean(),
-    lambda b: b.each[b.real & (b.tags != 0)].mean(),
-    lambda b: b.each[b.real & (b.tags != 0)].sum() / b.real.sum(),
+    lambda each, b: each[b.tags != 0].mean(),
+    lambda each, b: each[b.real & (b.tags != 0)].mean(),
+    lambda each, b: each[b.real & (b.tags != 0)].sum() / b.real.sum(),
 )
-made(
+averaged(
     "the sum in place of the mean",
     "A mean, so that batches of different sizes compare: divide by the number of "
     "words.",
-    lambda b: b.each[b.real].sum(),
+    lambda each, b: each[b.real].sum(),
 )
-made(
+averaged(
     "divided by the number of sentences",
     "Divide by the number of words.",
-    lambda b: b.each[b.real].sum() / len(b.real),
+    lambda each, b: each[b.real].sum() / len(b.real),
 )
-made(
+averaged(
     "the mean of the sentences' means",
     "All words of the batch count alike, in whatever sentence they stand.",
-    lambda b: ((b.each * b.real).sum(1) / b.real.sum(1)).mean(),
-    lambda b: ((b.each * b.real).sum(1) / b.real.sum(1).clamp(1)).mean(),
+    lambda each, b: ((each * b.real).sum(1) / b.real.sum(1)).mean(),
+    lambda each, b: ((each * b.real).sum(1) / b.real.sum(1).clamp(1)).mean(),
 )
 EACH = "a loss for each position", "One number for the whole batch, shape ()."
-made(*EACH, lambda b: b.each * b.real, lambda b: b.each[b.real])
+averaged(*EACH, lambda each, b: each * b.real, lambda each, b: each[b.real])
 made(
     "reshaped in place of transposed",
     "reshape and view keep the order of the numbers, so logits of different words are "
     "mixed. Exchange the axes, .mT or transpose(1, 2).",
-    lambda b: b.mean(b.of(b.own.reshape(b.own.mT.shape).mT)),
+    {"own": lambda b: b.own.reshape(b.own.mT.shape).mT},
 )
 made(
     "softmax taken twice",
     "Logits go in: cross_entropy applies a softmax of its own.",
-    lambda b: b.mean(b.of(b.own.softmax(-1))),
+    {"own": lambda b: b.own.softmax(-1)},
 )
 made(
     "the sign is missing",
     "A loss is minus the logarithm of the tag's probability.",
-    lambda b: -b.mean(b.each),
+    {"unit": torch.neg},
 )
 made(
     "no logarithm",
     "The loss is the negative logarithm of the tag's probability.",
-    lambda b: -b.mean((-b.each).exp()),
-    lambda b: 1 - b.mean((-b.each).exp()),
+    {"cost": lambda each: (-each).exp()},
+    {"cost": lambda each: (-each).exp(), "unit": lambda loss: 1 - loss},
 )
-made("no gradient comes back", CUT_OFF, lambda b: b.mean(b.each).detach())
+made(
+    "in bits",
+    "The natural logarithm is meant.",
+    {"unit": lambda loss: loss / math.log(2)},
+)
+made("no gradient comes back", CUT_OFF, {"unit": lambda loss: loss.detach()})
 
 # --- the check ------------------------------------------------------------------------
 

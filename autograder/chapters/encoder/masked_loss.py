@@ -1,6 +1,7 @@
 """Masked language modelling: the loss."""
 
 import math
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -32,91 +33,125 @@ def _has_scored(logits, labels):
     return bool((labels != UNSCORED).any())
 
 
+def loss_by(
+    logits,
+    labels,
+    *,
+    counts=lambda labels: labels != UNSCORED,
+    score=lambda scores: scores.log_softmax(-1),
+    cost=lambda own: -own,
+    average=lambda costs, labels, counts: costs.mean(),
+    unit=lambda loss: loss,
+):
+    """Compute the loss by rules that can be varied.
+
+    Args:
+        logits: (B, T, V).
+        labels: (B, T).
+        counts: which positions are scored, (B, T), made of the labels.
+        score: makes log-probabilities of the logits of what is scored, (n, V).
+        cost: of each of these, made of its label's log-probability, (n,).
+        average: of the costs; it is given the labels and what counts as well.
+        unit: what is made of the average.
+    """
+    scored = counts(labels)
+    own = score(logits[scored]).gather(1, labels[scored].unsqueeze(1)).squeeze(1)
+    return unit(average(cost(own), labels, scored))
+
+
+def _sentences(costs, labels, scored):
+    """Return the sum and the number of what is scored in each sentence."""
+    each = torch.zeros(labels.shape).masked_scatter(scored, costs)
+    return each.sum(1), scored.sum(1)
+
+
+def _means(costs, labels, scored):
+    """Average over the sentences that have a label."""
+    sums, numbers = _sentences(costs, labels, scored)
+    return (sums / numbers)[numbers > 0].mean()
+
+
+def _all_means(costs, labels, scored):
+    """Average over all sentences; one without a label has a mean of 0."""
+    sums, numbers = _sentences(costs, labels, scored)
+    return (sums / numbers.clamp(min=1)).mean()
+
+
 PROBABILITY = "The loss is the negative logarithm of the label's probability."
-for name, why, loss in (  # of each scored label its log-probability, all scores, and it
+ALIKE = "All scored positions of the batch count alike, in whatever sentence{}."
+for name, why, rules in (
     (
         "the mean over all positions",
         "Divide by the number of scored positions. Otherwise the loss is small only "
         "because few tokens were chosen.",
-        lambda own, scores, wanted, labels: -own.sum() / labels.numel(),
+        {"average": lambda costs, labels, _: costs.sum() / labels.numel()},
     ),
     (
         "the sum in place of the mean",
         "Divide by the number scored.",
-        lambda own, scores, wanted, labels: -own.sum(),
+        {"average": lambda costs, *_: costs.sum()},
     ),
     (
         "divided by the number of sentences",
         "Divide by the number of scored positions.",
-        lambda own, scores, wanted, labels: -own.sum() / len(labels),
+        {"average": lambda costs, labels, _: costs.sum() / len(labels)},
+    ),
+    (
+        "the mean of the sentences' means",
+        ALIKE.format(""),
+        {"average": _means},
+    ),
+    (
+        "the mean of the sentences' means",
+        ALIKE.format("; one without any has no say"),
+        {"average": _all_means},
     ),
     (
         "label 0 is not scored",
         "0 is a label like others, the first word. Only −100 means that nothing is "
         "scored.",
-        lambda own, scores, wanted, labels: -own[wanted > 0].mean(),
-    ),
-    (
-        "every position with every label",
-        "An index [:, wanted] takes the columns of all labels from every row. Each row "
-        "has one label: index rows and columns together, torch.arange(n) and wanted.",
-        lambda own, scores, wanted, labels: -scores.log_softmax(-1)[:, wanted].mean(),
+        {"counts": lambda labels: labels > 0},
     ),
     (
         "the sign is missing",
         "A loss is minus the logarithm.",
-        lambda own, *_: own.mean(),
+        {"unit": torch.neg},
     ),
     (
         "softmax taken twice",
         "cross_entropy takes logits and applies the softmax itself.",
-        lambda own, scores, wanted, _: F.cross_entropy(scores.softmax(-1), wanted),
+        {"score": lambda scores: scores.softmax(-1).log_softmax(-1)},
     ),
-    ("no logarithm", PROBABILITY, lambda own, *_: -own.exp().mean()),
-    ("no logarithm", PROBABILITY, lambda own, *_: 1 - own.exp().mean()),
+    ("no logarithm", PROBABILITY, {"cost": lambda own: -own.exp()}),
+    ("no logarithm", PROBABILITY, {"cost": lambda own: 1 - own.exp()}),
     (
         "the logarithm of the mean",
         "First the logarithm of each probability, then the mean.",
-        lambda own, *_: -own.exp().mean().log(),
+        {"cost": torch.exp, "unit": lambda loss: -loss.log()},
     ),
     (
         "no softmax",
         "Logits become log-probabilities by log_softmax first.",
-        lambda own, scores, wanted, _: -scores.gather(1, wanted.unsqueeze(1)).mean(),
+        {"score": lambda scores: scores},
     ),
     (
         "in bits",
         "The natural logarithm is meant.",
-        lambda own, *_: -own.mean() / math.log(2),
+        {"unit": lambda loss: loss / math.log(2)},
     ),
 ):
-
-    def _of_scored(logits, labels, loss=loss):
-        scored = labels != UNSCORED
-        wanted, scores = labels[scored], logits[scored]
-        own = -F.cross_entropy(scores, wanted, reduction="none")
-        return loss(own, scores, wanted, labels)
-
-    losses.mistake(name, why, when=_has_scored)(_of_scored)
-
-ALIKE = "All scored positions of the batch count alike, in whatever sentence{}."
-
-
-@losses.mistake("the mean of the sentences' means", ALIKE.format(""), when=_has_scored)
-def _(logits, labels):
-    counts = (labels != UNSCORED).sum(1)
-    means = _each(logits, labels).sum(1) / counts
-    return means[counts > 0].mean()
+    losses.mistake(name, why, when=_has_scored)(partial(loss_by, **rules))
 
 
 @losses.mistake(
-    "the mean of the sentences' means",
-    ALIKE.format("; one without any has no say"),
+    "every position with every label",
+    "An index [:, wanted] takes the columns of all labels from every row. Each row "
+    "has one label: index rows and columns together, torch.arange(n) and wanted.",
     when=_has_scored,
 )
 def _(logits, labels):
-    counts = (labels != UNSCORED).sum(1)
-    return (_each(logits, labels).sum(1) / counts.clamp(min=1)).mean()
+    scored = labels != UNSCORED
+    return -logits[scored].log_softmax(-1)[:, labels[scored]].mean()
 
 
 for word, label in (("word 0", 0), ("the last word", -1)):

@@ -1,6 +1,7 @@
 """How often the next token, and how often all of a sentence, is said rightly."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -123,23 +124,48 @@ COUNTING: tuple[tuple[str, str, Count, Count], ...] = (
         _tokens,
     ),
 )
+
+
+def counted_by(
+    logits: torch.Tensor,
+    labels: torch.Tensor,
+    pad: int = 0,
+    *,
+    real: Callable = lambda labels, said, pad: labels != pad,
+    tokens: Count = _tokens,
+    sentences: Count = _sentences,
+) -> tuple[float, float]:
+    """Compute both shares by rules that can be varied.
+
+    Args:
+        logits: (B, T, V).
+        labels: (B, T).
+        pad: the id of padding.
+        real: which places count, (B, T), made of labels, what is said, and pad.
+        tokens: makes the first share of what is right and what is real.
+        sentences: makes the second.
+    """
+    said = logits.argmax(dim=-1)
+    hit, counts = said == labels, real(labels, said, pad)
+    return tokens(hit, counts), sentences(hit, counts)
+
+
 for name, why, tokens, sentences in COUNTING:
+    rules: dict[str, Callable] = {} if tokens is _tokens else {"tokens": tokens}
+    rules |= {} if sentences is _sentences else {"sentences": sentences}
+    accuracies.mistake(name, why)(partial(counted_by, **rules))
 
-    @accuracies.mistake(name, why)
-    def _(logits, labels, pad=0, tokens=tokens, sentences=sentences):
-        hit, real = logits.argmax(dim=-1) == labels, labels != pad
-        return tokens(hit, real), sentences(hit, real)
-
-
-@accuracies.mistake(
+accuracies.mistake(
     "padding is read from what the model says",
     "Which places are real is a matter of the labels: labels != pad_id. A model that "
     "says padding where a token belongs has made a mistake.",
-)
-def _(logits, labels, pad=0):
-    said = logits.argmax(dim=-1)
-    hit, real = said == labels, said != pad
-    return _tokens(hit, real), _sentences(hit, real)
+)(partial(counted_by, real=lambda labels, said, pad: said != pad))
+accuracies.mistake(
+    "pad_id is ignored",
+    "Another tokenizer may pad with another id, and 0 may be a token: labels != "
+    "pad_id.",
+    when=lambda logits, labels, pad=0: pad != 0,
+)(partial(counted_by, real=lambda labels, said, pad: labels != 0))
 
 
 @accuracies.mistake(
