@@ -36,6 +36,15 @@ NAMES = {
     "agreement_pronoun": "pronouns kept, %",
 }
 MAIN = ("exact_match", "accuracy", "copied", "bits_per_byte")  # one a model has
+LADDER = {  # from the block of 2017 to that of today: run -> what it changes
+    "ladder_2017": "the parts of 2017",
+    "ladder_rotary": "rotary positions",
+    "ladder_rms": "RMS norm",
+    "ladder_swiglu": "SwiGLU",
+    "ladder_grouped": "shared keys and values",
+    "ladder_qk_norm": "QK norm",
+    "ladder_muon": "Muon",
+}
 JOINED = "\N{WORD JOINER}"  # after a dash: the range is not broken there
 Row = Sequence[str]
 
@@ -177,18 +186,24 @@ def ours(
     return "\n".join([table(head, rows) if rows else "", "", *below])
 
 
-def rivals(path: Path = COUNTS, others: Path = PUBLISHED) -> str:
-    """Set counting and a file packer beside what others have published.
+def read_counts(path: Path = COUNTS) -> dict[str, Any]:
+    """Read what counting and a file packer reached, as tools/measure/counts.py says it.
 
     Raises:
         WorkbenchError: nobody has counted.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise WorkbenchError(
             f"{path} cannot be read ({error}): python -m tools.measure.counts --record"
         ) from None
+    return found
+
+
+def rivals(path: Path = COUNTS, others: Path = PUBLISHED) -> str:
+    """Set counting and a file packer beside what others have published."""
+    found = read_counts(path)
     rows = [
         [f"{cited(each)} *published*", f"{each['score']}", each["size"], each["cost"]]
         for each in read_published(others)[found["data"]]

@@ -114,8 +114,8 @@ def add_training(
         fast.add_argument(
             "--attention",
             choices=["written", "fused"],
-            help="as chapter 4 writes it, or by PyTorch's one kernel (the same "
-            "numbers)",
+            help="as the exercises write it; fused: attention, norms, networks and "
+            "projections by one kernel of PyTorch each (the same numbers)",
         )
     fast.add_argument("--compile", action="store_true", help="use torch.compile")
     fast.add_argument(
