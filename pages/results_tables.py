@@ -80,7 +80,12 @@ def thousands(value: float) -> str:
 
 
 def score(record: dict[str, Any], test: str, metric: str, digits: int = 2) -> str:
-    """Write the mean over the seeds, and the lowest and highest of several."""
+    """Write the mean over the seeds, and the lowest and highest of several.
+
+    A dash, if it was not scored so: lowercased text has no cased BLEU.
+    """
+    if metric not in record["scores"].get(test, {}):
+        return "–"
     low, high = results.spread(record, test, metric)
     text = f"{results.mean(record, test, metric):.{digits}f}"
     several = len(record["seeds"]) > 1

@@ -59,11 +59,12 @@ def cifar10_table(folder: Path = results.FOLDER, table: Path = recording.TABLE) 
 def recorded_cells(record: dict[str, Any]) -> list[str]:
     """Write the score, the size and the cost of one of our runs."""
     score = results_tables.score(record, "test", "accuracy")
+    seeds = len(record["seeds"])
     seconds = results_tables.seconds(record)
     device = results_tables.device(record)
     cost = f"{record['training']['epochs']} passes, {seconds} s on {device}"
     return [
-        f"{score}, {len(record['seeds'])} seeds, {results_tables.copy_of(record)}",
+        f"{score}, {seeds} seed{'s' * (seeds > 1)}, {results_tables.copy_of(record)}",
         f"{record['parameters'] / 1e6:.1f} M",
         cost,
     ]

@@ -327,6 +327,10 @@ def test_thousands_stand_apart_on_one_line_and_one_thread_is_one() -> None:
     assert results_tables.device({"device": "A CPU, 11 threads"}).endswith("11 threads")
 
 
+def test_what_was_not_scored_so_is_a_dash() -> None:
+    assert results_tables.score(provisional(0), "test", "bleu_cased") == "–"
+
+
 def test_one_seed_has_no_range() -> None:
     assert results_tables.score(provisional(0), "test", "accuracy") == "97.50"
 
