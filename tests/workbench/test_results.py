@@ -344,6 +344,25 @@ def test_several_ways_to_count_bleu_are_kept_apart(tmp_path: Path) -> None:
     assert "`lc` (runs: `a`, `b`)" in first and "`mixed` (run: `c`)" in second
 
 
+def test_counting_stands_beside_what_others_published(tmp_path: Path) -> None:
+    shown = results_tables.rivals()
+    counts = results_tables.read_counts()
+    for nats in (*counts["counted"].values(), counts["packed"]):
+        assert f"| {nats:.2f} |" in shown
+    for each in results_tables.read_published()[counts["data"]]:
+        assert f"| {each['score']} |" in shown
+    with pytest.raises(WorkbenchError, match=r"tools\.measure\.counts --record"):
+        results_tables.read_counts(tmp_path / "counts.json")
+
+
+def test_a_family_of_runs_is_listed_alone() -> None:
+    """The rungs of the ladder, in the order in which the chapter climbs them."""
+    found = results_tables.runs_of("shakespeare", family="ladder")
+    assert list(found) == list(results_tables.LADDER)
+    assert "shakespeare" not in found
+    assert set(found) < set(results_tables.runs_of("shakespeare"))
+
+
 def test_published_figures_have_a_source(tmp_path: Path) -> None:
     keys = set(re.findall(r"@\w+\{(\w+),", (ROOT / "book/references.bib").read_text()))
     for data, systems in results_tables.read_published().items():
