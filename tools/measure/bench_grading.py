@@ -124,10 +124,16 @@ def _nbgrader(course: Path, step: str) -> None:
 
 
 def grade_by_ours(out: Path, submissions: Path) -> Run:
-    """Run `python -m autograder grade`, and look at its memory meanwhile."""
+    """Run `python -m autograder grade`, and look at its memory meanwhile.
+
+    No mistake is carried forward: nbgrader does not judge an answer once more with a
+    right one in another's place, and both are to give the same points.
+    """
+    rules = out.with_suffix(".yml")
+    rules.write_text("carried_forward: 0\n", encoding="utf-8")
     command = [sys.executable, "-m", "autograder", "grade", "--chapter", CHAPTER]
     command += ["--submissions", str(submissions), "--out", str(out)]
-    command += ["--workers", str(WORKERS)]
+    command += ["--workers", str(WORKERS), "--class", str(rules)]
     memory, begin, begin_of_files = [], time.perf_counter(), time.time()
     with tempfile.TemporaryFile("w+") as log:
         with subprocess.Popen(

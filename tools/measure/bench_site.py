@@ -266,7 +266,7 @@ def translation(page, address: str) -> dict:
     return found
 
 
-# --- a text -----------------------------------------------------------------------------
+# --- a text ---------------------------------------------------------------------------
 
 # Gather how long each token took that the language model writes, as the figure says it
 TOKENS = """(figure, wanted) => new Promise((resolve) => {
