@@ -162,8 +162,8 @@ accuracies.mistake(
 )(partial(counted_by, real=lambda labels, said, pad: said != pad))
 accuracies.mistake(
     "pad_id is ignored",
-    "Another tokenizer may pad with another id, and 0 may be a token: labels != "
-    "pad_id.",
+    "Another tokenizer may pad with another id, and then 0 is the id of a token: "
+    "labels != pad_id.",
     when=lambda logits, labels, pad=0: pad != 0,
 )(partial(counted_by, real=lambda labels, said, pad: labels != 0))
 
