@@ -16,11 +16,15 @@ from tests.workbench.test_models import (
 )
 from transformer.decoder import sequence_loss
 from workbench.data.image_batches import ImageBatches, side_of
+from workbench.data.images import load_images
+from workbench.errors import WorkbenchError
 from workbench.model import models
 from workbench.model.dropout import ByteDropout, drop_by_bytes
 from workbench.model.sizes import use_sizes
 from workbench.model.tied_loss import ROWS, tied_loss
+from workbench.training import presets
 from workbench.training.optimizers import orthogonal
+from workbench.training.vision import growing_of
 
 PARTS = models.load_parts()
 NORM_AFTER = models.TranslatorConfig(11, 16, 4, 2, 24, 20, 0.0, norm_first=False)
@@ -190,6 +194,13 @@ def test_batches_grow_and_show_the_same_images() -> None:
             small.mean((2, 3)), images.mean((2, 3)), atol=0.05, rtol=0
         )
     assert {tuple(x.shape) for x, _ in batches.epoch(1)} == {(3, 3, 8, 8)}
+
+
+def test_images_that_are_too_small_to_begin_smaller_are_refused() -> None:
+    digits = load_images("digits", None, 0.1)
+    with pytest.raises(WorkbenchError, match="8 x 8 pixels cannot begin with 16"):
+        growing_of(presets.VISION["cifar10_hours"], digits)
+    assert growing_of(presets.VISION["digits"], digits) == ()
 
 
 @pytest.mark.parametrize("pooling", ["mean", "class"])

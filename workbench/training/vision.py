@@ -13,8 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from workbench.data.image_batches import ImageBatches
+from workbench.data.image_batches import Growing, ImageBatches
 from workbench.data.images import ImageData, load_images, subset
+from workbench.errors import WorkbenchError
 from workbench.model import models
 from workbench.model.sizes import use_sizes
 from workbench.training.devices import world
@@ -56,7 +57,7 @@ def train_vision(run: VisionRun, device: torch.device) -> None:
     parts, config = None, config_for(data, preset)
     if isinstance(config, models.VisionConfig):
         parts = models.load_parts(run.parts)
-    growing = preset.growing if isinstance(preset, VisionPreset) else ()
+    growing = growing_of(preset, data)
     torch.manual_seed(training.seed)
     model = models.build(config, parts)
     batches = ImageBatches.of(
@@ -103,6 +104,24 @@ def train_vision(run: VisionRun, device: torch.device) -> None:
         **({"growing": growing} if growing else {}),
         classes=list(data.classes),
     )
+
+
+def growing_of(preset: Preset, data: ImageData) -> Growing:
+    """Return the sides of the images in the first epochs.
+
+    Raises:
+        WorkbenchError: the images have no such smaller size that can be cut.
+    """
+    if isinstance(preset, BaselinePreset):
+        return ()
+    _, height, width = data.shape
+    for side, _ in preset.growing:
+        if height != width or side > height or side % preset.patch_size:
+            raise WorkbenchError(
+                f"images of {height} x {width} pixels cannot begin with {side} pixels "
+                f"a side in patches of {preset.patch_size}: choose another --preset"
+            )
+    return preset.growing
 
 
 def learned_from(run: VisionRun) -> tuple[ImageData, Preset, TrainingConfig]:
