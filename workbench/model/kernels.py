@@ -92,13 +92,10 @@ def project(
     Returns:
         q (..., heads, T_q, d_k), k and v (..., heads, T_k, d_k).
     """
-    together = (x_q, "qkv"), (x_kv, "")
-    if x_q is not x_kv:
-        together = (x_q, "q"), (x_kv, "kv")
+    inputs = ((x_q, "qkv"),) if x_q is x_kv else ((x_q, "q"), (x_kv, "kv"))
     found: list[torch.Tensor] = []
-    for x, names in together:
-        if names:
-            matrix = torch.cat([getattr(attention, f"w_{name}") for name in names], 1)
-            bias = torch.cat([getattr(attention, f"b_{name}") for name in names])
-            found += F.linear(x, matrix.mT, bias).chunk(len(names), dim=-1)
+    for x, names in inputs:
+        matrix = torch.cat([getattr(attention, f"w_{name}") for name in names], 1)
+        bias = torch.cat([getattr(attention, f"b_{name}") for name in names])
+        found += F.linear(x, matrix.mT, bias).chunk(len(names), dim=-1)
     return tuple(split_heads(x, attention.heads) for x in found)

@@ -1,8 +1,8 @@
 """The model: a configuration, the parts that it is built of, and its files.
 
 Everything in a model is made of the functions and classes that the exercises ask for,
-the reference's or a student's own. One thing can be exchanged, by ``use_attention``:
-how the attention is computed. A trained model is a folder with two files, which are
+the reference's or a student's own. What can be exchanged, by ``use_fast``, is
+how the same numbers are computed. A trained model is a folder with two files, which are
 data and never code: ``model.safetensors`` and ``config.json``.
 """
 
