@@ -45,6 +45,7 @@ SOME_CHAPTERS = (
     "workbench.data.tokenizer",
     "workbench.model.attention",
     "workbench.model.baseline",
+    "workbench.model.kernels",
     "workbench.model.models",
     "workbench.model.variants",
     "workbench.training.records",

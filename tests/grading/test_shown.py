@@ -9,6 +9,7 @@ import importlib
 import inspect
 import io
 import json
+import sys
 import time
 from operator import attrgetter
 from pathlib import Path, PurePath
@@ -163,6 +164,16 @@ def in_silence():
         yield
 
 
+@contextlib.contextmanager
+def modules_kept():
+    """Put back what was imported before: some of what is tried takes modules out."""
+    before = dict(sys.modules)
+    try:
+        yield
+    finally:
+        sys.modules.update(before)
+
+
 def first_call(check, imports: list[str]) -> FirstCallError:
     """What a check asks an answer first."""
     with in_silence():
@@ -246,7 +257,8 @@ def test_nothing_that_can_be_called_there_is_an_answer(
     sheet = sheet_of(Paper.of(chapter))
     tried = things(look(sandbox, chapter)[0])
     assert len(tried) > 50
-    assert answers_among(tried, sheet) == []
+    with modules_kept():
+        assert answers_among(tried, sheet) == []
 
 
 def test_trying_finds_an_answer_where_there_is_one() -> None:
