@@ -85,6 +85,13 @@ def add_translator(kinds: argparse._SubParsersAction) -> None:
     command.add_argument(
         "--norm", choices=["pre", "post"], help="layer norm before or after"
     )
+    command.add_argument(
+        "--bpe-dropout",
+        type=float,
+        default=0.0,
+        metavar="P",
+        help="cut words anew in each epoch: the probability that a pair is not joined",
+    )
     text = "give the logits a matrix of their own, not the embeddings'"
     command.add_argument("--untied", action="store_true", help=text)
     text = "do not multiply the embeddings by the root of d_model"
@@ -110,6 +117,7 @@ def run_translator(arguments: argparse.Namespace) -> int:
         tied=not arguments.untied,
         scaled=not arguments.unscaled,
         few_shapes=arguments.few_shapes,
+        bpe_dropout=arguments.bpe_dropout,
         alpha=arguments.alpha,
     )
     train_each(run, arguments.seed, device, train_translator)

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from workbench.data.batches import FEW_LENGTHS, PairBatches
+from workbench.data.segmentations import RedrawnBatches, Segmentations
 from workbench.data.texts import TEST_SETS
 from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
 from workbench.model import models
@@ -38,6 +39,7 @@ class TranslatorRun(TrainingRun):
         tied: the logits have the embeddings' matrix.
         scaled: embeddings are multiplied by the root of d_model.
         few_shapes: batches have few fixed shapes.
+        bpe_dropout: the probability that a pair of a word is not joined, in training.
         alpha: length penalty of the beam that scores it.
     """
 
@@ -48,6 +50,7 @@ class TranslatorRun(TrainingRun):
     tied: bool = True
     scaled: bool = True
     few_shapes: bool = False
+    bpe_dropout: float = 0.0
     alpha: float = 0.6
 
     @property
@@ -66,10 +69,9 @@ def train_translator(run: TranslatorRun, device: torch.device) -> None:
     config = config_of(run, tokenizer)
     torch.manual_seed(training.seed)
     model = models.build(config, parts)
-    batches, held = (
-        pair_batches(split, tokenizer, run, device, parts, seed)
-        for split, seed in ((corpus.train, training.seed), (corpus.validation, 0))
-    )
+    batches_of = functools.partial(pair_batches, run, device, parts)
+    batches = training_batches(corpus.train, tokenizer, run, batches_of)
+    held = batches_of(0, *encoded(corpus.validation, tokenizer))
     chunked = makes_few_logits(run, device)
     fast = models.use_fast(training.attention, model, parts)
     hidden = models.use_hidden(parts) if chunked else contextlib.nullcontext()
@@ -150,17 +152,42 @@ def tokenizer_of(run: TranslatorRun) -> Tokenizer:
     return tokenizer
 
 
-def pair_batches(
+def training_batches(
     pairs: list[tuple[str, str]],
     tokenizer: Tokenizer,
+    run: TranslatorRun,
+    batches_of: Callable[..., PairBatches],
+) -> PairBatches | RedrawnBatches:
+    """Batch what is trained on, each epoch cut anew where a run has BPE dropout."""
+    seed = run.training.seed
+    if not run.bpe_dropout:
+        return batches_of(seed, *encoded(pairs, tokenizer))
+    sources, targets = (
+        Segmentations(tokenizer, texts, run.bpe_dropout, seed)
+        for texts in zip(*pairs, strict=True)
+    )
+    return RedrawnBatches(sources, targets, functools.partial(batches_of, seed), seed)
+
+
+def encoded(
+    pairs: list[tuple[str, str]], tokenizer: Tokenizer
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the ids of a split's sources, and of its targets."""
+    return (
+        tokenizer.encode_all(source for source, _ in pairs),
+        tokenizer.encode_all(target for _, target in pairs),
+    )
+
+
+def pair_batches(
     run: TranslatorRun,
     device: torch.device,
     parts: models.Parts,
     seed: int,
+    sources: list[list[int]],
+    targets: list[list[int]],
 ) -> PairBatches:
-    """Put a split on the device, in batches as the run has them."""
-    sources = tokenizer.encode_all(source for source, _ in pairs)
-    targets = tokenizer.encode_all(target for _, target in pairs)
+    """Put pairs on the device, in batches as the run has them."""
     few: dict[str, Any] = {"lengths": FEW_LENGTHS, "even": False}
     return PairBatches(
         sources,
