@@ -480,6 +480,20 @@ def _their_own(value: Data) -> Any:
     return value._target if isinstance(value, _LocalCallable) else value
 
 
+@contextlib.contextmanager
+def _unchanged(
+    signature: inspect.Signature | None, call: str, args: tuple, kwargs: dict
+) -> Iterator[None]:
+    """Refuse a call in the block that changes what it was given."""
+    given = [*args, *kwargs.values()]
+    before = [to_data(value) for value in given]  # copies
+    yield
+    for number, (old, new) in enumerate(zip(before, given, strict=True)):
+        if not _same(old, to_data(new)):
+            name = _argument_name(signature, number, list(kwargs), len(args))
+            raise StudentError("in-place", f"{name} was changed", call)
+
+
 class _LocalCallable(StudentFunction):
     """What functions and built modules share: copied arguments and gradients."""
 
@@ -512,18 +526,15 @@ class _LocalCallable(StudentFunction):
         call = describe_call(self.name, args, kwargs)
         _bind(self._signature, call, args, kwargs)
         args, kwargs = _handed_over(args), _handed_over(kwargs)
-        given = [*args, *kwargs.values()]
-        before = [to_data(value) for value in given]  # copies
-        with _students_turn(call, self.forbidden), held or contextlib.nullcontext():
-            value = self._target(
+        with (
+            _unchanged(self._signature, call, args, kwargs),
+            _students_turn(call, self.forbidden),
+            held or contextlib.nullcontext(),
+        ):
+            return self._target(
                 *map(_their_own, args),
                 **{key: _their_own(value) for key, value in kwargs.items()},
             )
-        for number, (old, new) in enumerate(zip(before, given, strict=True)):
-            if not _same(old, to_data(new)):
-                name = _argument_name(self._signature, number, list(kwargs), len(args))
-                raise StudentError("in-place", f"{name} was changed", call)
-        return value
 
     def _parameters(self) -> dict[str, torch.Tensor]:
         return {}
@@ -594,8 +605,13 @@ class LocalModule(StudentModule):
 
     def build(self, *args: Data, **kwargs: Data) -> LocalInstance:
         call = describe_call(self.name, args, kwargs)
-        _bind(_signature_of(self._target), call, args, kwargs)
-        with _students_turn(call, self.forbidden):
+        signature = _signature_of(self._target)
+        _bind(signature, call, args, kwargs)
+        args, kwargs = _handed_over(args), _handed_over(kwargs)
+        with (
+            _unchanged(signature, call, args, kwargs),
+            _students_turn(call, self.forbidden),
+        ):
             instance = self._target(*args, **kwargs)
         if not isinstance(instance, torch.nn.Module):
             text = f"{self.name} is not derived from torch.nn.Module"

@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 
 from workbench import __main__
+from workbench.command_line import options
 from workbench.command_line.options import training_config
 from workbench.errors import WorkbenchError
 from workbench.model import models
@@ -320,6 +321,18 @@ def test_bfloat16_is_chosen_on_cuda_alone():
         config = training_config(preset, arguments, torch.device(name))
         assert config.precision == precision
         assert config.peak_rate == preset.peak_rate
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_a_processor_that_imitates_bfloat16_is_told_of(has, monkeypatch, capsys):
+    monkeypatch.setattr(options, "multiplies_bfloat16", lambda device: has)
+    preset = presets.VISION["digits"].training
+    for precision in ("auto", "bfloat16"):
+        words = ["train", "vit", "--out", "x", "--precision", precision]
+        arguments = __main__.parser().parse_args(words)
+        config = training_config(preset, arguments, torch.device("cpu"))
+        told = capsys.readouterr().err
+        assert ("float32" in told) == (config.precision == "bfloat16" and not has)
 
 
 def a_record(seed, **more):

@@ -166,7 +166,9 @@ def test_with_a_cache_it_writes_the_same(config, fused):
             for cache in (True, False)
         ]
         assert texts[0] == texts[1]
-    with_cache, without = (writing.Reading(model, cache) for cache in (True, False))
+    with_cache, without = (
+        writing.Reading(model, PARTS, cache) for cache in (True, False)
+    )
     for ids in ([1, 2, 3], *([number % 11] for number in range(30))):
         torch.testing.assert_close(
             with_cache.read(ids), without.read(ids), atol=2e-5, rtol=1e-4

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from workbench.training.devices import multiplies_bfloat16
 from workbench.training.loop import PRECISIONS, SCHEDULES, TrainingConfig
 from workbench.training.optimizers import OPTIMIZERS
+
+IMITATED = (
+    "this processor has no arithmetic for bfloat16 and imitates it, which takes "
+    "several times as long as float32: leave --precision bfloat16 out"
+)
 
 # --- What is typed --------------------------------------------------------------------
 
@@ -200,6 +207,8 @@ def training_config(
     precision = arguments.precision
     if precision == "auto":
         precision = "bfloat16" if device.type == "cuda" else "float32"
+    if precision == "bfloat16" and not multiplies_bfloat16(device):
+        print(IMITATED, file=sys.stderr)
     preset = replace(
         preset,
         precision=precision,

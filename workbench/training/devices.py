@@ -57,6 +57,13 @@ def choose_device(name: str = "auto") -> torch.device:
     return device
 
 
+def multiplies_bfloat16(device: torch.device) -> bool:
+    """Tell whether a device has arithmetic for bfloat16; some CPUs imitate it."""
+    if device.type != "cpu":
+        return True
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
 def wait(device: torch.device) -> None:
     """Wait until the device has done what it was asked for."""
     if device.type == "cuda":

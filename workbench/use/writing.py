@@ -9,6 +9,7 @@ import torch
 
 from workbench.errors import WorkbenchError
 from workbench.model.language_model import LanguageModel
+from workbench.model.next_token import NextToken, can_be_packed
 
 if TYPE_CHECKING:
     from workbench.model.models import Parts
@@ -30,11 +31,15 @@ def window(count: int, most: int) -> int:
 class Reading:
     """The logits of what follows everything that was read."""
 
-    def __init__(self, model: LanguageModel, use_cache: bool = True) -> None:
-        """Begin with nothing."""
+    def __init__(
+        self, model: LanguageModel, parts: Parts, use_cache: bool = True
+    ) -> None:
+        """Begin with nothing; the parts are the model's."""
         self.model, self.use_cache = model, use_cache
         self.ids: list[int] = []
         self.caches, self.cached = model.new_caches(), 0
+        can = use_cache and model.fused and can_be_packed(model, parts)
+        self.next_token = NextToken(model) if can else None
 
     @torch.inference_mode()
     def read(self, ids: list[int]) -> torch.Tensor:
@@ -46,11 +51,16 @@ class Reading:
             new = len(ids)
         elif self.use_cache:
             self.caches = self.model.new_caches()
-        self.cached = looked_at
+        goes_on, self.cached = new < looked_at, looked_at
+        if self.next_token and goes_on and new == 1:
+            return self.next_token.read(ids[0])
         device = self.model.embedding.weight.device
         last = torch.tensor([self.ids[-new:]], device=device)
         caches = self.caches if self.use_cache else None
-        return self.model(last, caches)[0, -1]
+        logits: torch.Tensor = self.model(last, caches)[0, -1]
+        if self.next_token:
+            self.next_token.begin(self.caches)
+        return logits
 
 
 def write(
@@ -86,14 +96,25 @@ def write(
             f"{model.max_length}: shorten it"
         )
     generator = torch.Generator().manual_seed(seed)
-    reading, newest = Reading(model, use_cache), list(prompt)
+    reading, newest = Reading(model, parts, use_cache), list(prompt)
     for _ in range(length):
-        logits = reading.read(newest).float().cpu()
-        if temperature == 0:
-            chosen = logits.argmax()
-        else:
-            kept = parts.filter_logits(logits, temperature, None, top_p)
-            uniform = torch.rand((), generator=generator)
-            chosen = parts.sample_next(kept.softmax(dim=-1), uniform)
-        newest = [int(chosen)]
+        logits = reading.read(newest)
+        newest = [choose(logits, parts, temperature, top_p, generator)]
         yield newest[0]
+
+
+@torch.inference_mode()
+def choose(
+    logits: torch.Tensor,
+    parts: Parts,
+    temperature: float,
+    top_p: float | None,
+    generator: torch.Generator,
+) -> int:
+    """Return the next id, from logits (V,); the rest is as in ``write``."""
+    logits = logits.float().cpu()
+    if temperature == 0:
+        return int(logits.argmax())
+    kept = parts.filter_logits(logits, temperature, None, top_p)
+    uniform = torch.rand((), generator=generator)
+    return int(parts.sample_next(kept.softmax(dim=-1), uniform))

@@ -1,0 +1,196 @@
+"""One more token on a CPU, from weights that are put side by side: the same logits.
+
+As the parts are written, a token passes some forty operations a block, each of which
+takes longer to begin than to do. What can be worked out before the first token is: the
+norms' gammas and the scale of the scores are multiplied into the weights, and what has
+the same input is one product. A norm is then one number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from workbench.model.blocks import Cache
+from workbench.model.kernels import is_whole
+
+if TYPE_CHECKING:
+    from workbench.model.language_model import LanguageModel
+    from workbench.model.models import Parts
+
+Tensor = torch.Tensor
+NOTHING = torch.zeros(())
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A block's weights, and where it remembers keys and values.
+
+    Args:
+        qkv: w_q, w_k, w_v, (d_model + 2·kv_heads·d_k, d_model), with the first gamma.
+        gains: of queries and keys divided by their lengths, (heads + kv_heads, d_k),
+            with the scale of the scores; None: they are not normalised.
+        least_length: √(d_k·ε) of their norms, (); x / √(|x|²/d_k + ε) is √d_k times
+            x / √(|x|² + d_k·ε).
+        out: w_o, (d_model, d_model).
+        gate_up: both, (2·d_ff, d_model), with the second gamma.
+        down: (d_model, d_ff).
+        epsilons: of the first and the second norm.
+        keys: (kv_heads, max_length, d_k).
+        values: likewise.
+    """
+
+    qkv: Tensor
+    gains: Tensor | None
+    least_length: Tensor
+    out: Tensor
+    gate_up: Tensor
+    down: Tensor
+    epsilons: tuple[float, float]
+    keys: Tensor
+    values: Tensor
+
+
+class NextToken:
+    """Reads one token at a time, after a text that the model itself has read."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        """Pack the weights as they are now; the model ``can_be_packed``."""
+        self.model, self.held = model, 0
+        self.turns = None if model.turns is None else torch.view_as_complex(model.turns)
+        self.layers = [packed(block, model.max_length) for block in model.blocks]
+
+    def begin(self, caches: Sequence[Cache]) -> None:
+        """Take over what the model has read, from its caches of one text."""
+        self.held = caches[0]["k"].shape[-2]
+        for layer, cache in zip(self.layers, caches, strict=True):
+            layer.keys[:, : self.held] = cache["k"][0]
+            layer.values[:, : self.held] = cache["v"][0]
+
+    def read(self, token: int) -> Tensor:
+        """Read one token; return the logits (V,) of the next."""
+        model: Any = self.model
+        place = self.held
+        x = model.embedding(torch.tensor([[token]]))  # (1, 1, d)
+        if model.position is not None:  # it begins at 0
+            x = model.position(F.pad(x, (0, 0, place, 0)))[:, place:]
+        turns = None if self.turns is None else self.turns[place]
+        self.held, x = place + 1, x[0, 0]  # (d,)
+        for layer in self.layers:
+            x = step(layer, x, turns, self.held)
+        x = x * inverse_root(x, model.norm.epsilon) * model.norm.gamma
+        logits: Tensor = model.tied_logits(x[None], model.embedding.weight)
+        return logits[0]
+
+
+def step(layer: Packed, x: Tensor, turns: Tensor | None, held: int) -> Tensor:
+    """Pass a block, and remember.
+
+    Args:
+        layer: the block.
+        x: (d_model,).
+        turns: of this position, complex, (d_k/2,); None: nothing is rotated.
+        held: T, positions that are remembered with this one.
+
+    Returns:
+        (d_model,).
+    """
+    first, second = layer.epsilons
+    kv_heads, _, d_k = layer.keys.shape
+    qkv = product(layer.qkv, x, inverse_root(x, first)).view(-1, d_k)
+    qk = qkv[:-kv_heads]  # (heads + kv_heads, d_k)
+    if layer.gains is not None:
+        lengths = torch.linalg.vector_norm(qk, dim=-1, keepdim=True)
+        qk = qk / lengths.hypot(layer.least_length) * layer.gains
+    if turns is not None:
+        pairs = torch.view_as_complex(qk.view(-1, d_k // 2, 2))
+        qk = torch.view_as_real(pairs * turns).view(-1, d_k)
+    layer.keys[:, held - 1] = qk[-kv_heads:]
+    layer.values[:, held - 1] = qkv[-kv_heads:]
+    # queries that share a head of keys stand beside each other
+    q = qk[:-kv_heads].view(kv_heads, -1, d_k)
+    scores = torch.bmm(q, layer.keys[:, :held].mT)  # (kv_heads, shared, T)
+    z = torch.bmm(scores.softmax(dim=-1), layer.values[:, :held])
+    x = torch.addmv(x, layer.out, z.view(-1))
+    gate, up = product(layer.gate_up, x, inverse_root(x, second)).chunk(2)
+    return torch.addmv(x, layer.down, F.silu(gate) * up)
+
+
+def inverse_root(x: Tensor, epsilon: float) -> float:
+    """Return what RMS norm multiplies a token (d,) by, before its gamma."""
+    return 1 / math.sqrt(float(x.dot(x)) / len(x) + epsilon)
+
+
+def product(matrix: Tensor, x: Tensor, factor: float) -> Tensor:
+    """Return factor · matrix x, (rows,)."""
+    return torch.addmv(NOTHING, matrix, x, beta=0, alpha=factor)
+
+
+# --- packing --------------------------------------------------------------------------
+
+
+def can_be_packed(model: LanguageModel, parts: Parts) -> bool:
+    """Tell whether a model is on a CPU, and its blocks are today's: RMS norm, SwiGLU.
+
+    Args:
+        model: made of these parts.
+        parts: exercises 5.10, 6.3, 6.6 and 11.5 say which modules are meant; a model of
+            modules with other attributes than these ask for is not packed.
+    """
+    weight = model.embedding.weight
+    on_cpu = weight.device.type == "cpu" and weight.dtype == torch.float32
+    last = is_whole(model.norm, vars(parts.encoder).get("RMSNorm"), "gamma", "epsilon")
+    return on_cpu and last and all(is_todays(each, parts) for each in model.blocks)
+
+
+def is_todays(block: Any, parts: Parts) -> bool:
+    """Tell whether all of a block can be packed."""
+    encoder, attention = vars(parts.encoder), vars(parts.multi_head_attention)
+    rms_norm, inner = encoder.get("RMSNorm"), (block.norm_q, block.norm_k)
+    outer = (block.norm_1, block.norm_2)
+    normed = [is_whole(each, rms_norm, "gamma", "epsilon") for each in (*outer, *inner)]
+    plain = all(isinstance(each, nn.Identity) for each in inner)
+    alike = all(normed[2:]) and inner[0].epsilon == inner[1].epsilon
+    grouped = attention.get("GroupedQueryAttention")
+    return (
+        all(normed[:2])
+        and (plain or alike)
+        and is_whole(block.attention, grouped, "w_q", "w_k", "w_v", "w_o")
+        and is_whole(
+            block.feed_forward, encoder.get("SwiGLU"), "w_gate", "w_up", "w_down"
+        )
+    )
+
+
+@torch.no_grad()
+def packed(block: Any, max_length: int) -> Packed:
+    """Put a block's weights side by side, and make room for keys and values."""
+    attention, network = block.attention, block.feed_forward
+    d_k = len(attention.w_q) // block.heads
+    scale, normed = d_k**-0.5, not isinstance(block.norm_q, nn.Identity)
+    gains, w_q = None, attention.w_q
+    if normed:
+        of_queries = (block.norm_q.gamma * scale).expand(block.heads, -1)
+        of_keys = block.norm_k.gamma.expand(block.kv_heads, -1)
+        gains = d_k**0.5 * torch.cat([of_queries, of_keys])
+    else:
+        w_q = w_q * scale
+    qkv = torch.cat([w_q, attention.w_k, attention.w_v], dim=1)
+    gate_up = torch.cat([network.w_gate, network.w_up], dim=1)
+    room = attention.w_q.new_zeros(2, block.kv_heads, max_length, d_k)
+    return Packed(
+        (block.norm_1.gamma.unsqueeze(1) * qkv).mT.contiguous(),
+        gains,
+        w_q.new_tensor((d_k * block.norm_q.epsilon) ** 0.5 if normed else 0.0),
+        attention.w_o.mT.contiguous(),
+        (block.norm_2.gamma.unsqueeze(1) * gate_up).mT.contiguous(),
+        network.w_down.mT.contiguous(),
+        (block.norm_1.epsilon, block.norm_2.epsilon),
+        *room,
+    )
