@@ -293,8 +293,12 @@ def _by_all_answers(first: CheckFailure, again: Callable[[], None]) -> CheckFail
 
 
 def followed(run: Callable[[], object], known: Known) -> Outcome:
-    """Run a check on a changed answer, as long as one known mistake may explain it."""
-    follower = Follower(close, known)
+    """Run a check on a changed answer, as long as one known mistake may explain it.
+
+    The first one is the answer as it stands. All that is right in it has to be known,
+    since no step may spoil that.
+    """
+    follower = Follower(close, known, patient=not known.noted)
     try:
         with noting_calls() as calls:
             token = _collector.set((follower, calls))
@@ -308,7 +312,7 @@ def followed(run: Callable[[], object], known: Known) -> Outcome:
     except (Refuted, StudentError):
         return follower.outcome()
     except CheckFailure as failure:
-        if follower.all_right:
+        if follower.is_sure:
             left = failure.mistake and Left(failure.mistake, failure.why)
             return follower.outcome(left=left or None)
     except Exception:  # a check does not expect to be where it is after a wrong value
@@ -358,8 +362,9 @@ ADVICE = {
     "missing": "Run the cell that defines it first; keep the name of the stub.",
     "no module": "Derive it as the stub does, class ...(nn.Module), and begin __init__ "
     "with super().__init__().",
-    "in-place": "Work on a new tensor: operations ending in _ and assignments to "
-    "x[...], or to a view of x, change what the caller still needs.",
+    "in-place": "Work on a copy: operations ending in _, assignments to x[...] or to "
+    "a view of x, and pop, insert or append on a list change what the caller still "
+    "needs.",
     "forbidden": "Write it from PyTorch's simpler operations: products, sums, "
     "exponentials and the like.",
     "MemoryError": "What is built grows larger than the memory. Look at what is "

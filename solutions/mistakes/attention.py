@@ -152,6 +152,13 @@ def worked_context():
     return example(torch.tensor(context))
 
 
+@wrong("worked-context", "a term of the sum is forgotten")
+def worked_context():
+    context = torch.tensor(CONTEXT)
+    context[2, 3] = 0.1 * 0.4 + 0.8 * 0.8
+    return example(context)
+
+
 @wrong("worked-context", "an entry is missing")
 def worked_context():
     return {"context": torch.tensor(CONTEXT)}
@@ -181,6 +188,13 @@ def worked_context():
 @wrong("project-qkv", "returned in another order")
 def project_qkv(x_q, x_kv, w_q, w_k, w_v):
     return x_kv @ w_k, x_q @ w_q, x_kv @ w_v
+
+
+@wrong("project-qkv", "keys and values cut in the middle")
+def project_qkv(x_q, x_kv, w_q, w_k, w_v):
+    both = torch.cat([x_kv @ w_k, x_kv @ w_v], dim=-1)
+    half = (both.shape[-1] + 1) // 2
+    return x_q @ w_q, both[..., :half], both[..., half:]
 
 
 @wrong("project-qkv", "weights transposed")
@@ -830,6 +844,11 @@ def geometric_example(*angles):
 REDIRECT = "redirect-attention"
 
 
+@wrong(REDIRECT, "the difference of the angles has the wrong sign")
+def redirecting_angles():
+    return 0, math.radians(90)
+
+
 @right(REDIRECT)
 def redirecting_angles():
     """query and key each turned half the way, the other way round the circle"""
@@ -855,6 +874,26 @@ def outer(p):
 def softmax_jacobian(p):
     p = torch.softmax(p, -1)
     return torch.diag_embed(p) - outer(p)
+
+
+@wrong(JACOBIAN, "the leading axes are joined into one")
+def softmax_jacobian(p):
+    return torch.stack(
+        [torch.diag(row) - row.outer(row) for row in p.view(-1, p.size(-1))]
+    )
+
+
+@wrong(JACOBIAN, "only works with one batch axis")
+def softmax_jacobian(p):
+    rows = p.flatten(0, -2) if p.dim() > 2 else p
+    return torch.diag_embed(rows) - outer(rows)
+
+
+@wrong(JACOBIAN, "only works with one batch axis")
+def softmax_jacobian(p):
+    if p.dim() == 1:
+        return torch.diag(p) - torch.outer(p, p)
+    return torch.diag_embed(p) - torch.einsum("bi,bj->bij", p, p)
 
 
 @wrong(JACOBIAN, "only works for one row")
@@ -942,6 +981,14 @@ def additive_with(score=None, forward=None):
 
 ADDITIVE = "additive-attention"
 
+wrong(ADDITIVE, "squeeze takes the axis of the queries away")(
+    additive_with(
+        lambda m, x, y: (
+            torch.tanh((x @ m.w_q)[..., None, :] + (y @ m.w_k)[..., None, :, :])
+            @ m.v[:, None]
+        ).squeeze()
+    )
+)
 wrong(ADDITIVE, "query times key in place of their sum")(
     additive_with(
         lambda m, x, y: (

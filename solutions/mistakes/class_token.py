@@ -251,6 +251,12 @@ def mask_with_class_token(mask, count=1):
     return torch.cat((mask.new_ones(len(mask), count, mask.shape[-1]), mask), dim=1)
 
 
+@wrong("mask-with-class-token", "squeeze takes the axis of the tokens away")
+def mask_with_class_token(mask, count=1):
+    rows = mask.squeeze()
+    return torch.cat((rows.new_ones(len(rows), count), rows), dim=-1)[:, None]
+
+
 @right("mask-with-class-token")
 def mask_with_class_token(mask, count=1):
     """By padding."""
@@ -441,6 +447,19 @@ def masked_mean(hidden, mask):
 def masked_mean(hidden, mask):
     hidden[~mask[:, 0]] = 0
     return hidden.sum(1) / mask.mT.sum(1).clamp(min=1)
+
+
+@wrong("masked-mean", "squeeze takes the axis of the tokens away")
+def masked_mean(hidden, mask):
+    real = mask.squeeze().float()
+    total = (hidden * real[..., None]).sum(1)
+    return total / real.sum(-1, keepdim=True).clamp(min=1)
+
+
+@wrong("masked-mean", "squeeze takes the axis of the tokens away")
+def masked_mean(hidden, mask):
+    real = mask.squeeze(1).squeeze(-1)[..., None]
+    return (hidden * real).sum(1) / real.sum(1).clamp(min=1)
 
 
 @right("masked-mean")

@@ -206,6 +206,13 @@ def diagnose_norm(x, y):
     return "unbiased variance" if size < 0.98 else "layer norm"
 
 
+@wrong("diagnose-norm", "the first within a tolerance in place of the nearest")
+def diagnose_norm(x, y):
+    for name, suspect in suspects_of(x).items():
+        if (suspect - y).abs().max() < 0.001:
+            return name
+
+
 @wrong("diagnose-norm", "another word than the five")
 def diagnose_norm(x, y):
     return nearest(y, suspects_of(x)).title()
@@ -324,6 +331,12 @@ def dead_units(x, activation):
     return y.reshape(-1, y.shape[-1]).count_nonzero(0) == 0
 
 
+@wrong("gelu", "a small slope counts as none")
+def dead_units(x, activation):
+    largest = slopes_of(x, activation).abs().flatten(0, -2).amax(0)
+    return largest < 1e-6
+
+
 @right("gelu")
 def dead_units(x, activation):
     """by backward(), and the largest slope"""
@@ -385,6 +398,15 @@ class FeedForward(Network):
 class FeedForward(Network):
     def __init__(self, d_model, d_ff, activation="relu"):
         super().__init__(d_model, d_ff, "relu" if activation == "relu" else "gelu")
+
+
+@wrong("feed-forward", "a part of a name is accepted")
+class FeedForward(Network):
+    def __init__(self, d_model, d_ff, activation="relu"):
+        known = [name for name in ("relu", "gelu") if activation in name]
+        if not known:
+            raise ValueError(activation)
+        super().__init__(d_model, d_ff, known[0])
 
 
 @wrong("feed-forward", "the weights start too large")
@@ -681,6 +703,15 @@ def encoder_layer_from_torch(state):
     result = translated(state)
     attention = {f"attention.w_{each}" for each in "qkvo"}
     return {k: v.T if k in attention else v for k, v in result.items()}
+
+
+@wrong("encoder-layer-from-torch", "reshaped in place of transposed")
+def encoder_layer_from_torch(state):
+    result = translated(state)
+    for i in (1, 2):
+        weight = state[f"linear{i}.weight"]
+        result[f"feed_forward.w_{i}"] = weight.reshape(weight.shape[::-1])
+    return result
 
 
 @wrong("encoder-layer-from-torch", "two tensors exchanged")

@@ -24,6 +24,18 @@ def bits_per_byte(losses, text):
     return float(losses.mean()) / math.log(2)
 
 
+@wrong("bits-per-byte", "probabilities multiplied in place of logarithms added")
+def bits_per_byte(losses, text):
+    """one probability of all"""
+    return -math.log2(losses.neg().exp().prod()) / len(text.encode())
+
+
+@wrong("bits-per-byte", "probabilities multiplied in place of logarithms added")
+def bits_per_byte(losses, text):
+    """a perplexity of the whole text"""
+    return math.log2(math.exp(losses.double().sum())) / len(text.encode())
+
+
 @right("bits-per-byte")
 def bits_per_byte(losses, text):
     """the logarithm of each probability to the base 2"""

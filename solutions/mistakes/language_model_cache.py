@@ -106,9 +106,8 @@ def write_with_cache(model, prompt, length):
     return prompt
 
 
-@right("write-with-cache")
+@wrong("write-with-cache", "the last token is read, too")
 def write_with_cache(model, prompt, length):
-    """reads the last one, too"""
     if len(prompt) == 0:
         raise ValueError("nothing to begin with")
     written = []
@@ -117,6 +116,21 @@ def write_with_cache(model, prompt, length):
         written.append(int(logits[0, -1].argmax()))
         logits, cache = model(torch.tensor([written[-1:]]), position, cache)
     return prompt + written
+
+
+@right("write-with-cache")
+def write_with_cache(model, prompt, length):
+    """reads the prompt, also if nothing is to be written"""
+    if len(prompt) == 0:
+        raise ValueError("nothing to begin with")
+    logits, cache = model(torch.tensor([prompt]), 0, None)
+    ids = list(prompt)
+    for left in reversed(range(length)):
+        ids.append(int(logits[0, -1].argmax()))
+        if left:
+            new = torch.tensor([ids[-1:]])
+            logits, cache = model(new, len(ids) - 1, cache)
+    return ids
 
 
 @right("write-with-cache")

@@ -301,6 +301,15 @@ def record_activations(model, ids):
     return torch.stack(kept)
 
 
+@wrong("patch-activations", "hooks of others are removed")
+def record_activations(model, ids):
+    """all hooks of a block"""
+    kept = right_activations(model, ids)
+    for block in model.blocks:
+        block._forward_hooks.clear()
+    return kept
+
+
 @wrong("patch-activations", "the hook takes other arguments")
 def record_activations(model, ids):
     kept = []
@@ -335,6 +344,24 @@ def run_patched(model, ids, layer, position, activation):
 
     model.blocks[layer].register_forward_hook(change)
     return model(ids)
+
+
+@wrong("patch-activations", "hooks of others are removed")
+@torch.no_grad()
+def run_patched(model, ids, layer, position, activation):
+    """the oldest in place of one's own"""
+
+    def change(block, given, output):
+        output = output.clone()
+        output[0, position] = activation
+        return output
+
+    hooks = model.blocks[layer]._forward_hooks
+    hook = model.blocks[layer].register_forward_hook(change)
+    logits = model(ids)
+    hook.remove()
+    del hooks[min(hooks)]
+    return logits
 
 
 @wrong("patch-activations", "nothing is patched")

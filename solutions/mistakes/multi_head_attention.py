@@ -1,5 +1,6 @@
 """Wrong and right answers to the exercises of chapter 5."""
 
+import copy
 import math
 
 import torch
@@ -158,6 +159,15 @@ def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     heads = range(len(w_q))
     parts = [attend(x_q @ w_q[i], x_kv @ w_k[i], x_kv @ w_v[i], mask) for i in heads]
     return torch.cat([weights for _, weights in parts], -1)
+
+
+@wrong(LOOP, "scaled twice")
+def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
+    heads = [
+        attend(x_q @ q / math.sqrt(q.shape[1]), x_kv @ k, x_kv @ v, mask)[0]
+        for q, k, v in zip(w_q, w_k, w_v)
+    ]
+    return torch.cat(heads, dim=-1) @ w_o
 
 
 @wrong(LOOP, "mask for the first head only")
@@ -336,6 +346,24 @@ def with_a_large_number(q, k, v, mask=None):
 
 named(MHA, "view without transpose", Right, split=view, merge=unview)
 named(MHA, "heads interleaved", Right, merge=lambda x: x.movedim(-3, -1).flatten(-2))
+
+
+@wrong(MHA, "scaled twice")
+class MultiHeadAttention(Right):
+    def project(self, x_q, x_kv):
+        q, k, v = super().project(x_q, x_kv)
+        return q / math.sqrt(q.shape[-1]), k, v
+
+
+@wrong(MHA, "b_v added after the weighted mean")
+class MultiHeadAttention(Right):
+    def project(self, x_q, x_kv):
+        q, k, v = super().project(x_q, x_kv)
+        return q, k, v - self.split(self.b_v[None], self.heads)
+
+    def attend(self, q, k, v, mask=None):
+        output, weights = super().attend(q, k, v, mask)
+        return output + self.b_v @ self.w_o, weights
 
 
 @wrong(MHA, "only works with one batch axis")
@@ -591,6 +619,13 @@ def attention_from_torch(state):
     return result
 
 
+@wrong(TORCH, "reshaped in place of transposed")
+def attention_from_torch(state):
+    d = state["out_proj.bias"].numel()
+    turned = state["in_proj_weight"].view(d, 3 * d)
+    return translate(state, turn="o", chunks=turned.split(d, dim=1))
+
+
 @wrong(TORCH, "biases left out")
 def attention_from_torch(state):
     return {name: x for name, x in translate(state).items() if name[0] == "w"}
@@ -698,6 +733,42 @@ def without_heads(w_o, heads, removed):
     for head in removed:
         result = w_o.clone()
         result[head * d_v : (head + 1) * d_v] = 0
+    return result
+
+
+@wrong(OFF, "the caller's own matrix is returned")
+def without_heads(w_o, heads, removed):
+    result, d_v = w_o.view(w_o.shape), w_o.shape[0] // heads
+    for head in removed:
+        keep = (torch.arange(len(w_o)) // d_v != head)[:, None]
+        result = result * keep
+    return result
+
+
+@right(OFF)
+def without_heads(w_o, heads, removed):
+    """a copy by Python's own module"""
+    result, d_v = copy.deepcopy(w_o), w_o.shape[0] // heads
+    for head in removed:
+        result = result.index_fill(0, torch.arange(head * d_v, (head + 1) * d_v), 0.0)
+    return result
+
+
+@right(OFF)
+def without_heads(w_o, heads, removed):
+    """a copy by way of NumPy"""
+    result = w_o.numpy().copy()
+    for head in removed:
+        result.reshape(heads, -1)[head] = 0
+    return torch.from_numpy(result)
+
+
+@right(OFF)
+def without_heads(w_o, heads, removed):
+    """a copy by way of a list"""
+    result, d_v = torch.tensor(w_o.tolist()), w_o.shape[0] // heads
+    for head in removed:
+        result = result * (torch.arange(len(w_o)) // d_v != head)[:, None]
     return result
 
 

@@ -874,6 +874,25 @@ def apply_rotary(x, base=10_000.0):
     return _rotate(x.float(), _angles(x, base))
 
 
+@wrong("rotary-encoding", "bfloat16 expected")
+def apply_rotary(x, base=10_000.0):
+    # what float32 meets becomes float32, and float64 stays what it is
+    angle = _angles(x, base)
+    a, b, c, s = x[..., 0::2], x[..., 1::2], angle.cos(), angle.sin()
+    return _interleave(a * c - b * s, a * s + b * c)
+
+
+@wrong("rotary-encoding", "angles rounded to the type of x")
+def apply_rotary(x, base=10_000.0):
+    return _rotate(x, _angles(x, base).to(x.dtype))
+
+
+@wrong("rotary-encoding", "angles rounded to the type of x")
+def apply_rotary(x, base=10_000.0):
+    position = torch.arange(x.shape[-2], dtype=x.dtype)
+    return _rotate(x, torch.outer(position.float(), base ** -_exponents(x.shape[-1])))
+
+
 @wrong("rotary-encoding", "odd width accepted")
 def apply_rotary(x, base=10_000.0):
     # rotates the pairs it finds and leaves a last, single entry as it is
@@ -901,23 +920,24 @@ def apply_rotary(x, base=10_000.0):
         raise ValueError("odd")
     angle = torch.outer(torch.arange(x.shape[-2]), 1 / base ** _exponents(x.shape[-1]))
     turn = torch.polar(torch.ones_like(angle), angle)
-    z = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    z = torch.view_as_complex(wide.unflatten(-1, (-1, 2)).contiguous())
     return torch.view_as_real(z * turn).flatten(-2).to(x.dtype)
 
 
 @right("rotary-encoding")
 def apply_rotary(x, base=10_000.0):
     """x cos + (x turned by a quarter) sin, as in the paper's section 3.4.2"""
-    angle = _angles(x, base).repeat_interleave(2, dim=-1).to(x.dtype)
+    angle = _angles(x, base).repeat_interleave(2, dim=-1)
     quarter = torch.stack((-x[..., 1::2], x[..., 0::2]), dim=-1).reshape(x.shape)
-    return x * angle.cos() + quarter * angle.sin()
+    return (x * angle.cos() + quarter * angle.sin()).to(x.dtype)
 
 
 @right("rotary-encoding")
 def apply_rotary(x, base=10_000.0):
     """a rotation matrix for every position and pair"""
-    angle = _angles(x, base).to(x.dtype)
-    c, s = angle.cos(), angle.sin()
+    angle = _angles(x, base)
+    c, s = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     matrix = torch.stack((torch.stack((c, s), -1), torch.stack((-s, c), -1)), -2)
     pairs = x.unflatten(-1, (-1, 1, 2))  # (..., T, d/2, 1, 2)
     return (pairs @ matrix).flatten(-3)

@@ -124,6 +124,16 @@ def shift_images(images, down, right):
     return fetched(images, rows % images.shape[2], columns % images.shape[3])
 
 
+@wrong("shift-images", "place 0 counts as outside")
+def shift_images(images, down, right):
+    """larger than 0"""
+    rows, columns = tables(images, down, right)
+    height, width = images.shape[2:]
+    found = fetched(images, rows.clamp(0, height - 1), columns.clamp(0, width - 1))
+    inside = ((rows > 0) & (rows < height))[:, None, :, None]
+    return found * inside * ((columns > 0) & (columns < width))[:, None, None]
+
+
 @wrong("shift-images", "not moved at all")
 def shift_images(images, down, right):
     """what leaves is lost, and the rest stays"""
@@ -369,6 +379,13 @@ def as_pictures(products, rows, columns):
 def position_similarity(table, rows, columns):
     unit = F.normalize(table[-rows * columns :], dim=-1)
     return as_pictures(unit @ unit.T, rows, columns)
+
+
+@wrong("position-similarity", "one length for the whole table")
+def position_similarity(table, rows, columns):
+    """the norm without an axis"""
+    own = own_rows(table / torch.linalg.norm(table), rows, columns)
+    return as_pictures(torch.einsum("id,jd->ij", own, own), rows, columns)
 
 
 @right("position-similarity")

@@ -680,6 +680,15 @@ def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
     return with_special(table, 1, image)
 
 
+@wrong("interpolate-positions", "two grids with as many patches are taken for the same")
+def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
+    """the length of the table compared"""
+    if len(table) == class_tokens + new_grid[0] * new_grid[1]:
+        return table.clone()
+    image = resized(table[class_tokens:], old_grid, new_grid)
+    return with_special(table, class_tokens, image)
+
+
 @wrong("interpolate-positions", "no gradient comes back")
 def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
     image = resized(table.detach()[class_tokens:], old_grid, new_grid)
@@ -855,6 +864,17 @@ def convolution_by_heads(tokens, kernel, height, width):
             weights = shift(height, width, i - k // 2, j - k // 2)
             result = result + weights @ tokens @ kernel[:, :, i, j]
     return result
+
+
+@wrong("convolution-by-heads", "channels and places mixed up")
+def convolution_by_heads(tokens, kernel, height, width):
+    """a matrix for each head, from a reshape"""
+    k, matrices = kernel.shape[-1], kernel.reshape(len(kernel), -1, kernel.shape[1])
+    steps = itertools.product(range(-(k // 2), k // 2 + 1), repeat=2)
+    return sum(
+        shift(height, width, *step) @ tokens @ matrices[:, head].T
+        for head, step in enumerate(steps)
+    )
 
 
 @wrong("convolution-by-heads", "only the last head")
@@ -1222,6 +1242,14 @@ def cutmix(images, targets, box, permutation):
     area = (box[2] + box[3]) / (images.shape[2] + images.shape[3])
     mixed = with_box(images, images[permutation], *box)
     return mixed, (1 - area) * targets + area * targets[permutation]
+
+
+@wrong("cutmix", "equal pixels counted as kept")
+def cutmix(images, targets, box, permutation):
+    """what has changed, counted in the whole batch"""
+    mixed = with_box(images, images[permutation], *box)
+    area = (mixed != images).float().mean()
+    return mixed, torch.lerp(targets, targets[permutation], area)
 
 
 @wrong("cutmix", "the box read as two corners")

@@ -70,7 +70,7 @@ def document_mask(documents: torch.Tensor) -> torch.Tensor:
 
     Args:
         documents: (B, T), the number of each position's document. A document's tokens
-            stand side by side.
+            stand side by side; the numbers need not rise.
 
     Returns:
         Boolean (B, 1, T, T), True where query i (row) may attend to key j (column).
@@ -198,7 +198,7 @@ class DecoderBlock(nn.Module):
 
 @torch.no_grad()
 def write_with_cache(model: nn.Module, prompt: list[int], length: int) -> list[int]:
-    """Write the most probable token again and again, and read each token once.
+    """Write the most probable token again and again, and read nothing twice.
 
     Args:
         model: called as model(ids, start, cache): new ids (1, T), the position of the

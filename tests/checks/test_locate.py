@@ -14,7 +14,7 @@ from autograder.exercise import locate as locating
 from autograder.exercise.locate import Place, locate
 from autograder.exercise.locate.kinds import KINDS
 from autograder.exercise.spec import Case, Function
-from autograder.expect import Chapter, CheckFailure
+from autograder.expect import Chapter, CheckFailure, refuse
 from autograder.interface import StudentFunction, StudentModule, wrap
 
 CHECK = Chapter(0, "00_example")
@@ -813,6 +813,26 @@ def test_a_step_into_a_known_mistake_is_no_slip(monkeypatch) -> None:
         fourths(run_cell("def f(n):\n    return max(1, n // 4)")["f"])
     place = caught.value.place
     assert not caught.value.mistake
+    assert place is None or place.left is None
+
+
+@pytest.mark.parametrize("first", [0, 6], ids=["sooner", "hardly later"])
+def test_a_refusal_that_a_step_has_brought_is_no_slip(first, monkeypatch) -> None:
+    """With / in place of * the first number is right, and refused for its type."""
+    monkeypatch.setenv(locating.SWITCH, "1")
+    spec = Function("halves", "f", lambda n: n // 2 + 5 * (n > 8))
+
+    @CHECK.check(section="here")
+    def halves(student: StudentFunction) -> None:
+        for n in (first, 7, 9, 11):
+            got = student(n)
+            spec.compare(got, Case(f"{n}", (n,)))
+            if type(got) is float:
+                refuse("not a whole number", "Divide with //.", on=f"{n}")
+
+    with pytest.raises(CheckFailure) as caught:
+        halves(run_cell("def f(n):\n    return n * 2")["f"])
+    place = caught.value.place
     assert place is None or place.left is None
 
 

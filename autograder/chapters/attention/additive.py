@@ -157,6 +157,11 @@ layer.mistake(
     INVERTED[0], "True means 'may attend'; hand the mask on as it is.", when=has_mask
 )(mixed_by(lambda scores, mask: weights_of(scores, ~mask)))
 layer.mistake(*NO_MASK)(mixed_by(lambda scores, mask: weights_of(scores, mask.bool())))
+layer.mistake(
+    "squeeze takes the axis of the queries away",
+    "squeeze() without a number takes away all axes of size 1. With a single query "
+    "that is the axis of the queries, too: say which axis is to go.",
+)(mixed_by(lambda scores, mask: weights_of(scores.squeeze(), mask)))
 layer.mistake("no gradient comes back", CUT_OFF)(
     mixed_by(lambda scores, mask: weights_of(scores.detach(), mask))
 )
@@ -216,6 +221,7 @@ def sequences(build: str, parameters: tuple, x_q, x_kv, mask) -> Iterator[Case]:
         (*first, None),
         (*first, mask[0]),
         (x_q, x_kv, None),
+        (x_q[:, :1], x_kv, mask),
         (x_q, x_kv, mask),
     ):
         given = zip(("x_q", "x_kv", "mask"), inputs, strict=True)

@@ -1,5 +1,7 @@
 """The worked example: three words, their weights and values, by pencil and paper."""
 
+from functools import partial
+
 import torch
 
 from autograder.chapters.attention.chapter import chapter
@@ -91,6 +93,22 @@ for name, why, wrong in (
     (*FROM_ONE, {"strongest": [1, 2, 2]}),
 ):
     example.mistake(name, why)(lambda wrong=wrong: right() | wrong)
+
+
+def _without(row: int, term: int, column: int | slice) -> dict:
+    """Leave one product out, in one number of a row or in all of them."""
+    entries = right()
+    entries["context"][row, column] -= WEIGHTS[row, term] * VALUES[term, column]
+    return entries
+
+
+for row, term in WEIGHTS[1:].nonzero().tolist():
+    for column in (*range(4), slice(None)):
+        example.mistake(
+            "a term of the sum is forgotten",
+            "Each number of row i is a sum of as many products as row i of the weights "
+            "has numbers other than 0. One product is not there, a small one, perhaps.",
+        )(partial(_without, row + 1, term, column))
 
 
 @chapter.check(section="attention-worked-example")

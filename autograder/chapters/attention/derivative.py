@@ -1,6 +1,6 @@
 """The derivative of softmax, which explains why scores are scaled."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
@@ -34,11 +34,26 @@ def outer(p: torch.Tensor) -> torch.Tensor:
     return p[..., :, None] * p[..., None, :]
 
 
+def made(
+    p: torch.Tensor,
+    *,
+    matrix: Callable[[torch.Tensor], torch.Tensor] = by_autograd,
+    rows: Callable[[torch.Tensor], torch.Tensor] = lambda p: p,
+) -> torch.Tensor:
+    """Make the matrices by rules that can be varied, of rows that are laid out so."""
+    return matrix(rows(p))
+
+
 ONE_ROW = (
     "only works for one row",
     "One vector of probabilities works, several at once do not. Every row has its own "
     "matrix: (…, n) becomes (…, n, n). Multiply p as a column, (…, n, 1), with p as a "
     "row, (…, 1, n), and look for the batched form of torch.diag.",
+)
+ONE_AXIS = (
+    "only works with one batch axis",
+    "One axis before the probabilities works, two do not. However many there are, "
+    "they stay: (…, n) becomes (…, n, n). Count axes from the end.",
 )
 for name, answer, why in (
     (
@@ -104,7 +119,12 @@ for name, answer, why in (
     (ONE_ROW[0], lambda p: torch.diag(p) - torch.outer(p, p), ONE_ROW[1]),
     (ONE_ROW[0], lambda p: torch.diag(p) - outer(p), ONE_ROW[1]),
 ):
-    jacobian.mistake(name, why)(answer)
+    jacobian.mistake(name, why)(partial(made, matrix=answer))
+jacobian.mistake(
+    "the leading axes are joined into one",
+    "The matrices are in one row, whatever axes p had. They stay: (…, n) becomes "
+    "(…, n, n), and (n,) becomes (n, n).",
+)(partial(made, rows=lambda p: p.reshape(-1, p.shape[-1])))
 
 
 def probabilities(seed: int) -> Iterator[Case]:
@@ -124,17 +144,18 @@ def probabilities(seed: int) -> Iterator[Case]:
     yield Case("p = [1, 0, 0, 0]", (certain,), zero, what="the Jacobian")
 
 
-def judge_rows(student: StudentFunction, case: Case) -> None:
-    """Expect the matrix of every row; say so if each row alone would be right."""
+def judge_batch(student: StudentFunction, case: Case) -> None:
+    """Expect the matrix of every row; say so if one axis less would be right."""
     (p,) = case.inputs
-    with named(*ONE_ROW):
+    too_many = ONE_ROW if p.dim() == 2 else ONE_AXIS
+    with named(*too_many):
         got = student(p)
     right = jacobian.right(case)
     if not expect.close(got, right, case.tolerance):
-        rows = zip(p.flatten(0, -2), right.flatten(0, -3), strict=True)
-        alone = all(expect.close(student(row), each) for row, each in rows)
+        parts = zip(p, right, strict=True)
+        alone = all(expect.close(student(part), each) for part, each in parts)
         say = {"on": case.on, "got": show(got), "expected": show(right)}
-        refuse_if(alone, *ONE_ROW, **say)
+        refuse_if(alone, *too_many, **say)
     jacobian.compare(got, case)
 
 
@@ -147,4 +168,4 @@ def softmax_jacobian(student: StudentFunction, seed: int = 0) -> None:
             with only_a_batch(student, case.inputs, right):
                 jacobian.judge(student, case)
         else:
-            judge_rows(student, case)
+            judge_batch(student, case)

@@ -88,6 +88,12 @@ for name, weigh, why in (
         "mask (B, 1, T) into the form of the scores, (B, T), before they meet.",
     ),
     (
+        "squeeze takes the axis of the tokens away",
+        lambda scores, real, query: weights_of(scores, real.squeeze()),
+        "squeeze() without a number takes away all axes of size 1. Of sequences with "
+        "one token that is the axis of the tokens, too: say which axis is to go.",
+    ),
+    (
         "masked after the softmax",
         lambda scores, real, query: scores.softmax(-1) * real,
         "The weights of the real tokens no longer sum to 1: the padding had taken its "
@@ -325,7 +331,9 @@ def expect_pooling(student: StudentModule, seed: int) -> None:
     nothing[1] = False
     on = "a batch in which sequence 1 has no real token"
     case = Case(on, (hidden, nothing), given=given, unless_finite=EMPTY_WEIGHTS, **say)
-    module = expect_pooled(student, large, case)
+    words = hidden[:2, :1], torch.ones(2, 1, 1, dtype=torch.bool)
+    short = Case("two sequences of one token, with a mask", words, given=given, **say)
+    module = expect_pooled(student, large, short, case)
     case = Case(on, (hidden, nothing), given=given, unless_finite=LATE)
     pooling.judge_gradient(module, case, cotangent, output=0)
     expect_start(student)

@@ -67,6 +67,16 @@ projected.mistake(
     "is (d_model, d_k), and one layer serves sequences of any length.",
 )(lambda x_q, x_kv, w_q, w_k, w_v: (x_q.mT @ w_q, x_kv.mT @ w_k, x_kv.mT @ w_v))
 projected.mistake(
+    "keys and values cut in the middle",
+    "Keys have d_k features and values d_v, and the two widths may differ. Whoever "
+    "makes both in one product has to cut it after the features of the keys.",
+)(
+    lambda x_q, x_kv, w_q, w_k, w_v: (
+        x_q @ w_q,
+        *(x_kv @ torch.cat((w_k, w_v), -1)).chunk(2, -1),
+    )
+)
+projected.mistake(
     "queries scaled already",
     "The division by √d_k belongs to the scores, in a later exercise; done here as "
     "well it would be done twice.",

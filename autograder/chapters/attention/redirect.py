@@ -41,11 +41,12 @@ MISREAD = (  # name, an answer that makes it, whether an answer does, why
         "In degrees these angles would do. Give them in radians: 180° is π.",
     ),
     (
-        "'blue' attends to 'car' instead",
+        "the difference of the angles has the wrong sign",
         (-3 * math.pi / 4, 0.0),
         lambda x, angles: weights_for(x, *angles)[0, 1] > 0.6,
-        "weights[0, 1] is large: there 'blue' is the query. Row 1, 'car', is the one "
-        "to be enriched, so it is weights[1, 0] that must grow.",
+        "weights[0, 1] is large, and there 'blue' is the query. It is weights[1, 0], "
+        "in the row of 'car', that must grow. Mind that a row times R(θ) turns the "
+        "other way than R(θ) times a column.",
     ),
     (
         "'car' attends to itself as much as to 'blue'",

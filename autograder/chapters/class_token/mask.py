@@ -5,7 +5,7 @@ import torch
 from autograder.chapters.class_token.chapter import chapter
 from autograder.chapters.padding import draw_real
 from autograder.exercise.inputs import draw_sizes, seeded
-from autograder.exercise.spec import Case, Function
+from autograder.exercise.spec import Case, Function, errors_named
 from autograder.expect import refuse
 from autograder.interface import Data, StudentFunction
 
@@ -59,6 +59,12 @@ longer.mistake(
     "Each of the count class tokens needs an entry of its own.",
 )(lambda mask, count=1: row_by_row(mask))
 longer.mistake(
+    "no more new entries than the mask is long",
+    "The new entries were cut out of the old mask, or made after a part of it, and it "
+    "has T entries only. There may be more class tokens than that: make count entries.",
+    when=lambda mask, count=1: count > mask.shape[-1],
+)(lambda mask, count=1: row_by_row(mask, min(count, mask.shape[-1])))
+longer.mistake(
     "the mask loses its middle axis",
     "Keep (B, 1, count + T): the axis in the middle is there to broadcast over the "
     "queries.",
@@ -78,6 +84,11 @@ NUMBERS = (
     "masked_fill need that.",
 )
 longer.mistake(*NUMBERS)(lambda mask, count=1: row_by_row(mask, count).float())
+SQUEEZED = (
+    "squeeze takes the axis of the tokens away",
+    "squeeze() removes every axis of length 1, for sequences of a single token also "
+    "that of the tokens. Name the axis that is meant, or take it by its index.",
+)
 
 # --- the check ------------------------------------------------------------------------
 
@@ -106,8 +117,11 @@ def mask_with_class_token(student: StudentFunction, seed: int = 0) -> None:
         mask = draw_real(generator, batch, length)
         mask[-1] = False  # a sequence without any real token
         masks.append((mask, (count,)))
+    single = torch.tensor([[[True]], [[False]], [[True]]])
+    masks += [(draw_real(generator, 4, 2), (3,)), (single, (1,))]
     for mask, count in masks:
-        got = student(mask, *count)
+        with errors_named(*[("Error", *SQUEEZED)] * (mask is single)):
+            got = student(mask, *count)
         on = f"count={(*count, 1)[0]}, mask of {rows(mask)}"
         expect_boolean(got, on)
         longer.compare(got, Case(on, (mask, *count), what="the mask"))

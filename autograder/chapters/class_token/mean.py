@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 
 from autograder.chapters.class_token.chapter import chapter
+from autograder.chapters.class_token.mask import SQUEEZED
 from autograder.chapters.padding import (
     EMPTY,
     EMPTY_GRADIENT,
@@ -12,7 +13,7 @@ from autograder.chapters.padding import (
     padded,
 )
 from autograder.exercise.inputs import normal, seeded
-from autograder.exercise.spec import CUT_OFF, Case, Function
+from autograder.exercise.spec import CUT_OFF, Case, Function, errors_named
 from autograder.interface import StudentFunction
 
 means = Function("masked-mean", "masked_mean", mean_of_real)
@@ -55,6 +56,12 @@ for name, answer, why in (
         lambda hidden, mask: hidden.mean(1),
         "All T positions were averaged, so the answer depends on how much padding "
         "happens to be in the batch. Only positions with True count.",
+    ),
+    (
+        "the first rows in place of the real ones",
+        lambda hidden, mask: mean_of_real(hidden, mask.sort(descending=True).values),
+        "How many tokens are real was counted, and so many rows were taken from the "
+        "front. Padding may come before or between real tokens: the mask says where.",
     ),
     (
         "mask inverted",
@@ -145,6 +152,15 @@ for filled in (
         )
     )
 
+for answer in (
+    divided_by(lambda count, length: count.sum()),
+    lambda hidden, mask: hidden[:, 0] * mask.sum() / mask[:, 0].sum(1, True).clamp(1),
+    lambda hidden, mask: hidden[:, 0],
+):
+    means.mistake(*SQUEEZED, when=lambda hidden, mask: mask.shape[-1] == 1 < len(mask))(
+        answer
+    )
+
 
 @means.mistake(*LATE)
 def _(hidden, mask):
@@ -174,3 +190,7 @@ def masked_mean(student: StudentFunction, seed: int = 0) -> None:
     means.judge(student, case)
     case = Case(on, (hidden, mask), unless_finite=LATE)
     means.judge_gradient(student, case, cotangent)
+    short = hidden[:3, :1, :2], torch.tensor([[[True]], [[False]], [[True]]])
+    on = "three sequences of one token, one of them padding"
+    with errors_named(("Error", *SQUEEZED)):
+        means.judge(student, Case(on, short, what="the mean"))

@@ -30,6 +30,10 @@ head = Module(
 # --- what goes wrong ------------------------------------------------------------------
 
 
+def _guessed(hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    return hidden.any(-1)[:, None] if mask is None else mask
+
+
 for name, read, why in (
     (
         "the head reads position 0",
@@ -68,6 +72,12 @@ for name, read, why in (
         "The padding was averaged. True means a real token.",
     ),
     (NO_MASK[0], lambda hidden, mask: mean_of_real(hidden, ~~mask), NO_MASK[1]),
+    (
+        "rows of zeros are taken for padding",
+        lambda hidden, mask: mean_of_real(hidden, _guessed(hidden, mask)),
+        "Without a mask every position is real, a row of zeros, too. What is padding, "
+        "the numbers do not say.",
+    ),
 ):
     misread(head, name, read, why)
 head.mistake(
@@ -105,8 +115,12 @@ def expect_mean_head(student: StudentModule, seed: int) -> None:
         classes = draw_sizes(generator, 1)[0]
         given = normal(generator, hidden.shape[2], classes), normal(generator, classes)
         expect_logits(head, student, Case(on, (hidden, mask), given=given, what=WHAT))
-        on = f"hidden {tuple(hidden.shape)}, mask=None"
-        expect_logits(head, student, Case(on, (hidden, None), given=given, what=WHAT))
+        everything = hidden.clamp(-9, 9)  # of garbage the mean would be imprecise
+        everything[0, -1] = 0.0
+        on = f"hidden {tuple(hidden.shape)}, one row of zeros, mask=None"
+        expect_logits(
+            head, student, Case(on, (everything, None), given=given, what=WHAT)
+        )
     mask = mask.clone()
     mask[1] = False
     on = "a batch in which sequence 1 has no real token: the bias is left"

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from autograder.chapters.class_token.chapter import chapter
+from autograder.chapters.class_token.mask import SQUEEZED
 from autograder.chapters.padding import draw_real
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.losses import judge_nothing_scored
@@ -148,6 +149,15 @@ averaged(
     lambda each, b: each.mean(),
     lambda each, b: each.sum() / b.real.sum(),
 )
+for kept in (
+    lambda each, b: each * b.mask.squeeze(),
+    lambda each, b: torch.where(b.mask.squeeze(), each, torch.zeros(())),
+):
+    made(
+        *SQUEEZED,
+        {"average": lambda each, b, kept=kept: kept(each, b).sum() / b.real.sum()},
+        when=lambda b: b.real.shape[1] == 1 < len(b.real),
+    )
 averaged(
     "the mean over all positions",
     "Divide by the number of words. With the padding in the divisor the loss depends "
@@ -247,6 +257,9 @@ def _cases(seed: int) -> Iterator[Case]:
         yield Case(f"{on}, some padding", (logits, tags, mask, *options))
         everything = torch.ones_like(mask)
         yield Case(f"{on}, no padding", (logits, tags, everything, *options))
+    single = torch.tensor([[[True]], [[False]], [[True]]])
+    short = normal(generator, 3, 2, 4), torch.tensor([[1], [2], [3]]), single
+    yield Case("logits (3, 2, 4), tags (3, 1), sentence 1 is padding", short)
     large = 1000 * logits.sign()
     yield Case(f"{on}, logits of ±1000", (large, tags, mask, count))
 

@@ -197,12 +197,34 @@ for name, why, options in (
     ),
 ):
     translation.mistake(name, why)(partial(translate, **options))
-translation.mistake(
-    "the blocks in alphabetical order",
-    "Sorted as texts, h.10 comes before h.2. Number the blocks by the number in their "
-    "names.",
-    when=lambda state: _count(state, "ln_1.weight") > 10,
-)(partial(translate, blocks=lambda count: sorted(range(count), key=str)))
+
+
+def _last_that_begins(count: int) -> list[int]:
+    """For each block, the last one by name whose number begins with its number."""
+    names = sorted(map(str, range(count)))
+    return [
+        int([name for name in names if name.startswith(str(number))][-1])
+        for number in range(count)
+    ]
+
+
+for name, why, blocks in (
+    (
+        "the blocks in alphabetical order",
+        "Sorted as texts, h.10 comes before h.2. Number the blocks by the number in "
+        "their names.",
+        lambda count: sorted(range(count), key=str),
+    ),
+    (
+        "h.10 and h.11 taken for h.1",
+        "The names of blocks 10 and 11 begin with h.1, too. What belongs to block 1 "
+        "begins with its number and the dot behind it.",
+        _last_that_begins,
+    ),
+):
+    translation.mistake(
+        name, why, when=lambda state: _count(state, "ln_1.weight") > 10
+    )(partial(translate, blocks=blocks))
 translation.mistake(*MASK)(
     lambda state: (
         translate(state)

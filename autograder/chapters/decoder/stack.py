@@ -1,5 +1,6 @@
 """The stack of decoder layers: what goes wrong, and the check."""
 
+import functools
 from collections.abc import Callable
 
 import torch
@@ -48,25 +49,66 @@ stacks = Module("decoder", "Decoder", stack, given=_given)
 
 # --- what goes wrong ------------------------------------------------------------------
 
+
+def _told(mask, memory_mask, number: int) -> tuple:
+    """Both masks as they are, for each layer."""
+    return mask, memory_mask
+
+
+def varied(
+    x,
+    memory,
+    mask,
+    memory_mask,
+    layers,
+    norm,
+    pre,
+    *,
+    masks: Callable = _told,
+    step: Callable = lambda x, memory, found: (found, memory),
+    turns: Callable = lambda layers: layers,
+    norms: Callable = lambda norm: (same, norm),
+    other_order: bool = False,
+    **changes,
+) -> torch.Tensor:
+    """Run a stack by rules that can be varied.
+
+    Args:
+        x: the tokens of the target.
+        memory: what is attended to.
+        mask: of self-attention, or None.
+        memory_mask: of cross-attention, or None.
+        layers: the parts of each.
+        norm: at the end.
+        pre: whether the stack is in pre-norm.
+        masks: makes those of a layer, of both and its number.
+        step: makes of x, the memory and a layer's output what the next one gets.
+        turns: picks the layers that run.
+        norms: makes the norm after each layer and the one at the end.
+        other_order: whether pre-norm and post-norm are exchanged.
+        changes: of the parts of all layers.
+    """
+    each, last = norms(norm)
+    found = x
+    for number, parts in enumerate(turns([one.varied(**changes) for one in layers])):
+        told = masks(mask, memory_mask, number)
+        found = each(run(x, memory, *told, parts, pre != other_order))
+        x, memory = step(x, memory, found)
+    return last(found)
+
+
+def ruled(name: str, why: str, when: Callable | None = None, **rules) -> None:
+    """State a mistake by rules."""
+    stacks.mistake(name, why, when=when)(functools.partial(varied, **rules))
+
+
 OVERWRITTEN = (
     "the memory is overwritten",
     "The output of a layer became the memory of the next, so the decoder's own text "
     "passes for the source. The loop overwrites x, and only x.",
 )
-
-
-@stacks.mistake(*OVERWRITTEN)
-def _(x, memory, mask, memory_mask, layers, norm, pre):
-    for parts in layers:
-        x = memory = run(x, memory, mask, memory_mask, parts, pre)
-    return norm(x)
-
-
-@stacks.mistake(*OVERWRITTEN)
-def _(x, memory, mask, memory_mask, layers, norm, pre):
-    for parts in layers:
-        memory = run(x, memory, mask, memory_mask, parts, pre)
-    return norm(memory)
+ruled(*OVERWRITTEN, step=lambda x, memory, found: (found, found))
+ruled(*OVERWRITTEN, step=lambda x, memory, found: (x, found))
 
 
 def _masked(x, memory, mask, *_):
@@ -79,65 +121,56 @@ def _memory_masked(x, memory, mask, memory_mask, *_):
 
 BOTH = "Every layer gets both masks: layer(x, memory, mask, memory_mask)."
 ORDER = "layer(x, memory, mask, memory_mask): mask first, memory_mask second."
-for name, why, choose, when in (
-    ("mask not passed on", BOTH, lambda m, mm: (None, mm), _masked),
-    ("memory_mask not passed on", BOTH, lambda m, mm: (m, None), _memory_masked),
-    ("no masks passed on", BOTH, lambda m, mm: (None, None), None),
-    ("the masks are exchanged", ORDER, lambda m, mm: (mm, m), None),
+for name, why, masks, when in (
+    ("mask not passed on", BOTH, lambda m, mm, i: (None, mm), _masked),
+    ("memory_mask not passed on", BOTH, lambda m, mm, i: (m, None), _memory_masked),
+    ("no masks passed on", BOTH, lambda m, mm, i: (None, None), None),
+    ("the masks are exchanged", ORDER, lambda m, mm, i: (mm, m), None),
+    (
+        "mask only for the first layer",
+        BOTH,
+        lambda m, mm, i: (None if i else m, mm),
+        _masked,
+    ),
+    (
+        "mask only for the first layer",
+        BOTH,
+        lambda m, mm, i: (None, None) if i else (m, mm),
+        _masked,
+    ),
+    (
+        "memory_mask only for the first layer",
+        BOTH,
+        lambda m, mm, i: (m, None if i else mm),
+        _memory_masked,
+    ),
 ):
-
-    def _rerouted(x, memory, mask, memory_mask, *given, choose=choose):
-        return stack(x, memory, *choose(mask, memory_mask), *given)
-
-    stacks.mistake(name, why, when=when)(_rerouted)
-for name, choose, when in (
-    ("mask only for the first layer", lambda m, mm: (None, mm), _masked),
-    ("mask only for the first layer", lambda m, mm: (None, None), _masked),
-    ("memory_mask only for the first layer", lambda m, mm: (m, None), _memory_masked),
-):
-
-    def _early(x, memory, mask, memory_mask, layers, norm, pre, choose=choose):
-        x = run(x, memory, mask, memory_mask, layers[0], pre)
-        return stack(x, memory, *choose(mask, memory_mask), layers[1:], norm, pre)
-
-    stacks.mistake(name, BOTH, when=when)(_early)
+    ruled(name, why, when, masks=masks)
 
 
 def _is_pre(*given):
     return given[-1]
 
 
-@stacks.mistake(
+ruled(
     "no final norm in pre-norm",
     "In pre-norm nothing normalises the stream itself, so the stack ends with a norm: "
     "return self.norm(x).",
-    when=_is_pre,
+    _is_pre,
+    norms=lambda norm: (same, same),
 )
-def _(*given):
-    *first, _, pre = given
-    return stack(*first, same, pre)
-
-
-@stacks.mistake(
+ruled(
     "the final norm after every layer",
     "The norm is at the end of the stack, after the last layer only.",
-    when=_is_pre,
+    _is_pre,
+    norms=lambda norm: (norm, same),
 )
-def _(x, memory, mask, memory_mask, layers, norm, pre):
-    for parts in layers:
-        x = norm(run(x, memory, mask, memory_mask, parts, pre))
-    return x
-
-
-@stacks.mistake(
+ruled(
     "final norm in post-norm",
     "In post-norm each layer ends with a norm: nn.Identity() at the end.",
-    when=lambda *given: not given[-1],
+    lambda *given: not given[-1],
+    norms=lambda norm: (same, lambda x: F.layer_norm(x, x.shape[-1:])),
 )
-def _(x, *given):
-    return F.layer_norm(stack(x, *given), x.shape[-1:])
-
-
 NEXT = "The output of a layer is the input of the next: x = layer(x, ...)."
 
 
@@ -147,52 +180,40 @@ def _(x, memory, mask, memory_mask, layers, norm, pre):
 
 
 TURNS = "Every layer of self.layers has its turn, from the first to the last."
-
-
-def layered(
-    name: str, why: str, change: Callable, when: Callable | None = None
-) -> None:
-    """State a mistake by the layers that it runs."""
-
-    def answer(x, memory, mask, memory_mask, layers, norm, pre):
-        return stack(x, memory, mask, memory_mask, change(layers), norm, pre)
-
-    stacks.mistake(name, why, when=when)(answer)
-
-
-layered("every layer reads the first input", NEXT, lambda layers: layers[-1:])
-layered(
-    "only the first layer runs",
-    "The result is that of one layer. Is `return` inside the loop?",
-    lambda layers: layers[:1],
-)
-layered(
-    "the first layer again and again", TURNS, lambda layers: layers[:1] * len(layers)
-)
-layered("a layer is left out", TURNS, lambda layers: layers[:-1])
-layered("a layer is left out", TURNS, lambda layers: layers[1:])
-layered("the layers in reverse", TURNS, lambda layers: layers[::-1])
-layered(
+for name, why, turns in (
+    ("every layer reads the first input", NEXT, lambda layers: layers[-1:]),
+    (
+        "only the first layer runs",
+        "The result is that of one layer. Is `return` inside the loop?",
+        lambda layers: layers[:1],
+    ),
+    (
+        "the first layer again and again",
+        TURNS,
+        lambda layers: layers[:1] * len(layers),
+    ),
+    ("a layer is left out", TURNS, lambda layers: layers[:-1]),
+    ("a layer is left out", TURNS, lambda layers: layers[1:]),
+    ("the layers in reverse", TURNS, lambda layers: layers[::-1]),
+):
+    ruled(name, why, turns=turns)
+ruled(
     "activation not passed on",
     "Hand the activation on to DecoderLayer.",
-    lambda layers: [each.varied(activation=torch.relu) for each in layers],
-    when=lambda *given: given[4][0].activation is not torch.relu,
+    lambda *given: given[4][0].activation is not torch.relu,
+    activation=torch.relu,
 )
-layered(
-    "heads not passed on",
-    "Hand the number of heads on to DecoderLayer.",
-    lambda layers: [each.varied(heads=1) for each in layers],
-)
-layered(
+ruled("heads not passed on", "Hand the number of heads on to DecoderLayer.", heads=1)
+ruled(
     "dropout not passed on",
     "Hand dropout on to DecoderLayer(d_model, heads, d_ff, dropout, ...).",
-    lambda layers: [each.varied(drop=same) for each in layers],
+    drop=same,
 )
-
-
-@stacks.mistake("norm_first not passed on", "Hand norm_first on to DecoderLayer.")
-def _(*given):
-    return stack(*given[:-1], not given[-1])
+ruled(
+    "norm_first not passed on",
+    "Hand norm_first on to DecoderLayer.",
+    other_order=True,
+)
 
 
 # --- the check ------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,11 +50,14 @@ class Model:
         pre: whether both are in pre-norm.
         pad: the id of padding.
         drop: what the dropout of the positions does.
-        scale: what the embeddings are multiplied by besides √d.
+        power: of d, by which the embeddings are multiplied.
         placed: whether source and target get positions.
-        hidden: whether padding is hidden in the encoder, the decoder, the memory.
+        hides_source: whether padding is hidden in the encoder.
+        hides_target: whether it is in the decoder.
+        hides_memory: whether it is in the memory.
         zero: in which of the three masks padding is taken to be 0.
         causal: whether the target's future is hidden.
+        causal_source: whether the source's is.
         turned: whether True stands for padding.
     """
 
@@ -65,11 +68,14 @@ class Model:
     pre: bool
     pad: int
     drop: Map = same
-    scale: float = 1.0
+    power: float = 0.5
     placed: tuple[bool, bool] = (True, True)
-    hidden: tuple[bool, bool, bool] = (True, True, True)
+    hides_source: bool = True
+    hides_target: bool = True
+    hides_memory: bool = True
     zero: tuple[bool, bool, bool] = (False, False, False)
     causal: bool = True
+    causal_source: bool = False
     turned: bool = False
 
     @classmethod
@@ -115,7 +121,7 @@ class Model:
 
     def embed(self, ids: torch.Tensor, place: bool = True) -> torch.Tensor:
         """Look up, add positions, and drop."""
-        x = F.embedding(ids, self.table) * self.d**0.5 * self.scale
+        x = F.embedding(ids, self.table) * self.d**self.power
         return self.drop(x + sinusoids(ids.shape[1], self.d)) if place else x
 
     def real(self, ids: torch.Tensor, mask: int) -> torch.Tensor:
@@ -123,20 +129,25 @@ class Model:
         pad = 0 if self.zero[mask] else self.pad
         return ((ids != pad) ^ self.turned).unsqueeze(1)
 
+    def seen(self, ids, mask: int, causal: bool, hides: bool) -> torch.Tensor | None:
+        """Make the mask of tokens that look at each other."""
+        length = ids.shape[1]
+        past = torch.ones(length, length).tril().bool() if causal else None
+        if not hides:
+            return past
+        real = self.real(ids, mask)
+        return real if past is None else past & real
+
     def encode(self, source: torch.Tensor) -> torch.Tensor:
         """Read the source."""
-        mask = self.real(source, 0) if self.hidden[0] else None
+        mask = self.seen(source, 0, self.causal_source, self.hides_source)
         x = self.embed(source, self.placed[0])
         return run_encoder(x, self.encoder, self.norms[0], mask, self.pre)
 
     def decode(self, target, memory, source) -> torch.Tensor:
         """Read the target and the memory."""
-        length = target.shape[1]
-        mask = torch.ones(length, length).tril().bool() if self.causal else None
-        if self.hidden[1]:
-            real = self.real(target, 1)
-            mask = real if mask is None else mask & real
-        memory_mask = self.real(source, 2) if self.hidden[2] else None
+        mask = self.seen(target, 1, self.causal, self.hides_target)
+        memory_mask = self.real(source, 2) if self.hides_memory else None
         x = self.embed(target, self.placed[1])
         masks = mask, memory_mask
         return run_decoder(x, memory, *masks, self.decoder, self.norms[1], self.pre)
@@ -168,40 +179,85 @@ NOT_HIDDEN = (
 PLACED = "Both embedded sentences go through self.position."
 ELSE = "Padding is where an id equals self.pad_id, {}."
 DROPOUT = "Positions, encoder and decoder have a dropout: hand it on to all of them."
+AFTERWARDS = (
+    "The model gives logits; cross_entropy and the sampling take the softmax "
+    "themselves. Taken twice it keeps the loss from ever coming near 0."
+)
+SCALED = (
+    "the logits are scaled by √d",
+    "tied_logits uses the table as it is; √d belongs to the input side only.",
+)
+LAST = (
+    "logits of the last position only",
+    "Training needs the logits of all positions, (B, T_tgt, V).",
+)
 
 
-for name, why, change, *when in (
-    (*FUTURE, lambda m: m.varied(causal=False)),
-    (*FUTURE, lambda m: m.varied(causal=False, hidden=(True, False, True))),
+def varied(
+    source,
+    target,
+    model: Model,
+    *,
+    activation: Map | None = None,
+    layer_drop: Map | None = None,
+    end: Callable = lambda logits, d: logits,
+    **changes,
+) -> torch.Tensor:
+    """Run a model by rules that can be varied.
+
+    Args:
+        source: ids.
+        target: ids.
+        model: as it should be.
+        activation: another one in all layers.
+        layer_drop: another dropout in all layers.
+        end: makes the result of the logits and d.
+        changes: of the model.
+    """
+    for name, value in (("activation", activation), ("drop", layer_drop)):
+        model = model.with_layers(**{name: value}) if value else model
+    return end(model.varied(**changes).logits(source, target), model.d)
+
+
+FULL = {"hides_source": False, "hides_target": False, "hides_memory": False}
+for name, why, rules, *when in (
+    (*FUTURE, {"causal": False}),
+    (*FUTURE, {"causal": False, "hides_target": False}),
+    (
+        "a causal mask in the encoder",
+        "The source is there as a whole before a word is written: each of its tokens "
+        "may see those behind it, too. The encoder's mask hides padding only.",
+        {"causal_source": True},
+    ),
     (
         "padding of the target is not hidden",
         "Where the target is padding, no query may attend: join both masks by &.",
-        lambda m: m.varied(hidden=(True, False, True)),
+        {"hides_target": False},
     ),
     (
         "the encoder sees padding",
         "Hand the padding mask of the source to the encoder, as its second argument.",
-        lambda m: m.varied(hidden=(False, True, True)),
+        {"hides_source": False},
     ),
     (
         "cross-attention sees padding",
         "The memory has rows for padding, too. decode gets the source for this: its "
         "padding mask is the decoder's memory_mask.",
-        lambda m: m.varied(hidden=(True, True, False)),
+        {"hides_memory": False},
     ),
-    (*NOT_HIDDEN, lambda m: m.varied(hidden=(False, True, False))),
-    (*NOT_HIDDEN, lambda m: m.varied(hidden=(False,) * 3)),
-    (*NOT_HIDDEN, lambda m: m.varied(hidden=(False,) * 3, causal=False)),
+    (*NOT_HIDDEN, {"hides_source": False, "hides_memory": False}),
+    (*NOT_HIDDEN, FULL),
+    (*NOT_HIDDEN, FULL | {"causal": False}),
     (
         "the padding masks are turned round",
         "A mask is True for real tokens: ids != self.pad_id.",
-        lambda m: m.varied(turned=True),
+        {"turned": True},
     ),
     *(
         (
             "pad_id is ignored",
             ELSE.format("which need not be 0, in each of the three masks"),
-            lambda m, zero=zero: m.varied(zero=zero),
+            {"zero": zero},
             lambda source, target, m: m.pad != 0,
         )
         for zero in itertools.product((True, False), repeat=3)
@@ -210,41 +266,41 @@ for name, why, change, *when in (
     (
         "pad_id is ignored",
         ELSE.format("0 unless another is given"),
-        lambda m: m.varied(pad=-1),
+        {"pad": -1},
         lambda source, target, m: m.pad == 0,
     ),
-    ("no positions", PLACED, lambda m: m.varied(placed=(False, False))),
-    ("no positions in the decoder", PLACED, lambda m: m.varied(placed=(True, False))),
-    ("no positions in the encoder", PLACED, lambda m: m.varied(placed=(False, True))),
+    ("no positions", PLACED, {"placed": (False, False)}),
+    ("no positions in the decoder", PLACED, {"placed": (True, False)}),
+    ("no positions in the encoder", PLACED, {"placed": (False, True)}),
     (
         "embeddings scaled twice",
         "Embedding multiplies by √d_model itself.",
-        lambda m: m.varied(scale=m.d**0.5),
+        {"power": 1.0},
     ),
     (
         "embeddings not scaled",
         "Between table and positions comes the factor √d_model; Embedding has it. A "
         "row of the table has the length 1, one of the positions √(d/2).",
-        lambda m: m.varied(scale=m.d**-0.5),
+        {"power": 0.0},
     ),
     (
         "activation not passed on",
         "Hand the activation on to Encoder and Decoder.",
-        lambda m: m.with_layers(activation=torch.relu),
+        {"activation": torch.relu},
         lambda source, target, m: m.decoder[0].activation is not torch.relu,
     ),
-    (
-        "dropout not passed on",
-        DROPOUT,
-        lambda m: m.with_layers(drop=same).varied(drop=same),
-    ),
-    ("dropout not passed to the positions", DROPOUT, lambda m: m.varied(drop=same)),
-    ("dropout not passed to the layers", DROPOUT, lambda m: m.with_layers(drop=same)),
+    ("dropout not passed on", DROPOUT, {"layer_drop": same, "drop": same}),
+    ("dropout not passed to the positions", DROPOUT, {"drop": same}),
+    ("dropout not passed to the layers", DROPOUT, {"layer_drop": same}),
+    ("a softmax in the model", AFTERWARDS, {"end": lambda x, d: x.softmax(-1)}),
+    ("a softmax in the model", AFTERWARDS, {"end": lambda x, d: x.log_softmax(-1)}),
+    (*SCALED, {"end": lambda x, d: x * d**0.5}),
+    (*SCALED, {"end": lambda x, d: x / d**0.5}),
+    (*LAST, {"end": lambda x, d: x[:, -1]}),
+    (*LAST, {"end": lambda x, d: x[:, -1:]}),
 ):
     models.mistake(name, why, when=when[0] if when else None)(
-        lambda source, target, model, change=change: change(model).logits(
-            source, target
-        )
+        functools.partial(varied, **rules)
     )
 
 
@@ -262,33 +318,6 @@ def _(source, target, model):
 )
 def _(source, target, model):
     return model.logits(target, source)
-
-
-AFTERWARDS = (
-    "The model gives logits; cross_entropy and the sampling take the softmax "
-    "themselves. Taken twice it keeps the loss from ever coming near 0."
-)
-SCALED = (
-    "the logits are scaled by √d",
-    "tied_logits uses the table as it is; √d belongs to the input side only.",
-)
-LAST = (
-    "logits of the last position only",
-    "Training needs the logits of all positions, (B, T_tgt, V).",
-)
-for name, why, change in (
-    ("a softmax in the model", AFTERWARDS, lambda logits, d: logits.softmax(-1)),
-    ("a softmax in the model", AFTERWARDS, lambda logits, d: logits.log_softmax(-1)),
-    (*SCALED, lambda logits, d: logits * d**0.5),
-    (*SCALED, lambda logits, d: logits / d**0.5),
-    (*LAST, lambda logits, d: logits[:, -1]),
-    (*LAST, lambda logits, d: logits[:, -1:]),
-):
-    models.mistake(name, why)(
-        lambda source, target, model, change=change: change(
-            model.logits(source, target), model.d
-        )
-    )
 
 
 @models.mistake(

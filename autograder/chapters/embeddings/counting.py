@@ -33,6 +33,16 @@ counts = Function("pair-counts", "pair_counts", by_index)
 
 # --- what goes wrong ------------------------------------------------------------------
 
+
+def _without_overlap(symbols: tuple[str, ...]) -> Iterable[tuple[str, str]]:
+    """List the pairs, but none that begins in an equal one."""
+    last = None
+    for pair in pairwise(symbols):
+        last = None if pair == last else pair
+        if last:
+            yield pair
+
+
 for name, why, found in (
     (
         "pairs that are not neighbours",
@@ -58,6 +68,12 @@ for name, why, found in (
         "every second pair is left out",
         "The pairs overlap: (l, o) and (o, w) in (l, o, w). Move on by one symbol.",
         lambda symbols: neighbours(symbols)[::2],
+    ),
+    (
+        "equal pairs that overlap count once",
+        "The symbol in the middle of (a, a, a) belongs to two pairs, and both count. "
+        "Only merging takes a symbol once.",
+        _without_overlap,
     ),
     (
         "the last pair of a word is left out",

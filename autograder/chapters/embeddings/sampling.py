@@ -239,6 +239,28 @@ for name, why, score in (
     with_questions(name, why)(score)
 
 
+SQUEEZED = (
+    "squeeze takes the axis of the negatives away",
+    "squeeze() removes every axis of length 1, with a single negative for each pair "
+    "also that of the negatives. Name the axis that is meant.",
+)
+
+
+def _single(centers, contexts, negatives) -> bool:
+    return negatives.shape[1] == 1 < len(centers)
+
+
+for false in (
+    lambda c, n: (c[:, None] * n).sum(-1).squeeze(),
+    lambda c, n: c @ n.squeeze().T,
+):
+
+    @losses.mistake(*SQUEEZED, when=_single)
+    def _(centers, contexts, negatives, false=false):
+        true = (centers * contexts).sum(-1)
+        return (-log(true) - log(-false(centers, negatives)).sum(-1)).mean()
+
+
 @losses.mistake(*EVERY)
 def _(centers, contexts, negatives):
     _, false = scores(centers, contexts, negatives)
@@ -259,12 +281,15 @@ def skip_gram_loss(student: StudentFunction, seed: int = 0) -> None:
         torch.tensor([[three, 2.0]]),
         torch.tensor([[[three, -1.0], [0.0, 5.0]]]),
     )
-    drawn = (
-        normal(generator, batch, width),
-        normal(generator, batch, width),
-        normal(generator, batch, draws, width),
-    )
-    for inputs in (hand, drawn):
+    drawn = [
+        (
+            normal(generator, batch, width),
+            normal(generator, batch, width),
+            normal(generator, batch, count, width),
+        )
+        for count in (1, draws)
+    ]
+    for inputs in (hand, *drawn):
         centers, contexts, negatives = (tuple(x.shape) for x in inputs)
         on = f"centers {centers}, contexts {contexts}, negatives {negatives}"
         why = (

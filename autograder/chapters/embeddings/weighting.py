@@ -117,12 +117,13 @@ for name, why, weigh in (
     with_matrix(name, why)(weigh)
 
 
+SHARES = (
+    "shares in place of counts",
+    "The counts were divided by the length of the document; here they are not.",
+)
 IN_COUNTS = (
-    (
-        "shares in place of counts",
-        "The counts were divided by the length of the document; here they are not.",
-        lambda c: c / c.sum(1, keepdim=True),
-    ),
+    (*SHARES, lambda c: c / c.sum(1, keepdim=True)),
+    (*SHARES, lambda c: c / c.sum(1, keepdim=True).clamp(min=1)),
     (
         "0 or 1 in place of counts",
         "A term that occurs twice in a document counts twice.",
@@ -178,6 +179,37 @@ weighting.mistake(
         terms_of(documents),
     )
 )
+EQUAL = (
+    "equal documents are not told apart",
+    "A document may occur twice, and each time it is a row of its own. Who looks a "
+    "document up finds the first that is equal: number the rows in the order in which "
+    "you go through them.",
+)
+
+
+def _repeated(documents: Documents) -> bool:
+    return any(documents.index(each) < i for i, each in enumerate(documents))
+
+
+def _looked_up(documents: Documents, terms: list[str], *, added: bool) -> torch.Tensor:
+    """Count into the first row that is equal: once more, or once for all."""
+    own = _counts(documents, terms)
+    counts = torch.zeros_like(own)
+    for document, row in zip(documents, own, strict=True):
+        first = documents.index(document)
+        counts[first] = row + counts[first] * added
+    return counts
+
+
+for added, from_counts in itertools.product((True, False), repeat=2):
+
+    def _one_row(documents, added=added, from_counts=from_counts):
+        terms = terms_of(documents)
+        counts = _looked_up(documents, terms, added=added)
+        held = counts if from_counts else _counts(documents, terms)
+        return counts * torch.log(len(documents) / (held > 0).sum(0)), terms
+
+    weighting.mistake(*EQUAL, when=_repeated)(_one_row)
 SORTED = (
     "terms in alphabetical order",
     "Right terms, but sorted. In order of first appearance they match your "
@@ -217,7 +249,7 @@ def tf_idf(student: StudentFunction, seed: int = 0) -> None:
         [each.split() for each in hand],
         drawn,
         [["tea", "tea"]],
-        [["tea", "milk", "tea"], []],
+        [["tea", "milk", "tea"], [], ["tea", "milk", "tea"]],
     ):
         names, on = ("the matrix", "the terms"), called("tf_idf", documents)
         got = expect_several(student(documents), names, on)

@@ -225,6 +225,14 @@ def check_feed_forward(student: StudentModule, seed: int) -> None:
         why="A misspelt activation must not be replaced in silence: raise ValueError.",
         mistake="an unknown activation is accepted",
     )
+    expect.raises(
+        "ValueError",
+        lambda: student.build(d, d_ff, "elu"),
+        on=f"FeedForward({d}, {d_ff}, 'elu')",
+        why="Of several strings `in` finds one that is equal; in one string it finds "
+        "every part. Is there a comma between the two names?",
+        mistake="a part of a name is accepted",
+    )
     state = _expect_start(student, "FeedForward", ("w_1", "w_2"))
     expect_biases_of_zero(state, ("b_1", "b_2"), "FeedForward(32, 512)")
 

@@ -32,7 +32,8 @@ def encoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
     on = f"the state dict of an nn.TransformerEncoderLayer with d={d}, d_ff={d_ff}"
     with translation.accidents_named():
         got = student(oracles.to_torch(expected))
-    expect_state_dict(got, expected, on, _prefix_missing, [_once_more(expected)])
+    known = [_once_more(expected), _reshaped(expected)]
+    expect_state_dict(got, expected, on, _prefix_missing, known)
 
 
 def _once_more(expected: State) -> Mistake:
@@ -43,6 +44,20 @@ def _once_more(expected: State) -> Mistake:
         expected | {name: expected[name].T for name in names},
         "attention_from_torch returns them as the course has them, (in, out). "
         "Transposed once more they are PyTorch's again: leave them as they come.",
+    )
+
+
+def _reshaped(expected: State) -> Mistake:
+    """What comes of giving PyTorch's matrices the right shape alone."""
+    matrices = {
+        name: expected[name] for name in ("feed_forward.w_1", "feed_forward.w_2")
+    }
+    return Mistake(
+        "reshaped in place of transposed",
+        expected | {name: x.T.reshape(x.shape) for name, x in matrices.items()},
+        "The shapes of the network's matrices are right, the numbers are not in their "
+        "places: reshape reads them row after row. A transpose exchanges rows and "
+        "columns.",
     )
 
 

@@ -15,7 +15,7 @@ from autograder.chapters.language_model.chapter import chapter
 from autograder.exercise.inputs import draw_whole, normal, seeded
 from autograder.exercise.naming import Mistake
 from autograder.exercise.spec import UNFIT, Case, Function, judge_parts
-from autograder.expect import refuse
+from autograder.expect import refuse, refuse_if
 from autograder.interface import StudentFunction, StudentInstance, StudentModule
 
 Cache = dict[str, torch.Tensor] | None
@@ -127,7 +127,7 @@ def _right(model: Decoder, prompt: list[int], length: int) -> tuple:
 
 
 def needed(calls: list[Row], length: int) -> list[list[int]]:
-    """Return as many calls as are needed: the last token may be read, too."""
+    """Return as many calls as are needed: one more is a slip of its own."""
     return [list(call) for call in calls[:length]]
 
 
@@ -293,6 +293,11 @@ EMPTY = (
     "Without a single id there is nothing from which the first token could follow. Say "
     "so before the model is called: raise ValueError.",
 )
+LAST = (
+    "the last token is read, too",
+    "Its logits would say what comes next, and nothing more is wanted. Read a token "
+    "when the next one is asked for, not as soon as it is written.",
+)
 SHARED = (
     "two texts share a cache",
     "The text before this one has left its cache behind: in a default argument, in a "
@@ -360,11 +365,12 @@ def _case(model: Decoder, prompt: list[int], length: int) -> Case:
 def write_with_cache(
     student: StudentFunction, decoder: StudentModule, seed: int = 0
 ) -> None:
-    """The text without a cache, each token read once, texts one after the other."""
+    """The text without a cache, nothing read in vain, texts one after the other."""
     for case in _cases(seed):
         built = _built(decoder, case.inputs[0])
         _judge(student, built, case)
     _expect_own_cache(student, decoder, seeded(seed + 1))
+    _expect_last_unread(student, built)
     on, (name, why) = f"{student.name}(model, [], 3)", EMPTY
     expect.raises(
         "ValueError", lambda: student(built, [], 3), on=on, why=why, mistake=name
@@ -399,3 +405,14 @@ def _expect_own_cache(student, decoder, generator: torch.Generator) -> None:
     built = _built(decoder, model)
     for prompt, length in zip(prompts, (3, 5), strict=True):
         _judge(student, built, _case(model, prompt, length))
+
+
+def _expect_last_unread(student: StudentFunction, built: StudentInstance) -> None:
+    """Expect that nothing is read once all tokens are written."""
+    prompt, length = [2, 0, 1], 4
+    before = len(built.state_dict()["calls"])
+    student(built, prompt, length)
+    count = len(built.state_dict()["calls"]) - before
+    on = f"prompt {prompt}, length {length}"
+    say = {"got": f"{count} calls of the model", "expected": f"{length}"}
+    refuse_if(count > length, *LAST, on=on, **say)

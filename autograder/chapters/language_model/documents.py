@@ -406,6 +406,10 @@ def _same(documents: torch.Tensor) -> torch.Tensor:
     return (documents.unsqueeze(-1) == documents.unsqueeze(-2)).unsqueeze(1)
 
 
+def _not_smaller(documents: torch.Tensor) -> torch.Tensor:
+    return (documents.unsqueeze(-1) >= documents.unsqueeze(-2)).unsqueeze(1)
+
+
 def _causal(documents: torch.Tensor) -> torch.Tensor:
     return lower(documents.shape[-1])
 
@@ -424,6 +428,23 @@ for name, why, answer in (
         "This is the causal mask alone: each document reads all those before it in "
         "its block. A key must be of the query's own document, too.",
         lambda documents: _causal(documents).expand_as(_same(documents)),
+    ),
+    (
+        "documents see each other",
+        "A larger number is another document, too: compare numbers with ==.",
+        lambda documents: _not_smaller(documents) & _causal(documents),
+    ),
+    (
+        "documents see each other, and the future is not hidden",
+        "A larger number is another document, too: compare numbers with ==. And a key "
+        "must not be after the query.",
+        _not_smaller,
+    ),
+    (
+        "documents in the order of their numbers",
+        "A triangle lies where the tokens of its document stand, whatever number it "
+        "has. unique sorts the numbers: a later document may have a smaller one.",
+        lambda documents: _blocks(documents.sort(dim=-1).values),
     ),
     (
         "one condition is enough (or)",
@@ -487,7 +508,7 @@ for axis in (0, 2, 3):
 
 
 def _masks(seed: int) -> Iterator[Case]:
-    """By hand; rows of one, some and many documents; a single position."""
+    """By hand; one, some and many documents; falling numbers; a single position."""
     hand = torch.tensor([[0, 0, 1, 1, 1]])
     rows = [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 1, 1, 0]]
     right = torch.tensor([*rows, [0, 0, 1, 1, 1]]).bool()[None, None]
@@ -504,7 +525,8 @@ def _masks(seed: int) -> Iterator[Case]:
     begins[0], begins[1] = False, True  # one document; each token is one
     begins[2, 1:4] = torch.tensor([False, True, False])
     many = begins.cumsum(dim=1) + draw_whole(generator, 5)
-    for documents in (many[2:], many, many[:1], torch.tensor([[3], [1]])):
+    falling = torch.tensor([[4, 4, 4, 1, 1], [3, 2, 2, 2, 0]])
+    for documents in (many[2:], many, many[:1], falling, falling[:, :1]):
         yield Case(f"documents {documents.tolist()}", (documents,), what="the mask")
 
 

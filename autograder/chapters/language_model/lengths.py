@@ -110,6 +110,21 @@ def _(losses, text):
     return _bits(losses) / len(text.strip().encode())
 
 
+MULTIPLIED = (
+    "probabilities multiplied in place of logarithms added",
+    "Of a long text the product is too small for a float, or its inverse too large. "
+    "The logarithm of a product is the sum of the logarithms. These are the losses: "
+    "add them up.",
+)
+length.accident("math domain error", *MULTIPLIED)
+length.accident("OverflowError", *MULTIPLIED)
+
+
+@length.mistake(*MULTIPLIED, when=lambda losses, text: losses.sum() > 800)
+def _(losses, text):
+    return losses.exp().prod().log2().item() / len(text.encode())
+
+
 for rounded in (round, math.floor, math.ceil):
 
     @length.mistake(
@@ -126,18 +141,19 @@ ALPHABET = "aeinrst .,öäüßéøλπя中語😀"
 
 
 def _cases(seed: int) -> Iterator[Case]:
-    """The example by hand with both tokenizers, then texts of any letters."""
+    """The example by hand with both tokenizers, texts of any letters, a long one."""
     two = torch.tensor([2.0, 1.0]) * math.log(2)
     yield Case("the example by hand, 'Öl', two tokens", (two, "Öl"), 1.0)
     one = two.sum(dim=0, keepdim=True)
     yield Case("the example by hand, 'Öl', one token", (one, "Öl"), 1.0)
     generator = seeded(seed)
-    for characters, tokens in ((23, 7), (60, 41)):
+    for characters, tokens in ((23, 7), (60, 41), (700, 500)):
         drawn = torch.randint(len(ALPHABET), (characters,), generator=generator)
         text = "".join(ALPHABET[place] for place in [6, 9, *drawn.tolist()])
         text = f" {text}\n"  # its ends are bytes, too
         losses = 4 * torch.rand(tokens, generator=generator)
-        yield Case(f"{tokens} tokens of a text", (losses, text))
+        on = f"{tokens} tokens of a text"
+        yield Case(on, (losses, text), unless_finite=MULTIPLIED)
 
 
 @chapter.check(section="language-model-bits")

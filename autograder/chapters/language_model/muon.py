@@ -41,8 +41,11 @@ def _frobenius(matrix: torch.Tensor) -> torch.Tensor:
     return matrix.norm(dim=(-2, -1), keepdim=True)
 
 
-def _quintic(x: torch.Tensor, a: float, b: float, c: float) -> torch.Tensor:
-    square = x @ x.mT
+def _quintic(
+    x: torch.Tensor, a: float, b: float, c: float, of: torch.Tensor | None = None
+) -> torch.Tensor:
+    of = x if of is None else of
+    square = of @ of.mT
     return a * x + (b * square + c * square @ square) @ x
 
 
@@ -53,6 +56,7 @@ def iterate(
     size: Callable = _frobenius,
     coefficients: tuple[float, float, float] = COEFFICIENTS,
     once: Callable = _quintic,
+    anew: bool = True,
     more: int = 0,
     turned: bool = True,
     scaled_back: bool = False,
@@ -61,9 +65,9 @@ def iterate(
     tall = matrix.shape[-2] > matrix.shape[-1]
     x = matrix.mT if tall else matrix
     norm = size(x) + 1e-7
-    x = x / norm
+    x = first = x / norm
     for _ in range(rounds + more):
-        x = once(x, *coefficients)
+        x = once(x, *coefficients) if anew else _quintic(x, *coefficients, of=first)
     x = x * norm if scaled_back else x
     return x.mT if tall and turned else x
 
@@ -158,6 +162,12 @@ for name, why, rule in (
         "one round too many",
         "The iteration has as many rounds as `rounds` says: range(rounds).",
         {"more": 1},
+    ),
+    (
+        "X Xᵀ of the first round in all rounds",
+        "X is another matrix after each round, and so is X Xᵀ: compute it once in a "
+        "round, not once for all.",
+        {"anew": False},
     ),
     (
         "normalised in every round",

@@ -105,8 +105,22 @@ def load(module: StudentModule, tiny: Tiny) -> StudentInstance:
     return model
 
 
-def expect_no_hook(model: StudentInstance, tiny: Tiny, ids: torch.Tensor) -> None:
-    """Expect that the model computes again what it did before."""
+OTHERS = (
+    "hooks of others are removed",
+    "The blocks had a hook before yours, which counts their runs. Remove the hook that "
+    "you have registered, by the handle that registering gave you, and no other.",
+)
+
+
+def _runs(model: StudentInstance) -> list[int]:
+    """Return how often each block has run, as its own hook counts."""
+    state = model.state_dict().items()
+    return [int(value) for name, value in state if name.endswith(".runs")]
+
+
+def expect_as_before(model: StudentInstance, tiny: Tiny, ids: torch.Tensor) -> None:
+    """Expect that the model computes what it did before, and still counts its runs."""
+    before = _runs(model)
     got, right = model(ids), tiny.logits(ids)
     why = (
         "Call hook.remove() as soon as the model has run. Until then the hook is "
@@ -116,6 +130,9 @@ def expect_no_hook(model: StudentInstance, tiny: Tiny, ids: torch.Tensor) -> Non
     say = {"on": "the model run once more, after the call", "got": came}
     same = expect.close(got, right, LOGITS)
     refuse_if(not same, LEFT, why, expected=wanted, **say)
+    counted = [now - then for then, now in zip(before, _runs(model), strict=True)]
+    say["got"] = f"runs that the blocks' own hooks count: {counted}"
+    refuse_if(0 in counted, *OTHERS, expected="1 for each block", **say)
 
 
 ARGUMENTS = (
@@ -531,6 +548,7 @@ def record_activations(
             with record.accidents_named():
                 got = student(model, ids)
             record.compare(got, case)
+            expect_as_before(model, tiny, ids)
     _expect_nothing_kept(student, tiny_model, seeded(seed + 1))
 
 
@@ -574,7 +592,7 @@ def run_patched(
             with run.accidents_named():
                 got = student(model, *asked)
             run.compare(got, replace(case, inputs=(tiny, *asked)))
-            expect_no_hook(model, tiny, ids)
+            expect_as_before(model, tiny, ids)
 
 
 @chapter.check(section="language-model-patching")
@@ -597,7 +615,7 @@ def patching_effect(
                 got = student(model, *asked)
             case = Case(on, (tiny, *asked), what="the shares", tolerance=1e-3)
             effect.compare(got, case)
-            expect_no_hook(model, tiny, asked[0])
+            expect_as_before(model, tiny, asked[0])
 
 
 def _draw_pair(generator: torch.Generator, tiny: Tiny, length: int) -> tuple:

@@ -292,6 +292,20 @@ def _(q, k, v, block, causal=False):
 
 
 @tiled.mistake(
+    "the tile that begins with the last key is skipped",
+    "A range ends before its second number. A tile of keys counts, too, if it begins "
+    "with the very last one that is seen.",
+)
+def _(q, k, v, block, causal=False):
+    i, j = torch.arange(q.shape[-2]), torch.arange(k.shape[-2])
+    last = torch.full_like(i, len(j) - 1)
+    if causal:  # of the last query of each one's tile
+        last = ((i // block + 1) * block).clamp(max=len(i)) - 1 + len(j) - len(i)
+    visited = j // block * block < last.unsqueeze(-1)
+    return attend(q, k, v, _mask(q, k, block, causal) & visited)
+
+
+@tiled.mistake(
     "keys of zeros are added",
     "A key of zeros has the score 0, which is an ordinary one. Leave the last tile "
     "shorter, or hide what was added.",

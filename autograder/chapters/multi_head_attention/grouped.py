@@ -176,7 +176,7 @@ def _check_grouped(
             repeated = exception_named(name, why, kinds)
         with repeated:
             judge_layer(groups, layer, inputs, given, build, oracle)
-    expect_empty_row(layer, draw(t_q), torch.zeros(d), heads, build)
+    expect_empty_row(layer, draw(t_q), state, heads, build)
     inputs = draw(batch, t_q), draw(batch, t_k), None
     expect_layer_gradients(groups, layer, inputs, given, build, set())
 

@@ -74,8 +74,9 @@ def multi_head_attention(
 
 def _check_layer(student: StudentModule, seed: int) -> None:
     generator = seeded(seed)
-    width, *_ = draw_sizes(generator, 1)
     heads, batch, t_q, t_k = 3, 4, 5, 6 + seed % 2
+    # with a width of 3, d_k would be √d_model
+    width = next(size for size in draw_sizes(generator, 2) if size != heads)
     d = heads * width
     build = f"MultiHeadAttention(d_model={d}, heads={heads})"
     layer = student.build(d, heads)
@@ -113,7 +114,7 @@ def _check_layer(student: StudentModule, seed: int) -> None:
         (draw(2, batch, t_q), None, mask(batch, 1, t_q)),
     ):
         judge_layer(layers, layer, inputs, given, build, oracle)
-    expect_empty_row(layer, draw(t_q), state["b_o"], heads, build)
+    expect_empty_row(layer, draw(t_q), state, heads, build)
     inputs = draw(batch, t_q), source, None
     expect_layer_gradients(layers, layer, inputs, given, build, {"b_k"})
     expect_start(student, (96, 12), "MultiHeadAttention(d_model=96, heads=12)")
@@ -205,28 +206,45 @@ def expect_refusal(
     expect.raises("ValueError", lambda: build() and None, on=on, why=why, mistake=name)
 
 
-def expect_empty_row(layer: StudentInstance, x, bias, heads: int, build: str) -> None:
+def expect_empty_row(
+    layer: StudentInstance, x: torch.Tensor, state: State, heads: int, build: str
+) -> None:
     """Expect weights of zero where a query sees nothing."""
     length = x.shape[0]
     mask = torch.ones(length, length, dtype=torch.bool)
     mask[2] = False
     on = f"{build}, x_q {tuple(x.shape)}, a mask whose row 2 is all False"
     output, weights = several(layer(x, x, mask))
+    bias = state.get("b_o", torch.zeros(x.shape[-1]))
     left = "only b_o comes out" if bias.any() else "the output is zero"
+    why = f"A query that sees nothing has weights of zero, and {left}."
     for what, value, expected in (
         ("weights[:, 2]", weights[:, 2], torch.zeros(heads, length)),
         ("output[2]", output[2], bias),
     ):
-        name = "NaN on fully masked rows"
-        why = f"A query that sees nothing has weights of zero, and {left}."
-        if value.isfinite().all():
-            name = "a large negative number in place of −∞"
-            why += (
-                " With −1e9 or the like in every place, the row is a row of equal "
-                "scores, and all keys share the weight although all are forbidden."
-            )
-        say = {"got": f"{what} = {show(value)}", "expected": show(expected)}
-        refuse_if(not close(value, expected), name, why, on=on, **say)
+        wrong = not close(value, expected)
+        say = {"on": on, "got": f"{what} = {show(value)}", "expected": show(expected)}
+        nan = wrong and not value.isfinite().all()
+        refuse_if(nan, "NaN on fully masked rows", why, **say)
+        for applies, name, more in _finite_rows(weights[:, 2], output[2], state, bias):
+            refuse_if(wrong and applies, name, f"{why} {more}", **say)
+        expect.true(not wrong, f"{what} is wrong", why=why, **say)
+
+
+def _finite_rows(weights, output, state: State, bias) -> Iterator[tuple]:
+    """Yield what may have become of a query that sees nothing."""
+    yield (
+        close(weights.sum(-1), torch.ones(len(weights))),
+        "a large negative number in place of −∞",
+        "With −1e9 or the like in every place, the row is a row of equal scores, and "
+        "all keys share the weight although all are forbidden.",
+    )
+    yield (
+        "b_v" in state and close(output, state["b_v"] @ state["w_o"] + bias),
+        "b_v added after the weighted mean",
+        "Each value x W_V + b_v has its bias before it is weighted. Added to the mean, "
+        "b_v comes in full also where the weights do not sum to 1.",
+    )
 
 
 def expect_layer_gradients(

@@ -62,6 +62,11 @@ NO_W_O = (
     "feature still belongs to one head. Multiply by w_o, which also gives the output "
     "the width d_model again.",
 )
+TWICE = (
+    "scaled twice",
+    "The scores are divided by d_k. Your attention function divides them by √d_k "
+    "already: hand the queries over as they are.",
+)
 SCORES = (
     "concatenation of the scores",
     "The heads' scores or weights stand side by side. What is joined are their "
@@ -211,6 +216,7 @@ for name, why, when, rules in (
         None,
         {"width": lambda x_q, w_q: 1},
     ),
+    (*TWICE, None, {"width": lambda x_q, w_q: w_q.shape[-1] ** 2}),
 ):
     loops.mistake(name, why, when=when)(partial(loop_by, **rules))
 
@@ -379,6 +385,7 @@ def loop_of_heads(student: StudentFunction, seed: int = 0) -> None:
     generator = seeded(seed)
     t_q, t_k, d_k, d_v, batch, heads = draw_sizes(generator, 6)
     d_model = heads * d_v + 1
+    d_model += d_model == d_k**2  # else √d_model would be d_k
     shapes = (d_model, d_k), (d_model, d_k), (d_model, d_v)
     matrices = [normal(generator, heads, *shape) / d_model**0.5 for shape in shapes]
     matrices.append(normal(generator, heads * d_v, d_model) / d_model**0.5)

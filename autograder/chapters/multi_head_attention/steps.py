@@ -20,7 +20,7 @@ from autograder.chapters.multi_head_attention.heads import (
     unviewed,
     viewed,
 )
-from autograder.chapters.multi_head_attention.loop import NO_W_O
+from autograder.chapters.multi_head_attention.loop import NO_W_O, TWICE
 from autograder.exercise.parameters import State
 from autograder.exercise.spec import Module
 
@@ -135,9 +135,8 @@ def _crossed(x_q, x_kv, mask, *_):
     return x_kv is not None
 
 
-def _scaled(power, q, k, v, mask=None):
-    d_model = q.shape[-1] * q.shape[-3]
-    weights = weights_of(q @ k.mT * d_model**power, mask)
+def _scaled(divisor, q, k, v, mask=None):
+    weights = weights_of(q @ k.mT / divisor(q), mask)
     return weights @ v, weights
 
 
@@ -204,13 +203,18 @@ stated(
     "scaled by √d_model in place of √d_k",
     "The scores of a head are sums over its d_k = d_model/heads features, so they are "
     "divided by √d_k. Split first, then attend.",
-    attention=partial(_scaled, -0.5),
+    attention=partial(_scaled, lambda q: (q.shape[-3] * q.shape[-1]) ** 0.5),
 )
 stated(
     BOTH,
     "missing the scaling by 1/√d_k",
     "The scores are not divided by √d_k. Your scaled_dot_product_attention does that.",
-    attention=partial(_scaled, 0),
+    attention=partial(_scaled, lambda q: 1),
+)
+stated(
+    BOTH,
+    *TWICE,
+    attention=partial(_scaled, lambda q: q.shape[-1]),
 )
 stated(
     BOTH,

@@ -1,5 +1,6 @@
 """PyTorch's weights in the course's layer, and heads taken out."""
 
+import contextlib
 from functools import partial
 
 import torch
@@ -12,7 +13,8 @@ from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.parameters import State
 from autograder.exercise.spec import Case, Function
 from autograder.exercise.state_dicts import expect_state_dict
-from autograder.interface import StudentFunction
+from autograder.expect import refuse_if
+from autograder.interface import StudentError, StudentFunction
 
 # --- weights from PyTorch: what goes wrong --------------------------------------------
 
@@ -97,6 +99,18 @@ for name, why, answer in (
     (
         *COLUMNS,
         lambda state: _with_matrices(state, state["in_proj_weight"].chunk(3, 1)),
+    ),
+    (
+        "reshaped in place of transposed",
+        "reshape reads the numbers row after row and fills another shape with them, so "
+        "rows of queries, keys and values are mixed. A transpose exchanges rows and "
+        "columns: cut the rows into three, then transpose each.",
+        lambda state: _with_matrices(
+            state,
+            state["in_proj_weight"]
+            .reshape(len(state["out_proj.bias"]), -1)
+            .chunk(3, 1),
+        ),
     ),
     (
         "biases left out",
@@ -268,3 +282,25 @@ def without_heads(student: StudentFunction, seed: int = 0) -> None:
     hand = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
     on = "the example by hand, heads 2, removed [1]"
     removals.judge(student, Case(on, (hand, 2, [1])))
+    _expect_a_copy(student, hand)
+
+
+def _expect_a_copy(student: StudentFunction, w_o: torch.Tensor) -> None:
+    """Expect that a matrix is made, too, where no head goes.
+
+    A copy that a gradient comes through is counted. Through others, NumPy's or a list,
+    none comes.
+    """
+    _, made = student.memory(w_o, 2, [])
+    gradient = None
+    with contextlib.suppress(StudentError):
+        gradient = None if made else student.gradients(w_o, 2, []).inputs[0]
+    refuse_if(
+        gradient is not None,
+        "the caller's own matrix is returned",
+        "Where no head is to go, the result is the matrix that came in. Whoever writes "
+        "into it changes the layer's W_O. Make the copy in every case.",
+        on="the example by hand, heads 2, removed []",
+        got="w_o itself",
+        expected="a new matrix",
+    )

@@ -50,8 +50,8 @@ def expect_type(got: Data, on: str, dtype: torch.dtype = torch.float32) -> None:
     if not isinstance(got, torch.Tensor):
         return
     why = (
-        "The result keeps the type of x, here float64: finish with .to(x.dtype)."
-        if dtype == torch.float64
+        f"The result keeps the type of x, here {dtype}: finish with .to(x.dtype)."
+        if dtype != torch.float32
         else "Embeddings are float32, and adding float64 to them makes the whole model "
         "float64. Finish with .float() if you compute in another type."
         if got.is_floating_point()

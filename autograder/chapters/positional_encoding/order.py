@@ -79,6 +79,11 @@ _misread(
     ),
 )
 
+OPPOSITES = (
+    "the two treated as opposites",
+    "Rows that are all alike stay so under any permutation: both hold. And where "
+    "positions are added, neither may hold.",
+)
 FLAT = (
     "pooled output called equivariant",
     "Only an output with one row per token can be equivariant: test its shape.",
@@ -101,6 +106,14 @@ for called in (
         f"{EXCHANGED[1]}\n{FLAT[1]}",
         equivariant=_invariant,
         invariant=called,
+    )
+    _misread(
+        f"{OPPOSITES[0]}, and {FLAT[0]}",
+        f"{OPPOSITES[1]}\n{FLAT[1]}",
+        equivariant=called,
+        invariant=lambda *asked, called=called: (
+            not called(*asked) and _invariant(*asked)
+        ),
     )
 INDEXED = (
     "pooled output indexed like a sequence",
@@ -145,11 +158,6 @@ for part in (lambda rows: rows.sum(0), lambda rows: rows.sort(0).values):
         ),
     )
 
-OPPOSITES = (
-    "the two treated as opposites",
-    "Rows that are all alike stay so under any permutation: both hold. And where "
-    "positions are added, neither may hold.",
-)
 _misread(*OPPOSITES, equivariant=lambda *asked: not _invariant(*asked))
 _misread(*OPPOSITES, invariant=lambda *asked: not _equivariant(*asked))
 _misread(

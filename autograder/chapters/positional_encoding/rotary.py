@@ -13,6 +13,7 @@ from autograder.chapters.positional_encoding import formula
 from autograder.chapters.positional_encoding.chapter import chapter
 from autograder.chapters.positional_encoding.forms import (
     NEAR,
+    expect_type,
     explaining,
     judge_typed,
     wrong_axis_named,
@@ -20,6 +21,7 @@ from autograder.chapters.positional_encoding.forms import (
 from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.naming import Mistake
 from autograder.exercise.spec import UNFIT, Case, Function
+from autograder.expect import refuse_if, show_both
 from autograder.interface import StudentFunction
 
 
@@ -272,6 +274,17 @@ def _(x, base):
 
 # --- the check ------------------------------------------------------------------------
 
+COARSE = (
+    "angles rounded to the type of x",
+    "The positions or the angles went through bfloat16, which has 8 bits for a number: "
+    "257 is 256 there, and far tokens turn by another angle. Compute cosine and sine "
+    "in float32, and only then go over to the type of x.",
+)
+ROUGH = 0.1  # of a value in bfloat16 that was computed in any order
+COMPLEX = (
+    "x may be bfloat16, and not every function takes that. Compute in float32 or "
+    "better, and finish with .to(x.dtype)."
+)
 COLUMNS = (
     "Columns are the last axis however many axes x has: x[..., 0::2], not x[:, 0::2]. "
     "Angles (T, d_k/2) fit x[..., 0::2] by broadcasting; T is x.shape[-2]."
@@ -312,6 +325,7 @@ def apply_rotary(student: StudentFunction, seed: int = 0) -> None:
             judge_typed(rotary, student, case, case.inputs[0].dtype)
     x, cotangent = normal(values, 2, 3, 5, 6)
     rotary.judge_gradient(student, _asked(x), cotangent, tolerance=NEAR)
+    _expect_fine_angles(student, normal(values, 2, 300, 4).bfloat16())
     expect.raises(
         "ValueError",
         lambda: student(torch.ones(2, 3, 5)),
@@ -320,3 +334,15 @@ def apply_rotary(student: StudentFunction, seed: int = 0) -> None:
         "Say so: raise ValueError(...).",
         mistake="odd width accepted",
     )
+
+
+def _expect_fine_angles(student: StudentFunction, x: torch.Tensor) -> None:
+    """Expect far positions to be turned in bfloat16 as they are in float32."""
+    judge_typed(rotary, student, _asked(x.float()))
+    with explaining(RuntimeError=COMPLEX):
+        got = student(x)
+    on, right = f"x of shape {tuple(x.shape)} in bfloat16", turned(x, formula.BASE)
+    shown = dict(zip(("got", "expected"), show_both(got, right, ROUGH), strict=True))
+    far = isinstance(got, torch.Tensor) and not expect.close(got.float(), right, ROUGH)
+    refuse_if(far, *COARSE, on=on, **shown)
+    expect_type(got, on, x.dtype)

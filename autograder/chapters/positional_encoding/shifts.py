@@ -97,6 +97,13 @@ _misread(
     "A negative offset shifts back: M[-k] undoes M[k].",
     lambda offset, e, base: abs(offset) / base**e,
 )
+_misread(
+    "a negative offset shifts nothing",
+    "A loop over range(offset) makes no step where the offset is negative, and the "
+    "identity is left. M[-k] undoes M[k].",
+    lambda offset, e, base: max(offset, 0) / base**e,
+    when=lambda offset, d_model, base: offset < 0,
+)
 
 
 def _misplaced(name: str, why: str) -> Callable:

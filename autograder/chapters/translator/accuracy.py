@@ -1,11 +1,13 @@
 """How often the next token, and how often all of a sentence, is said rightly."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import torch
 import torch.nn.functional as F
 
+from autograder import expect
 from autograder.chapters.translator.chapter import chapter
 from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.spec import Case, Function, expect_several, judge_parts
@@ -61,11 +63,19 @@ SPOILT = (
     "A sentence is right if the model says each of its real labels. What it says after "
     "the end does not matter.",
 )
+EMPTY = (
+    "a row of nothing but padding counted as wrong",
+    "Such a row has no real label, so none of them is missed: it counts as right. "
+    "Dividing by its number of labels is dividing by 0; ask of every place whether it "
+    "is right or padding.",
+)
 MOSTLY = (
     "a sentence that is mostly right counted",
     "All of its real tokens have to be right, not half of them.",
 )
 COUNTS = "counts in place of shares", "Divide the two counts: a share is from 0 to 1."
+for words in ("division by zero", "requires at least one data point"):
+    accuracies.accident(words, *EMPTY)
 Count = Callable[[torch.Tensor, torch.Tensor], float]  # of hits and real places (B, T)
 COUNTING: tuple[tuple[str, str, Count, Count], ...] = (
     (*SPOILT, _tokens, lambda hit, real: _share(hit.all(-1))),
@@ -97,6 +107,7 @@ COUNTING: tuple[tuple[str, str, Count, Count], ...] = (
         _tokens,
         lambda hit, real: _share((hit & real).any(-1)),
     ),
+    (*EMPTY, _tokens, lambda hit, real: _share(_by_sentence(hit, real) == 1)),
     (*MOSTLY, _tokens, lambda hit, real: _share(_by_sentence(hit, real) >= 0.5)),
     (*MOSTLY, _tokens, lambda hit, real: _share(_by_sentence(hit, real) > 0.5)),
     (
@@ -204,7 +215,7 @@ def _scored(generator: torch.Generator, pad: int) -> tuple[torch.Tensor, torch.T
 
 @chapter.check(section="translator-accuracy")
 def forced_accuracy(student: StudentFunction, seed: int = 0) -> None:
-    """By hand, counted one by one, padding of another id."""
+    """By hand, nothing but padding in a row, counted one by one, another pad_id."""
     generator = seeded(seed)
     labels = torch.tensor([[5, 3, 0, 0], [4, 1, 2, 3]])
     said = torch.tensor([[5, 3, 1, 1], [4, 1, 1, 3]])
@@ -214,5 +225,27 @@ def forced_accuracy(student: StudentFunction, seed: int = 0) -> None:
         on = f"logits {tuple(logits.shape)}, pad_id {pad}"
         cases.append(Case(on, (logits, labels, pad)))
     for case in cases:
-        got = expect_several(student(*case.inputs), NAMES, case.on)
-        judge_parts(accuracies, got, case, NAMES)
+        judge_parts(accuracies, _asked(student, case), case, NAMES)
+    labels = torch.tensor([[3, 3, 0, 0], [4, 1, 2, 3], [0, 0, 0, 0]])
+    said = torch.tensor([[3, 3, 1, 1], [4, 1, 1, 3], [2, 2, 2, 2]])
+    on = "three rows, the last of nothing but padding"
+    _judge_sentences(student, Case(on, (4.0 * F.one_hot(said, 6).float(), labels)))
+
+
+def _asked(student: StudentFunction, case: Case) -> tuple:
+    with accuracies.accidents_named():
+        return expect_several(student(*case.inputs), NAMES, case.on)
+
+
+def _judge_sentences(student: StudentFunction, case: Case) -> None:
+    """Judge the second share alone: in the first one, an empty row may make a NaN."""
+    mistakes = (
+        replace(each, value=each.value[1]) for each in accuracies.known(*case.inputs)
+    )
+    expect.equal(
+        _asked(student, case)[1],
+        accuracies.right(case)[1],
+        on=case.on,
+        what=NAMES[1],
+        mistakes=mistakes,
+    )

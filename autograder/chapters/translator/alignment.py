@@ -130,6 +130,7 @@ def align(student: StudentFunction, seed: int = 0) -> None:
         (4, 12, 8, 2),
         (5, 10, 13, 2),
         (2, 13, 14, 0),
+        (1, 3, 9, 2),  # one head, one target token
     ):
         weights = (3 * normal(generator, heads, rows, columns)).softmax(-1)
         source, target = columns - padding - (padding > 0), rows - padding

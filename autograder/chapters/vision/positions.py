@@ -87,6 +87,20 @@ for mistake, compared in (
             compared(table[-rows * columns :]), rows, columns
         )
     )
+for cut_first in (True, False):
+
+    @similarity.mistake(
+        "one length for the whole table",
+        "Every position has a length of its own, over the features of its row. Divided "
+        "by one number for all, long rows still have large products with everything, "
+        "and a position is not 1 with itself.",
+    )
+    def _(table, rows, columns, cut_first=cut_first):
+        own = table[-rows * columns :]
+        unit = own / (own if cut_first else table).norm()
+        return _laid(unit @ unit.T, rows, columns)
+
+
 similarity.mistake(
     "the last position left out in place of the first",
     "The class token comes first, so its position is row 0 of the table.",

@@ -90,6 +90,15 @@ for pooling, mistake, shares in (
         (ALL_OUTPUTS[0], f"{ALL_OUTPUTS[1]} And shares are no scores: no softmax."),
         lambda x: x.mean(dim=1)[:, 1:].softmax(dim=-1),
     ),
+    (
+        "class",
+        (
+            "the class token's own share given out in equal parts",
+            "Every patch gets the same on top, also one that was hardly read. Divide "
+            "by what is left: then each share grows by the same factor.",
+        ),
+        lambda x: x[:, 0, 1:] + x[:, 0, :1] / (x.shape[-1] - 1),
+    ),
     ("class", SOFTMAX, lambda x: x[:, 0, 1:].softmax(dim=-1)),
     ("class", SOFTMAX, lambda x: _whole(x[:, 0, 1:]).softmax(dim=-1)),
     ("class", SOFTMAX, lambda x: x[:, 0].softmax(dim=-1)[:, 1:]),

@@ -184,6 +184,53 @@ for (one, why, turned), (other, filled) in itertools.product(
     )
 
 
+def by_tables(
+    images: torch.Tensor,
+    down: torch.Tensor,
+    right: torch.Tensor,
+    *,
+    first: tuple[int, int] = (0, 0),
+    end: tuple[int, int] = (0, 0),
+    order: tuple[int, ...] = (0, 1, 2, 3),
+) -> torch.Tensor:
+    """Fetch by rules that can be varied.
+
+    Args:
+        images: (B, C, H, W).
+        down: (B,).
+        right: (B,).
+        first: the first row and the first column that are inside.
+        end: how far before the end of rows and of columns the inside ends.
+        order: of the axes in the end.
+    """
+    within = [
+        (places >= low) & (places < size - early)
+        for places, size, low, early in zip(
+            _tables(images, down, right), images.shape[2:], first, end, strict=True
+        )
+    ]
+    inside = within[0][:, None, :, None] & within[1][:, None, None, :]
+    return (_clamped(images, down, right) * inside).permute(order)
+
+
+for rows, columns in ((1, 1), (1, 0), (0, 1)):
+    shifting.mistake(
+        "place 0 counts as outside",
+        "Row 0 and column 0 are inside as all others are: a place is inside from 0 on.",
+    )(functools.partial(by_tables, first=(rows, columns)))
+    shifting.mistake(
+        "the last place counts as outside",
+        "Counted from 0, the last of H rows is number H − 1, and it is inside: inside "
+        "is what is below the size.",
+    )(functools.partial(by_tables, end=(rows, columns)))
+    shifting.mistake(*REPEATED)(functools.partial(by_tables, end=(-rows, -columns)))
+shifting.mistake(
+    "mirrored at the diagonal",
+    "What is fetched has the axes (B, H, W, C). The channels go before the rows, and "
+    "the rows stay before the columns. To exchange two axes is not enough.",
+)(functools.partial(by_tables, order=(0, 1, 3, 2)))
+
+
 for stays in (
     lambda down, right: right == 0,
     lambda down, right: down == 0,

@@ -107,6 +107,20 @@ def _(tokens, kernel, h, w):
     return tokens @ kernel[:, :, middle, middle].T
 
 
+for mixed in (
+    lambda kernel: kernel.reshape(len(kernel), *kernel.shape[2:], -1).movedim(-1, 1),
+    lambda kernel: kernel.movedim(1, -1).reshape(kernel.shape),
+    lambda kernel: kernel.reshape(*kernel.shape[2:], *kernel.shape[:2]).movedim(
+        (0, 1), (2, 3)
+    ),
+):
+    convolution.mistake(
+        "channels and places mixed up",
+        "Head (i, j) belongs to kernel[:, :, i, j]. The axes of the kernel are (C_out, "
+        "C_in, k, k): flattened, it runs through all places of one channel before the "
+        "next channel. What the heads found, one beside the other, runs through all "
+        "channels of one place.",
+    )(lambda tokens, kernel, h, w, mixed=mixed: convolve(tokens, mixed(kernel), h, w))
 convolution.mistake(
     "every head looks at its own token",
     "Head (i, j) looks by (i − k//2, j − k//2): multiply by its weights first.",

@@ -218,6 +218,30 @@ for number, _ in enumerate(_other_areas(torch.zeros(1, 1, 1, 1), (0, 0, 1, 1))):
         return _pasted(images, box, permutation), _by_area(targets, area, permutation)
 
 
+def _alone(kept: torch.Tensor) -> torch.Tensor:
+    """Share of each image's numbers that are marked, (B, 1)."""
+    return kept.flatten(1).double().mean(1, keepdim=True)
+
+
+for count in (
+    _alone,
+    lambda kept: _alone(kept.all(1)),
+    lambda kept: _alone(kept[:, 0]),
+    lambda kept: kept.double().mean(),
+):
+
+    @cutting.mistake(
+        "equal pixels counted as kept",
+        "A pixel that was pasted may be as it was before, where both images are black, "
+        "say. The share is that of the area: it depends on the box alone, and is the "
+        "same for all images of the batch.",
+    )
+    def _(images, targets, box, permutation, count=count):
+        mixed = _pasted(images, box, permutation)
+        share = count(mixed == images).to(targets.dtype)
+        return mixed, share * targets + (1 - share) * targets[permutation]
+
+
 SIDES = (
     "rows and columns of the box exchanged",
     "The box is (top, left, height, width): rows come first.",
@@ -379,7 +403,7 @@ def mixup(student: StudentFunction, seed: int = 0) -> None:
 
 @chapter.check(section="vision-mixing")
 def cutmix(student: StudentFunction, seed: int = 0) -> None:
-    """By hand, pixel by pixel, the area, empty and full boxes, the gradient."""
+    """By hand, the area, empty and full boxes, black backgrounds, the gradient."""
     images = count_up(2, 1, 4, 5)
     images[1] += 100
     targets, swap = torch.eye(2), torch.tensor([1, 0])
@@ -392,6 +416,8 @@ def cutmix(student: StudentFunction, seed: int = 0) -> None:
     generator = seeded(seed)
     for number in range(6):
         images, targets, permutation = _batch(generator)
+        if number == 5:
+            images = images.clamp(min=0)  # half of them black
         h, w = images.shape[2:]
         box = (
             (1, 2, h - 3, w - 4),

@@ -228,6 +228,17 @@ def _(table, old, new, special):
     return torch.cat((table[:special], rows))
 
 
+@interpolation.mistake(
+    "two grids with as many patches are taken for the same",
+    "2 × 6 patches are as many as 3 × 4, but most lie elsewhere: the table has to be "
+    "interpolated. Compare the two sides of the grids, not their product, or compare "
+    "nothing: on the same grid the formula gives the table itself.",
+    when=lambda table, old, new, special: old[0] * old[1] == new[0] * new[1],
+)
+def _(table, old, new, special):
+    return table.clone()
+
+
 # --- the check ------------------------------------------------------------------------
 
 
@@ -246,7 +257,7 @@ def interpolate_positions(student: StudentFunction, seed: int = 0) -> None:
         ((h, w), (h + 3, w + 1), 1),
         ((h, w), (2 * w, 3 * h), 1),
         ((h + 3, w + 5), (h + 1, w), 1),
-        ((h, w), (w + 1, h + 2), 0),
+        ((h, w), (w, h), 0),  # as many patches in other places
         ((h + 1, w), (h + 2, w + 4), 2),
         ((h, w), (h, w), 1),
         ((h, w), (1, 1), 1),

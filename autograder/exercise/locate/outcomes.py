@@ -44,7 +44,13 @@ class Outcome:
     wrong: frozenset[int] = frozenset()
 
     def spoils(self, before: "Outcome") -> bool:
-        """Whether a value is wrong now that was right before."""
+        """Whether a value is wrong now that was right before.
+
+        Where no value is wrong, the check has refused something else; then the value
+        that was wrong has to be right, or the refusal only came sooner.
+        """
+        if before.wrong and not self.wrong:
+            return self.reached <= before.reached
         return not self.wrong.isdisjoint(before.right)
 
 
@@ -87,13 +93,17 @@ class Follower:
     """Takes note of what a changed answer gives, in place of a ``Collector``."""
 
     def __init__(
-        self, close: Callable[[Data, Data, float], bool], known: Known
+        self,
+        close: Callable[[Data, Data, float], bool],
+        known: Known,
+        patient: bool = False,
     ) -> None:
-        self._close, self._known = close, known
+        """Begin; a patient one goes on where no known mistake explains what comes."""
+        self._close, self._known, self._patient = close, known, patient
         self._pending: list[tuple[int, Comparison, Iterable[Mistake]]] = []
         self._alive: set[Key] | None = None  # None while nothing is wrong
         self._mistakes: dict[Key, Mistake] = {}
-        self._evidence, self.count, self._first = 0, 0, 0
+        self._evidence, self._confirmed, self.count, self._first = 0, 0, 0, 0
         self._places: dict[bool, set[int]] = {True: set(), False: set()}
 
     def note(self, comparison: Comparison, known: Iterable[Mistake]) -> None:
@@ -106,6 +116,9 @@ class Follower:
         got, expected = comparison.got, comparison.expected
         right = self._close(got, expected, comparison.tolerance)
         self._places[right].add(place)
+        self._confirmed += _evidence(got) if right else 0
+        if self._patient and self._alive == set():
+            return
         if right and self._alive is None:
             self._pending.append((place, comparison, known))
             return
@@ -114,7 +127,7 @@ class Follower:
         for each in self._pending if self._alive else ():
             self._judge(*each, right=True)
         self._pending = []
-        if not self._alive:
+        if not self._alive and not self._patient:
             raise Refuted
 
     def _judge(
@@ -144,6 +157,11 @@ class Follower:
     def all_right(self) -> bool:
         """Whether values were compared and none was wrong."""
         return self._alive is None and self.count > 0
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether that was enough not to be chance."""
+        return self.all_right and self._confirmed >= ENOUGH
 
     def outcome(self, *, passes: bool = False, left: Left | None = None) -> Outcome:
         """Put together what was noted."""

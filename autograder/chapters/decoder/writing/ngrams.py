@@ -1,6 +1,5 @@
 """BLEU: how many runs of tokens a translation shares with another."""
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from autograder.expect import show
 from autograder.interface import Data, StudentFunction
 
 Corpus = list[list[str]]
+Lengths = list[int]
 
 
 def _sacrebleu(hypotheses: list, references: list, maximum: int = 4) -> float:
@@ -52,8 +52,9 @@ def _matches(
         for text in (ours, theirs)
     ]
     mine, other = grams
-    if mode == "once":
-        return len(mine.keys() & other.keys()), len(mine)
+    if mode in ("once", "matched once"):
+        there = len(mine) if mode == "once" else mine.total()
+        return len(mine.keys() & other.keys()), there
     if mode == "all":
         return sum(c for gram, c in mine.items() if gram in other), mine.total()
     both = sum(min(count, other[gram]) for gram, count in mine.items())
@@ -66,19 +67,62 @@ def _brevity(c: int, r: int) -> float:
     return 1.0 if c > r else math.exp(1 - r / c)
 
 
+def _average(numbers: list[float]) -> float:
+    return sum(numbers) / len(numbers)
+
+
+def _together(penalty: Callable[[int, int], float]) -> Callable:
+    """Take one penalty for the corpus."""
+    return lambda ours, theirs: penalty(sum(ours), sum(theirs))
+
+
+ONE_PENALTY = _together(_brevity)
+
+
+def _each(combined: Callable) -> Callable:
+    """Combine the penalties of the sentences."""
+
+    def penalty(ours: Lengths, theirs: Lengths) -> float:
+        lengths = zip(ours, theirs, strict=True)
+        return combined([_brevity(max(c, 1), r) for c, r in lengths])
+
+    return penalty
+
+
 def _bleu(
     hypotheses: Corpus,
     references: Corpus,
     maximum: int = 4,
     *,
     mode: str = "clip",
-    penalty: Callable = _brevity,
+    penalty: Callable[[Lengths, Lengths], float] = ONE_PENALTY,
     add: int = 0,
     skip: bool = False,
     absent: str = "stop",
     mean: Callable = lambda ps: math.prod(ps) ** (1 / len(ps)),
+    full: float = 100,
+    apart: bool = False,
 ) -> float:
-    """BLEU by rules that can be varied; ``absent``: where no n-gram is that long."""
+    """BLEU by rules that can be varied.
+
+    Args:
+        hypotheses: texts.
+        references: a text for each.
+        maximum: the longest n-grams.
+        mode: how they are counted.
+        penalty: of the lengths of hypotheses and references.
+        add: to both counts of n-grams of more than one token.
+        skip: whether lengths without a match are left out.
+        absent: what to do where no n-gram is that long.
+        mean: of the precisions.
+        full: the score of a perfect text.
+        apart: whether each sentence is a corpus, and the scores are averaged.
+    """
+    if apart:
+        rules = {"mode": mode, "penalty": penalty, "add": add, "skip": skip}
+        rules |= {"absent": absent, "mean": mean, "full": full}
+        pairs = zip(hypotheses, references, strict=True)
+        return _average([_bleu([a], [b], maximum, **rules) for a, b in pairs])
     shares = []
     for n in range(1, maximum + 1):
         pairs = zip(hypotheses, references, strict=True)
@@ -93,8 +137,8 @@ def _bleu(
         shares.append(0.0 if none else (found + plus) / (there + plus))
     if not shares:
         return 0.0
-    c, r = sum(map(len, hypotheses)), sum(map(len, references))
-    return 100 * penalty(c, r) * mean(shares) if c else 0.0
+    lengths = [[len(text) for text in side] for side in (hypotheses, references)]
+    return full * penalty(*lengths) * mean(shares) if any(lengths[0]) else 0.0
 
 
 def _mean_of_shares(hypotheses: Corpus, references: Corpus, maximum: int = 4) -> float:
@@ -111,15 +155,6 @@ def _mean_of_shares(hypotheses: Corpus, references: Corpus, maximum: int = 4) ->
     return 100 * _brevity(c, r) * math.exp(logarithms)
 
 
-def _penalty_of_each(
-    combined: Callable, hypotheses: Corpus, references: Corpus, *maximum: int, **rules
-) -> float:
-    pairs = zip(hypotheses, references, strict=True)
-    penalties = [_brevity(max(len(ours), 1), len(theirs)) for ours, theirs in pairs]
-    bare = _bleu(hypotheses, references, *maximum, penalty=lambda c, r: 1.0, **rules)
-    return bare * combined(penalties)
-
-
 def _without_longest(
     hypotheses: Corpus, references: Corpus, maximum: int = 4, *, divisor: int = 0
 ) -> float:
@@ -133,21 +168,16 @@ def _without_longest(
     )
 
 
-def _mean_of_sentences(hypotheses: Corpus, references: Corpus, *maximum: int) -> float:
-    pairs = zip(hypotheses, references, strict=True)
-    scores = [_bleu([ours], [theirs], *maximum) for ours, theirs in pairs]
-    return sum(scores) / len(scores)
-
-
 overlap.mistake(
     "counts are not clipped",
     "An n-gram counts at most as often as its reference has it; otherwise 'Bobby "
     "Bobby Bobby' is perfect. Take the smaller of the two counts.",
 )(partial(_bleu, mode="all"))
-overlap.mistake(
-    "each n-gram counts once",
-    "Sets forget how often an n-gram occurs. Count with a Counter.",
-)(partial(_bleu, mode="once"))
+for mode in ("once", "matched once"):
+    overlap.mistake(
+        "each n-gram counts once",
+        "Sets forget how often an n-gram occurs. Count with a Counter.",
+    )(partial(_bleu, mode=mode))
 overlap.mistake(
     "fewer than no n-grams",
     "A text of fewer than n tokens has 0 n-grams, and len(text) − n + 1 is below 0: it "
@@ -163,7 +193,7 @@ overlap.mistake(
     "the mean of sentence scores",
     "Each sentence got its own score. Matches and n-grams are added up over the "
     "whole corpus first, and divided once.",
-)(_mean_of_sentences)
+)(partial(_bleu, apart=True))
 overlap.mistake(
     "the mean of sentence precisions",
     "The precision of each sentence was computed, and then the mean. Add matches "
@@ -173,37 +203,41 @@ overlap.mistake(
     "no brevity penalty",
     "Precision alone rewards a text of one sure word. If the hypotheses have no "
     "more tokens than the references, multiply by exp(1 − r/c).",
-)(partial(_bleu, penalty=lambda c, r: 1.0))
+)(partial(_bleu, penalty=_together(lambda c, r: 1.0)))
 overlap.mistake(
     "the brevity penalty is turned round",
     "Long texts paid and short ones did not. c are the tokens of the hypotheses, r "
     "those of the references: exp(1 − r/c) if c is not larger than r.",
-)(partial(_bleu, penalty=lambda c, r: _brevity(r, c)))
+)(partial(_bleu, penalty=_together(lambda c, r: _brevity(r, c))))
 overlap.mistake(
     "the penalty grows with short texts",
     "1 − c/r is positive when the text is too short. The penalty is exp(1 − r/c), "
     "at most 1.",
-)(partial(_bleu, penalty=lambda c, r: 1.0 if c > r else math.exp(1 - c / r)))
+)(partial(_bleu, penalty=_together(lambda c, r: math.exp(max(0, 1 - c / r)))))
 overlap.mistake(
     "a reward for long texts",
     "exp(1 − r/c) is above 1 when c is larger than r. There the penalty is 1.",
-)(partial(_bleu, penalty=lambda c, r: math.exp(1 - r / c)))
+)(partial(_bleu, penalty=_together(lambda c, r: math.exp(1 - r / c))))
 overlap.mistake(
     "a ratio in place of the exponential", "The penalty is exp(1 − r/c), not c/r."
-)(partial(_bleu, penalty=lambda c, r: min(1.0, c / r)))
-EACH = (
-    "a brevity penalty for each sentence",
-    "c and r are the tokens of all hypotheses and of all references: add up first, "
-    "then take one penalty for the corpus.",
-)
-for combined in (lambda each: sum(each) / len(each), math.prod):
-    overlap.mistake(*EACH)(partial(_penalty_of_each, combined))
-for absent in ("stop", "zero"):
+)(partial(_bleu, penalty=_together(lambda c, r: min(1.0, c / r))))
+for combined in (_average, math.prod):
     overlap.mistake(
-        "the arithmetic mean of the precisions",
-        "The mean of BLEU is the geometric one, the exponential of the mean logarithm: "
-        "it is 0 as soon as one precision is.",
-    )(partial(_bleu, mean=lambda ps: sum(ps) / len(ps), absent=absent))
+        "a brevity penalty for each sentence",
+        "c and r are the tokens of all hypotheses and of all references: add up first, "
+        "then take one penalty for the corpus.",
+    )(partial(_bleu, penalty=_each(combined)))
+ARITHMETIC = (
+    "the arithmetic mean of the precisions",
+    "The mean of BLEU is the geometric one, the exponential of the mean logarithm: it "
+    "is 0 as soon as one precision is.",
+)
+for rules in (
+    {"mean": _average},
+    {"mean": _average, "absent": "zero"},
+    {"mean": lambda ps: _average(ps) if all(ps) else 0.0},
+):
+    overlap.mistake(*ARITHMETIC)(partial(_bleu, **rules))
 overlap.mistake(
     "the product without the root",
     "The logarithms are averaged: divide their sum by N before the exponential.",
@@ -232,64 +266,9 @@ overlap.mistake(
     "without a single longer match.",
 )(partial(_bleu, skip=True))
 overlap.mistake("from 0 to 1", "By custom BLEU runs from 0 to 100: multiply by 100.")(
-    lambda *given: _bleu(*given) / 100
+    partial(_bleu, full=1)
 )
 
-
-def _arithmetic(shares: list[float], *, stop: bool = False) -> float:
-    return 0.0 if stop and not all(shares) else sum(shares) / len(shares)
-
-
-overlap.mistake(
-    "the arithmetic mean of the precisions",
-    "The mean of BLEU is the geometric one: the exponential of the mean logarithm.",
-)(partial(_bleu, mean=partial(_arithmetic, stop=True)))
-COUNTED = (
-    ("counts are not clipped", "Take the smaller of the two counts.", {"mode": "all"}),
-    ("each n-gram counts once", "Count with a Counter.", {"mode": "once"}),
-    (
-        "recall in place of precision",
-        "p_n is a share of the hypotheses' n-grams.",
-        {"mode": "recall"},
-    ),
-)
-ARITHMETIC = (
-    "the arithmetic mean of the precisions",
-    "The mean of BLEU is the geometric one.",
-)
-JOINED = (
-    (*ARITHMETIC, {"mean": _arithmetic, "absent": "zero"}),
-    (*ARITHMETIC, {"mean": partial(_arithmetic, stop=True)}),
-    (
-        "the product without the root",
-        "Divide the sum of the logarithms by N.",
-        {"mean": math.prod},
-    ),
-)
-SHORTENED = (
-    (
-        "no brevity penalty",
-        "Short texts pay exp(1 − r/c).",
-        {"penalty": lambda c, r: 1.0},
-    ),
-    (
-        "the brevity penalty is turned round",
-        "c are the tokens of the hypotheses, r those of the references.",
-        {"penalty": lambda c, r: _brevity(r, c)},
-    ),
-)
-for one, other in (
-    *itertools.product(COUNTED, JOINED),
-    *itertools.product(COUNTED + JOINED, SHORTENED),
-):
-    overlap.mistake(f"{one[0]}, and {other[0]}", f"{one[1]} {other[1]}")(
-        partial(_bleu, **one[2], **other[2])
-    )
-
-for one in COUNTED + JOINED:
-    overlap.mistake(f"{one[0]}, and {EACH[0]}", f"{one[1]} {EACH[1]}")(
-        partial(_penalty_of_each, lambda each: sum(each) / len(each), **one[2])
-    )
 
 LOGARITHM = "One precision is 0. The result is 0 then: return before the logarithm."
 DIVIDED = (
