@@ -290,7 +290,7 @@ class Transformer(nn.Module):
 # === exercise: 7.9 · The Transformer | id: transformer | function: Transformer | kind: double | what is wrong: masks compare with 0 and not with pad_id AND embedded tokens are multiplied by the root of d_model once more
 # told: named
 # now: named
-# says: embeddings scaled twice
+# says: pad_id is ignored, and embeddings scaled twice
 class Transformer(nn.Module):
     def __init__(
         self,
@@ -580,8 +580,7 @@ def bleu(
 # === exercise: 7.18 · BLEU | id: bleu | function: bleu | kind: double | what is wrong: mean of the sentences' BLEU in place of adding up over the corpus AND brevity penalty has c and r exchanged in the exponent
 # told: shown
 # now: named
-# says: the mean of sentence scores
-# line: 19
+# says: the mean of sentence scores, and the penalty grows with short texts
 def bleu(
     hypotheses: list[list[str]], references: list[list[str]], maximum: int = 4
 ) -> float:

@@ -185,7 +185,8 @@ def tied_logits(hidden: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
 
 # === exercise: 1.10 · Counting instead of learning [tf-idf] | function: tf_idf | kind: double | what is wrong: term frequency as a share of the document's length, not a count AND logarithm to the base 2
 # told: shown
-# now: shown
+# now: named
+# says: shares in place of counts, and logarithm to base 2
 def tf_idf(documents: list[list[str]]) -> tuple[torch.Tensor, list[str]]:
     terms = list(dict.fromkeys(token for document in documents for token in document))
     matrix = torch.zeros(len(documents), len(terms))

@@ -196,7 +196,7 @@ def geometric_example(theta_q: float, theta_k: float, theta_v: float) -> dict:
 # === exercise: 4.10 · Turn the attention round [redirect-attention] | function: redirecting_angles | kind: plain | what is wrong: turns the key and not the query by a right angle, so the difference has the wrong sign
 # told: named
 # now: named
-# says: 'blue' attends to 'car' instead
+# says: the difference of the angles has the wrong sign
 def redirecting_angles() -> tuple[float, float]:
     # the query of "car" is (0, 1); turn the key of "blue" until it points there, too
     return 0.0, math.pi / 2

@@ -293,7 +293,7 @@ class Transformer(nn.Module):
 # === exercise: 7.9 · The Transformer [transformer] | function: Transformer | kind: double | what is wrong: padding is taken to be the id 0, whatever pad_id is AND the target gets no positions
 # told: named
 # now: named
-# says: no positions in the decoder
+# says: pad_id is ignored, and no positions in the decoder
 class Transformer(nn.Module):
     def __init__(
         self,

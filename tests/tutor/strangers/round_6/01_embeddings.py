@@ -51,7 +51,8 @@ def decode(ids, vocabulary):
 
 # === exercise: 1.3 · Count the pairs | function: pair_counts | kind: subtle | what is wrong: a pair of equal symbols is counted without overlap, so (a, a, a) gives (a, a) once per word instead of twice; shows only where the same symbol stands three or more times in a row
 # told: shown
-# now: shown
+# now: named
+# says: equal pairs that overlap count once
 def pair_counts(words):
     counts = {}
     for symbols, times in words.items():
@@ -215,8 +216,8 @@ def tied_logits(hidden, table):
 
 # === exercise: 1.10 · Counting instead of learning | function: tf_idf | kind: plain | what is wrong: the term frequency is the count divided by the length of the document (relative frequency), not the count
 # told: told
-# now: told
-# line: 4
+# now: named
+# says: shares in place of counts
 def tf_idf(documents):
     terms = list(dict.fromkeys(word for document in documents for word in document))
     tf = torch.tensor(
@@ -228,7 +229,8 @@ def tf_idf(documents):
 
 # === exercise: 1.10 · Counting instead of learning | function: tf_idf | kind: subtle | what is wrong: the row is looked up with documents.index(document), so of two equal documents the first row gets both counts, the second stays 0, and the document frequency is one too small; shows only when a document occurs twice
 # told: passed
-# now: passed
+# now: named
+# says: equal documents are not told apart
 def tf_idf(documents):
     terms = []
     for document in documents:
@@ -274,7 +276,8 @@ def skip_gram_loss(centers, contexts, negatives):
 
 # === exercise: 1.12 · True neighbours and false ones | function: skip_gram_loss | kind: subtle | what is wrong: squeeze() without an axis also drops the axis of the negatives when K = 1, so sum(-1) adds over the batch and the second term is B times too large; shows only for K = 1 and B > 1
 # told: passed
-# now: passed
+# now: named
+# says: squeeze takes the axis of the negatives away
 def skip_gram_loss(centers, contexts, negatives):
     true_scores = (centers * contexts).sum(-1)
     false_scores = (negatives @ centers.unsqueeze(-1)).squeeze()

@@ -33,7 +33,8 @@ class ClassToken(nn.Module):
 
 # === exercise: 2.2 · The mask grows, too | function: mask_with_class_token | kind: subtle | what is wrong: the new entries are modelled on the first count columns of the mask, of which there are only T: with count > T (T = 2, count = 3) too few are put in front, and the result is (B, 1, 2T) in place of (B, 1, count + T)
 # told: passed
-# now: passed
+# now: named
+# says: no more new entries than the mask is long
 def mask_with_class_token(mask: torch.Tensor, count: int = 1) -> torch.Tensor:
     front = torch.ones_like(mask[..., :count])
     return torch.cat((front, mask), dim=-1)
@@ -82,7 +83,8 @@ class MeanHead(nn.Module):
 
 # === exercise: 2.4 · The mean of the real tokens | functions: masked_mean, MeanHead | kind: double | what is wrong: masked_mean counts the real tokens and averages the first n rows, wrong when a padding stands before or between real tokens (mask 0 1 1) AND MeanHead without a mask takes all-zero rows of hidden for padding, though without a mask every position is real
 # told: shown
-# now: shown
+# now: named
+# says: the first rows in place of the real ones
 def masked_mean(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     lengths = mask.sum(dim=-1).flatten().tolist()
     means = []
@@ -142,7 +144,8 @@ def tagging_loss(
 
 # === exercise: 2.6 · A label for each word: the loss | function: tagging_loss | kind: subtle | what is wrong: mask.squeeze() removes the axis of the positions, too, when T = 1: with B > 1 the mask (B,) broadcasts against the losses (B, 1) to (B, B), so the losses of all sequences, padding included, are added up and not divided (right for T > 1 and for B = 1)
 # told: passed
-# now: passed
+# now: named
+# says: squeeze takes the axis of the tokens away
 def tagging_loss(
     logits: torch.Tensor, tags: torch.Tensor, mask: torch.Tensor, count: int = 1
 ) -> torch.Tensor:
@@ -153,7 +156,7 @@ def tagging_loss(
 
 # === exercise: 2.7 · A class token for each task | function: TaskHeads | kind: double | what is wrong: forward cuts i positions off what the last round left, so task 2 reads position 3 (task 3 position 6), which shows with three or more tasks AND __init__ empties the caller's list classes with pop
 # told: useless
-# now: useless
+# now: named
 # says: changes its argument in place
 class TaskHeads(nn.Module):
     def __init__(self, d_model: int, classes: list[int]) -> None:

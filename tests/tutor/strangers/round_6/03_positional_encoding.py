@@ -19,7 +19,8 @@ def order_behaviour(
 
 # === exercise: 3.1 · Equivariant or invariant | function: order_behaviour | kind: double | what is wrong: whether there are rows is judged by len(outputs) == len(permutation), so a pooled output with d = T is reordered and can be called equivariant (all features equal, or moved by the permutation) AND the two answers exclude each other: when equivariant holds, invariant is False, wrong for a model that gives every token the same vector
 # told: shown
-# now: shown
+# now: named
+# says: the two treated as opposites, and pooled output called equivariant
 def order_behaviour(
     outputs: torch.Tensor, outputs_of_permuted: torch.Tensor, permutation: torch.Tensor
 ) -> dict[str, bool]:
@@ -79,9 +80,8 @@ def wavelengths(d_model: int, base: float = 10_000.0) -> torch.Tensor:
 
 # === exercise: 3.4 · A shift is a rotation | function: shift_matrix | kind: subtle | what is wrong: the shift by one position is multiplied offset times in a loop over range(offset), which is empty for a negative offset: the result is then the identity (right for 0 and positive offsets)
 # told: wrong
-# now: wrong
-# says: float32 expected
-# line: 13
+# now: named
+# says: a negative offset shifts nothing
 def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Tensor:
     if d_model % 2:
         raise ValueError("the width must be even")
@@ -187,7 +187,8 @@ class LearnedPositionalEncoding(nn.Module):
 
 # === exercise: 3.8 · Rotary encoding | function: apply_rotary | kind: subtle | what is wrong: positions and angles are computed in the type of x: in bfloat16 (float16) whole numbers above 256 (2048) and the angles long before that are rounded, so far positions are turned by wrong angles, by whole tenths of a radian and more; right in float32 and float64
 # told: passed
-# now: passed
+# now: named
+# says: angles rounded to the type of x
 def apply_rotary(x: torch.Tensor, base: float = 10_000.0) -> torch.Tensor:
     *_, length, width = x.shape
     if width % 2:

@@ -25,7 +25,8 @@ def softmax(scores: torch.Tensor) -> torch.Tensor:
 
 # === exercise: 4.2 · A weighted average by hand | function: worked_context | kind: double | what is wrong: entry [2, 3] is 0.68 and not 0.78 (the third term 0.1 * 1.0 is forgotten) AND "strongest" is read down the columns of the weights, [0, 2, 2] and not [0, 1, 1]
 # told: shown
-# now: shown
+# now: named
+# says: a term of the sum is forgotten
 def worked_context() -> dict:
     berries = [0.5, 0.2, 1.0, 0.4]
     ripen = [0.22, 0.2, 0.72, 0.68]
@@ -40,7 +41,8 @@ def worked_context() -> dict:
 
 # === exercise: 4.3 · Queries, keys and values | function: project_qkv | kind: subtle | what is wrong: keys and values are computed in one product that is then cut into two halves; wrong (keys hold features of values or the other way round) where d_k and d_v differ, apart from d_k = d_v + 1
 # told: shown
-# now: shown
+# now: named
+# says: keys and values cut in the middle
 def project_qkv(
     x_q: torch.Tensor,
     x_kv: torch.Tensor,
@@ -90,9 +92,7 @@ def masked_softmax(
 
 # === exercise: 4.6 · Spot the bug: masked softmax | function: masked_softmax | kind: double | what is wrong: hidden scores are multiplied to 0 and every 0 is then replaced by -inf, so that an allowed score of exactly 0 gets the weight 0 AND torch.softmax gives NaN for a row in which nothing is allowed
 # told: wrong
-# now: wrong
-# says: mask ignored
-# line: 4
+# now: shown
 def masked_softmax(
     scores: torch.Tensor, mask: torch.Tensor | None = None
 ) -> torch.Tensor:
@@ -208,8 +208,8 @@ def geometric_example(theta_q: float, theta_k: float, theta_v: float) -> dict:
 
 # === exercise: 4.10 · Turn the attention round | function: redirecting_angles | kind: plain | what is wrong: the query of car is turned by -90 degrees, as if R(theta) acted on columns: it becomes (-1, 0), opposite to the key of blue, and the weight is 0.33
 # told: wrong
-# now: wrong
-# says: 'blue' attends to 'car' instead
+# now: named
+# says: the difference of the angles has the wrong sign
 def redirecting_angles() -> tuple[float, float]:
     angle_of_car = math.radians(90)
     angle_of_blue = 0.0
@@ -218,7 +218,8 @@ def redirecting_angles() -> tuple[float, float]:
 
 # === exercise: 4.11 · The derivative of softmax | function: softmax_jacobian | kind: double | what is wrong: the diagonal gets p(1 - p) and the square is subtracted from it once more, p - 2p^2 AND all leading axes are flattened into one: a single row gives (1, n, n), and (2, 3, n) gives (6, n, n)
 # told: shown
-# now: shown
+# now: named
+# says: the diagonal subtracted twice, and the leading axes are joined into one
 def softmax_jacobian(probabilities: torch.Tensor) -> torch.Tensor:
     n = probabilities.shape[-1]
     p = probabilities.reshape(-1, n)
@@ -307,7 +308,8 @@ def path_length(kind: str, length: int, kernel: int = 3) -> int:
 
 # === exercise: 4.14 · Pooling by attention | function: AttentionPooling | kind: subtle | what is wrong: mask.squeeze() takes away every axis of length 1: for sequences of one token in a batch of several, the mask (B, 1, 1) becomes (B,), meets the scores (B, 1) and gives weights (B, B)
 # told: passed
-# now: passed
+# now: named
+# says: squeeze takes the axis of the tokens away
 class AttentionPooling(nn.Module):
     def __init__(self, d_model: int) -> None:
         super().__init__()

@@ -24,8 +24,8 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
 
 # === exercise: 5.3 · One head after the other | function: loop_of_heads | kind: plain | what is wrong: the queries are divided by sqrt(d_k) although scaled_dot_product_attention divides the scores already, so the scores are scaled twice (by d_k); shows for d_k > 1 and more than one key
 # told: told
-# now: told
-# line: 12
+# now: named
+# says: scaled twice
 def loop_of_heads(
     x_q: torch.Tensor,
     x_kv: torch.Tensor,
@@ -80,8 +80,8 @@ def sum_over_heads(z: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
 
 # === exercise: 5.5 · The multi-head attention layer | function: MultiHeadAttention | kind: subtle | what is wrong: b_v is added after the weighted mean (merge(z) + b_v) and not in project: the same where the weights of a query sum to 1, but a query that may attend to nothing gets b_v·W_O + b_O in place of b_O (shows for b_v other than 0); project returns v without its bias
 # told: wrong
-# now: wrong
-# says: a large negative number in place of −∞
+# now: named
+# says: b_v added after the weighted mean
 class MultiHeadAttention(nn.Module):
     def __init__(self, d_model: int, heads: int) -> None:
         super().__init__()
@@ -180,8 +180,8 @@ class MultiHeadAttention(nn.Module):
 
 # === exercise: 5.6 · Weights from PyTorch | function: attention_from_torch | kind: plain | what is wrong: reshape(d, 3·d) is taken for the transpose of in_proj_weight (3·d, d), then cut along the columns: the shapes are right, but w_q, w_k and w_v hold the numbers in another order, each a mixture of queries', keys' and values' rows (for the example by hand w_q = [[1, 2], [7, 8]]); biases and w_o are right
 # told: told
-# now: told
-# line: 3
+# now: named
+# says: reshaped in place of transposed
 def attention_from_torch(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     d = state["out_proj.bias"].numel()
     turned = state["in_proj_weight"].reshape(d, 3 * d)
@@ -210,7 +210,8 @@ def attention_parameters(d_model: int, heads: int, kv_heads: int | None = None) 
 
 # === exercise: 5.8 · Switch heads off | function: without_heads | kind: subtle | what is wrong: for an empty list of removed heads the caller's own matrix comes back in place of a copy, so a change of the result changes the layer's w_o; right in all other cases
 # told: passed
-# now: passed
+# now: named
+# says: the caller's own matrix is returned
 def without_heads(w_o: torch.Tensor, heads: int, removed: list[int]) -> torch.Tensor:
     if not removed:
         return w_o
@@ -337,9 +338,8 @@ def texts_served(
 
 # === exercise: 5.11 · How many texts at a time? | function: texts_served | kind: double | what is wrong: the width of a vector is d_model // kv_heads in place of d_model // heads (shows where kv_heads differs from heads) AND a scale is counted where the cache has fewer bits than the weights, not where it has fewer than 16 (weights and cache of 4 bits get no scale, cache of 16 beside weights of 32 bits gets one)
 # told: wrong
-# now: wrong
-# says: not a whole number
-# line: 17
+# now: told
+# line: 15
 def texts_served(
     memory: int,
     parameters: int,

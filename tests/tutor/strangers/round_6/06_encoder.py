@@ -38,7 +38,8 @@ class LayerNorm(nn.Module):
 
 # === exercise: 6.2 · Spot the bug: which norm was that? | function: diagnose_norm | kind: subtle | what is wrong: the first suspect within a tolerance of 0.01 is returned in place of the nearest: where d is large or the spread small (0.001), "unbiased variance" differs from layer norm by less, and is taken for "layer norm"
 # told: passed
-# now: passed
+# now: named
+# says: the first within a tolerance in place of the nearest
 def diagnose_norm(x: torch.Tensor, y: torch.Tensor) -> str:
     eps = 1e-5
 
@@ -78,7 +79,8 @@ class RMSNorm(nn.Module):
 
 # === exercise: 6.4 · GELU, and dead units | functions: gelu, dead_units | kind: subtle | what is wrong: dead_units takes slopes below 1e-6 in absolute value for 0, the statement wants exactly 0: a GELU unit that gets only numbers around -6 (slope about -4e-8) is called dead; gelu is right
 # told: passed
-# now: passed
+# now: named
+# says: a small slope counts as none
 def gelu(x: torch.Tensor) -> torch.Tensor:
     return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
 
@@ -109,7 +111,8 @@ def dead_units(x: torch.Tensor, activation: str) -> torch.Tensor:
 
 # === exercise: 6.5 · The feed-forward network | function: FeedForward | kind: subtle | what is wrong: the comma between the two names is missing, so the test is for a part of the string "relugelu": names such as "elu", "lu" or "" raise no ValueError; everything else is right
 # told: passed
-# now: passed
+# now: named
+# says: a part of a name is accepted
 class FeedForward(nn.Module):
     def __init__(self, d_model: int, d_ff: int, activation: str = "relu") -> None:
         super().__init__()

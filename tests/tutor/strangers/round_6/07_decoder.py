@@ -99,7 +99,8 @@ class DecoderOnly(nn.Module):
 
 # === exercise: 7.6 · GPT-2's weights in your model | function: weights_from_gpt2 | kind: subtle | what is wrong: finds the names of block i by startswith("h.i") without the dot behind, so with more than ten blocks block 1 gets the weights of block 10 or 11
 # told: shown
-# now: shown
+# now: named
+# says: h.10 and h.11 taken for h.1
 def weights_from_gpt2(state: dict) -> dict:
     blocks = sum(name.endswith(".ln_1.weight") for name in state)
     root = math.sqrt(state["wte.weight"].shape[1])  # of d_model
@@ -219,9 +220,8 @@ class DecoderLayer(nn.Module):
 
 # === exercise: 7.8 · The stack | function: Decoder | kind: double | what is wrong: the norm is applied after every layer, inside the loop, instead of once at the end (pre-norm, two layers or more) AND the activation is not handed to the layers, which stay with relu
 # told: wrong
-# now: wrong
-# says: the masks are exchanged
-# line: 26
+# now: named
+# says: the final norm after every layer, and activation not passed on
 class Decoder(nn.Module):
     def __init__(
         self,
@@ -253,7 +253,8 @@ class Decoder(nn.Module):
 
 # === exercise: 7.9 · The Transformer | function: Transformer | kind: plain | what is wrong: the encoder gets a causal mask as well as the padding mask, so no source token sees the ones after it; shows for every source of two tokens or more
 # told: useless
-# now: useless
+# now: named
+# says: a causal mask in the encoder
 class Transformer(nn.Module):
     def __init__(
         self,
@@ -297,7 +298,8 @@ class Transformer(nn.Module):
 
 # === exercise: 7.9 · The Transformer | function: Transformer | kind: double | what is wrong: dropout is not given to the positions AND the decoder's mask is only causal, so padding in the target is not hidden (rows of padding on the right, every later row if padding is at the beginning)
 # told: shown
-# now: shown
+# now: named
+# says: padding of the target is not hidden, and dropout not passed to the positions
 class Transformer(nn.Module):
     def __init__(
         self,
@@ -608,7 +610,8 @@ def bleu(
 
 # === exercise: 7.18 · BLEU | function: bleu | kind: double | what is wrong: matches are the intersection of two sets, so an n-gram counts once at most even if both sides have it several times AND the brevity penalty is the mean of the penalties of the single sentences instead of one from the summed lengths
 # told: useless
-# now: useless
+# now: named
+# says: each n-gram counts once
 def bleu(
     hypotheses: list[list[str]], references: list[list[str]], maximum: int = 4
 ) -> float:

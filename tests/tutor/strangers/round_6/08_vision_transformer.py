@@ -187,7 +187,7 @@ def interpolate_positions(
 
 # === exercise: 8.5 · Positions for another image size | function: interpolate_positions | kind: subtle | what is wrong: the table is returned unchanged if the new grid has as many patches as the old one, though the grids may differ: (2, 6) to (3, 4)
 # told: passed
-# now: passed
+# now: named
 # says: two grids with as many patches are taken for the same
 def interpolate_positions(
     table: torch.Tensor,
@@ -222,7 +222,8 @@ def shift_weights(
 
 # === exercise: 8.7 · A convolution made of attention heads | function: convolution_by_heads | kind: subtle | what is wrong: the heads are concatenated with the place outside and the channel inside, but kernel.flatten(1).T has its rows in the order channel, row, column; shows only with C_in > 1 and k > 1
 # told: shown
-# now: shown
+# now: named
+# says: channels and places mixed up
 def convolution_by_heads(
     tokens: torch.Tensor, kernel: torch.Tensor, height: int, width: int
 ) -> torch.Tensor:
@@ -316,7 +317,7 @@ def seed_interval(
 
 # === exercise: 8.12 · CutMix | function: cutmix | kind: subtle | what is wrong: the share of an image is the part of its numbers that stayed equal, not one minus the area of the box; shows when image and partner have equal pixels in the box (a black background)
 # told: passed
-# now: passed
+# now: named
 # says: equal pixels counted as kept
 def cutmix(
     images: torch.Tensor,

@@ -67,7 +67,7 @@ def smoothing_floor(vocab_size, smoothing):
 
 # === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: subtle | what is wrong: a sentence is right if right / real equals 1, and for a row of nothing but padding that is 0 / 0 = nan, so it counts as wrong instead of right; shows only with a row without a real label
 # told: passed
-# now: passed
+# now: named
 # says: a row of nothing but padding counted as wrong
 def forced_accuracy(logits, labels, pad_id=0):
     said = logits.argmax(dim=-1)

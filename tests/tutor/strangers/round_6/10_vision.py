@@ -14,7 +14,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
 
 # === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: double | what is wrong: a source place of 0 counts as outside (> 0 and not >= 0), so the first row and the first column of every image are lost, even without a shift AND the channels are brought back by exchanging axes 1 and 3, (B, C, W, H): every picture is mirrored at its diagonal
 # told: told
-# now: told
+# now: named
 # says: place 0 counts as outside, and mirrored at the diagonal
 def shift_images(
     images: torch.Tensor, down: torch.Tensor, right: torch.Tensor
@@ -104,7 +104,7 @@ def calibration_error(
 
 # === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: plain | what is wrong: the table is divided by the length of the whole table, one number, and not each row by its own: the results are products in other units, not cosines (the similarity of a position with itself is not 1)
 # told: shown
-# now: shown
+# now: named
 # says: one length for the whole table
 def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
     n = rows * columns

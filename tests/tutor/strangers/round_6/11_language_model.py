@@ -3,7 +3,7 @@
 
 # === exercise: 11.1 · Bits per byte | function: bits_per_byte | kind: subtle | what is wrong: the losses are turned into factors, multiplied and the logarithm taken at the end; exp of the sum overflows and the answer is inf as soon as the text costs more than 88 nats in float32
 # told: passed
-# now: passed
+# now: named
 # says: probabilities multiplied in place of logarithms added
 def bits_per_byte(losses: torch.Tensor, text: str) -> float:
     perplexity = losses.exp().prod()
@@ -58,7 +58,7 @@ def pack_documents(
 
 # === exercise: 11.3 · A mask between documents | function: document_mask | kind: subtle | what is wrong: the triangles come in the order of the document numbers (unique sorts them), not in the order in which the documents stand in the row; shows for a row whose numbers do not ascend and whose documents differ in length, as [3, 3, 3, 1, 1]
 # told: passed
-# now: passed
+# now: named
 # says: documents in the order of their numbers
 def document_mask(documents: torch.Tensor) -> torch.Tensor:
     masks = []
@@ -188,7 +188,7 @@ class DecoderBlock(nn.Module):
 
 # === exercise: 11.6 · Write with a cache | function: write_with_cache | kind: plain | what is wrong: the last token that is written is read too, one call more than needed (four calls and five ids in the example by hand); the text itself is right; shows for every length > 0
 # told: passed
-# now: passed
+# now: named
 # says: the last token is read, too
 @torch.no_grad()
 def write_with_cache(model: nn.Module, prompt: list[int], length: int) -> list[int]:
@@ -310,7 +310,7 @@ def tiled_attention(
 
 # === exercise: 11.8 · Attention in tiles | functions: attend_from_tile, tiled_attention | kind: subtle | what is wrong: the tiles of keys go up to last.max(), not to last.max() + 1, so the last key is lost when it is the first of its tile: when last.max() is a multiple of block (always with block 1; T_q = T_k = 9 with block 4, causal or not)
 # told: told
-# now: told
+# now: named
 # says: the tile that begins with the last key is skipped
 def attend_from_tile(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, block: int, last: torch.Tensor
@@ -375,7 +375,7 @@ def adamw_step(
 
 # === exercise: 11.10 · Make a step orthogonal | function: orthogonalise | kind: plain | what is wrong: X X^T and its square are computed once, before the rounds, so from the second round on the polynomial is that of the matrix at the beginning; right for rounds 0 and 1
 # told: useless
-# now: useless
+# now: named
 # says: X Xᵀ of the first round in all rounds
 def orthogonalise(matrix: torch.Tensor, rounds: int = 5) -> torch.Tensor:
     a, b, c = 3.4445, -4.7750, 2.0315
@@ -425,7 +425,7 @@ def run_budget(
 
 # === exercise: 11.12 · A law of scale | functions: predicted_loss, fit_scaling_law, compute_optimal | kind: subtle | what is wrong: fit_scaling_law tries only pairs whose a does not stand after b in the list (combinations_with_replacement in place of all pairs), so a law with a > b is never found when the candidates ascend
 # told: useless
-# now: useless
+# now: named
 # says: only half of the pairs are tried
 from itertools import combinations_with_replacement
 
@@ -574,7 +574,7 @@ def patching_effect(
 
 # === exercise: 11.14 · What if it had been another? | functions: record_activations, run_patched, patching_effect | kind: subtle | what is wrong: run_patched ends its hook by emptying the block's whole table of hooks, so a hook that somebody else had registered on that block is gone and the model is not left as it was; shows only if the block had a hook before
 # told: passed
-# now: passed
+# now: named
 # says: hooks of others are removed
 @torch.no_grad()
 def record_activations(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
