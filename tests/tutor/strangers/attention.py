@@ -557,7 +557,7 @@ def geometric_example(theta_q, theta_k, theta_v):
     "turned the wrong way: -135 degrees, so blue attends to car",
     first="named",
     verdict="named",
-    says="'blue' attends to 'car' instead",
+    says="the difference of the angles has the wrong sign",
 )
 def redirecting_angles():
     # the key of blue has to meet the query of car

@@ -1908,7 +1908,7 @@ def bleu(hypotheses, references, maximum=4):
     kind="double",
     first="useless",
     verdict="named",
-    says="the arithmetic mean of the precisions, and a brevity penalty for each sentence",
+    says="a brevity penalty for each sentence",
     round=3,
 )
 def bleu(hypotheses, references, maximum=4):

@@ -1035,8 +1035,8 @@ class LayerNorm(nn.Module):
     "the first suspect within 0.1 of y is named, not the nearest",
     kind="subtle",
     first="told",
-    verdict="told",
-    says="takes “unbiased variance” for “layer norm”",
+    verdict="named",
+    says="the first within a tolerance in place of the nearest",
     round=2,
 )
 def diagnose_norm(x, y):
