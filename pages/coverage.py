@@ -274,6 +274,7 @@ def tutor_rounds() -> str:
         ("3", "to chapter 11 and to exercises that came later"),
         ("4", "to all chapters that a fourth round brought"),
         ("5", "to all chapters that a fifth one brought"),
+        ("6", "of a sixth one, more of them wrong at an edge only"),
     ):
         row = rounds[number]
         first = row["first"]
