@@ -58,7 +58,7 @@ MOST_BASES = 3  # right answers of the bank of which one step is changed
 MOST_REPAIRED = 2  # lines of a repair
 ALIKE = 0.6  # a line and its repair, at least; 1 would be the same
 TRIED = 200  # right answers with one step that are tried for an exercise
-LOOKED = 30.0  # seconds of the processor, where its check is slow
+LOOKED = 30.0  # seconds of the processor for more than the fewest
 SECONDS = 20.0  # for one run of a check
 OWN_MODEL = "my_model"  # answers that are folders, and no code
 
@@ -242,10 +242,9 @@ def changed(
     end = time.process_time() + LOOKED
     steps = (text for right in rights for text in answer_texts.one_step_off(right))
     for text in itertools.islice(steps, TRIED):
+        varied = len(had) >= min(len(known), MOST_WRONG)
         enough = len(had) + again >= FEWEST
-        if enough and len(had) >= min(len(known), MOST_WRONG):
-            return
-        if time.process_time() > end:
+        if enough and (varied or time.process_time() > end):
             return
         with contextlib.suppress(ValueError):
             failure = run(chapter, exercise.name, text)
