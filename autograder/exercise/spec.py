@@ -430,6 +430,15 @@ CUT_OFF = (
 )
 
 
+def squeezed(axis: str, where: str) -> tuple[str, str]:
+    """Name a squeeze() that takes too much, and say why: whose axis, and with what."""
+    return (
+        f"squeeze takes the axis of the {axis} away",
+        f"squeeze() removes every axis of length 1, {where} also that of the {axis}. "
+        "Name the axis that is meant, or take it by its index.",
+    )
+
+
 def expect_gradients(found: dict[str, torch.Tensor | None], on: str) -> None:
     """Expect that a gradient reached every input and parameter."""
     for name, gradient in found.items():

@@ -19,7 +19,7 @@ from autograder.chapters.attention.pairs import (
 )
 from autograder.exercise.inputs import draw_mask, draw_sizes, normal, seeded
 from autograder.exercise.parameters import expect_parameters, expect_spread
-from autograder.exercise.spec import CUT_OFF, Case, Module, foreseen
+from autograder.exercise.spec import CUT_OFF, Case, Module, foreseen, squeezed
 from autograder.interface import StudentFunction, StudentModule
 
 
@@ -157,11 +157,9 @@ layer.mistake(
     INVERTED[0], "True means 'may attend'; hand the mask on as it is.", when=has_mask
 )(mixed_by(lambda scores, mask: weights_of(scores, ~mask)))
 layer.mistake(*NO_MASK)(mixed_by(lambda scores, mask: weights_of(scores, mask.bool())))
-layer.mistake(
-    "squeeze takes the axis of the queries away",
-    "squeeze() without a number takes away all axes of size 1. With a single query "
-    "that is the axis of the queries, too: say which axis is to go.",
-)(mixed_by(lambda scores, mask: weights_of(scores.squeeze(), mask)))
+layer.mistake(*squeezed("queries", "with a single query"))(
+    mixed_by(lambda scores, mask: weights_of(scores.squeeze(), mask))
+)
 layer.mistake("no gradient comes back", CUT_OFF)(
     mixed_by(lambda scores, mask: weights_of(scores.detach(), mask))
 )

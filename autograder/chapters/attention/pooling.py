@@ -20,7 +20,7 @@ from autograder.chapters.padding import (
 )
 from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.parameters import State, expect_parameters, expect_spread
-from autograder.exercise.spec import CUT_OFF, Case, Module, foreseen
+from autograder.exercise.spec import CUT_OFF, Case, Module, foreseen, squeezed
 from autograder.interface import StudentFunction, StudentInstance, StudentModule
 
 
@@ -54,6 +54,7 @@ def _has_mask(hidden, mask, query) -> bool:
     return mask is not None
 
 
+SQUEEZED = squeezed("tokens", "for sequences of a single token")
 INVERTED = (
     "mask inverted",
     "The padding was kept and the words were hidden. masked_fill fills where its mask "
@@ -88,10 +89,9 @@ for name, weigh, why in (
         "mask (B, 1, T) into the form of the scores, (B, T), before they meet.",
     ),
     (
-        "squeeze takes the axis of the tokens away",
+        SQUEEZED[0],
         lambda scores, real, query: weights_of(scores, real.squeeze()),
-        "squeeze() without a number takes away all axes of size 1. Of sequences with "
-        "one token that is the axis of the tokens, too: say which axis is to go.",
+        SQUEEZED[1],
     ),
     (
         "masked after the softmax",

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from autograder.chapters.class_token.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.parameters import expect_parameters, expect_spread
-from autograder.exercise.spec import CUT_OFF, Case, Module, Specification
+from autograder.exercise.spec import CUT_OFF, Case, Module, Specification, squeezed
 from autograder.expect import refuse_if
 from autograder.interface import StudentInstance, StudentModule
 
@@ -62,11 +62,9 @@ def mistakes_in_answering(spec: Specification) -> None:
         "argmax has no gradient, so nothing could be learned. Return the logits; who "
         "wants a decision takes their argmax.",
     )(lambda *given: right(*given).argmax(-1))
-    spec.mistake(
-        "squeeze takes the axis of the batch away",
-        "squeeze() removes every axis of length 1, for a single sequence also that of "
-        "the batch. Name the axis that is meant, or take one position by its index.",
-    )(lambda *given: right(*given).squeeze())
+    spec.mistake(*squeezed("batch", "for a single sequence"))(
+        lambda *given: right(*given).squeeze()
+    )
     spec.mistake("no gradient comes back", CUT_OFF)(
         lambda hidden, *given: right(hidden.detach(), *given)
     )

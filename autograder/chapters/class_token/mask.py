@@ -5,7 +5,7 @@ import torch
 from autograder.chapters.class_token.chapter import chapter
 from autograder.chapters.padding import draw_real
 from autograder.exercise.inputs import draw_sizes, seeded
-from autograder.exercise.spec import Case, Function, errors_named
+from autograder.exercise.spec import Case, Function, errors_named, squeezed
 from autograder.expect import refuse
 from autograder.interface import Data, StudentFunction
 
@@ -84,11 +84,7 @@ NUMBERS = (
     "masked_fill need that.",
 )
 longer.mistake(*NUMBERS)(lambda mask, count=1: row_by_row(mask, count).float())
-SQUEEZED = (
-    "squeeze takes the axis of the tokens away",
-    "squeeze() removes every axis of length 1, for sequences of a single token also "
-    "that of the tokens. Name the axis that is meant, or take it by its index.",
-)
+SQUEEZED = squeezed("tokens", "for sequences of a single token")
 
 # --- the check ------------------------------------------------------------------------
 
@@ -120,7 +116,8 @@ def mask_with_class_token(student: StudentFunction, seed: int = 0) -> None:
     single = torch.tensor([[[True]], [[False]], [[True]]])
     masks += [(draw_real(generator, 4, 2), (3,)), (single, (1,))]
     for mask, count in masks:
-        with errors_named(*[("Error", *SQUEEZED)] * (mask is single)):
+        accidents = [("Error", *SQUEEZED)] if mask is single else []
+        with errors_named(*accidents):
             got = student(mask, *count)
         on = f"count={(*count, 1)[0]}, mask of {rows(mask)}"
         expect_boolean(got, on)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from autograder.chapters.embeddings.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, normal, seeded
-from autograder.exercise.spec import Case, Function
+from autograder.exercise.spec import Case, Function, squeezed
 from autograder.expect import refuse_if, show
 from autograder.interface import StudentFunction
 
@@ -239,13 +239,6 @@ for name, why, score in (
     with_questions(name, why)(score)
 
 
-SQUEEZED = (
-    "squeeze takes the axis of the negatives away",
-    "squeeze() removes every axis of length 1, with a single negative for each pair "
-    "also that of the negatives. Name the axis that is meant.",
-)
-
-
 def _single(centers, contexts, negatives) -> bool:
     return negatives.shape[1] == 1 < len(centers)
 
@@ -255,7 +248,9 @@ for false in (
     lambda c, n: c @ n.squeeze().T,
 ):
 
-    @losses.mistake(*SQUEEZED, when=_single)
+    @losses.mistake(
+        *squeezed("negatives", "with a single negative for each pair"), when=_single
+    )
     def _(centers, contexts, negatives, false=false):
         true = (centers * contexts).sum(-1)
         return (-log(true) - log(-false(centers, negatives)).sum(-1)).mean()

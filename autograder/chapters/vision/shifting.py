@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 
 import torch
 import torch.nn.functional as F
@@ -137,15 +138,14 @@ def _clamped(images, down, right) -> torch.Tensor:
     return _fetched(images, rows.clamp(0, height - 1), columns.clamp(0, width - 1))
 
 
-def _within(images, down, right, tested: tuple[bool, ...] = (True,) * 4):
-    """Mark rows (B, H, 1) and columns (B, 1, W) by the tests of these four sides."""
-    masks = []
+def _within(images, down, right, low=(0, 0), beyond=(0, 0)):
+    """Mark rows (B, H, 1) and columns (B, 1, W) from low on, and up to beyond."""
     tables, sizes = _tables(images, down, right), images.shape[2:]
-    for places, size, low, high in zip(
-        tables, sizes, tested[::2], tested[1::2], strict=True
-    ):
-        masks.append(((places >= 0) | (not low)) & ((places < size) | (not high)))
-    return masks[0][:, :, None], masks[1][:, None, :]
+    rows, columns = [
+        (places >= first) & (places < size + more)
+        for places, size, first, more in zip(tables, sizes, low, beyond, strict=True)
+    ]
+    return rows[:, :, None], columns[:, None, :]
 
 
 REPEATED = (
@@ -160,22 +160,14 @@ EITHER = (
 )
 
 
-def _repeated(images, down, right, tested: tuple[bool, ...] = (False,) * 4):
-    rows, columns = _within(images, down, right, tested)
-    return _clamped(images, down, right) * (rows & columns)[:, None]
-
-
 def _by_either(images, down, right):
     rows, columns = _within(images, down, right)
     return _clamped(images, down, right) * (rows | columns)[:, None]
 
 
-for tested in itertools.product((False, True), repeat=4):
-    if not all(tested):
-        shifting.mistake(*REPEATED)(functools.partial(_repeated, tested=tested))
 shifting.mistake(*EITHER)(_by_either)
 for (one, why, turned), (other, filled) in itertools.product(
-    TURNED, ((REPEATED, _repeated), (EITHER, _by_either))
+    TURNED, ((REPEATED, _clamped), (EITHER, _by_either))
 ):
     shifting.mistake(f"{one}, and {other[0]}", f"{why} {other[1]}")(
         lambda images, down, right, turned=turned, filled=filled: filled(
@@ -189,8 +181,8 @@ def by_tables(
     down: torch.Tensor,
     right: torch.Tensor,
     *,
-    first: tuple[int, int] = (0, 0),
-    end: tuple[int, int] = (0, 0),
+    low: tuple[float, float] = (0, 0),
+    beyond: tuple[float, float] = (0, 0),
     order: tuple[int, ...] = (0, 1, 2, 3),
 ) -> torch.Tensor:
     """Fetch by rules that can be varied.
@@ -199,31 +191,32 @@ def by_tables(
         images: (B, C, H, W).
         down: (B,).
         right: (B,).
-        first: the first row and the first column that are inside.
-        end: how far before the end of rows and of columns the inside ends.
+        low: the first row and the first column that are inside.
+        beyond: how far behind the end of rows and of columns the inside ends.
         order: of the axes in the end.
     """
-    within = [
-        (places >= low) & (places < size - early)
-        for places, size, low, early in zip(
-            _tables(images, down, right), images.shape[2:], first, end, strict=True
+    rows, columns = _within(images, down, right, low, beyond)
+    found = _clamped(images, down, right) * (rows & columns)[:, None]
+    return found.permute(order)
+
+
+OPEN = itertools.product((0, -math.inf), (0, -math.inf), (0, math.inf), (0, math.inf))
+for sides in OPEN:
+    if any(sides):
+        shifting.mistake(*REPEATED)(
+            functools.partial(by_tables, low=sides[:2], beyond=sides[2:])
         )
-    ]
-    inside = within[0][:, None, :, None] & within[1][:, None, None, :]
-    return (_clamped(images, down, right) * inside).permute(order)
-
-
 for rows, columns in ((1, 1), (1, 0), (0, 1)):
     shifting.mistake(
         "place 0 counts as outside",
         "Row 0 and column 0 are inside as all others are: a place is inside from 0 on.",
-    )(functools.partial(by_tables, first=(rows, columns)))
+    )(functools.partial(by_tables, low=(rows, columns)))
     shifting.mistake(
         "the last place counts as outside",
         "Counted from 0, the last of H rows is number H − 1, and it is inside: inside "
         "is what is below the size.",
-    )(functools.partial(by_tables, end=(rows, columns)))
-    shifting.mistake(*REPEATED)(functools.partial(by_tables, end=(-rows, -columns)))
+    )(functools.partial(by_tables, beyond=(-rows, -columns)))
+    shifting.mistake(*REPEATED)(functools.partial(by_tables, beyond=(rows, columns)))
 shifting.mistake(
     "mirrored at the diagonal",
     "What is fetched has the axes (B, H, W, C). The channels go before the rows, and "

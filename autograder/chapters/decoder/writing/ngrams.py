@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from autograder import expect
 from autograder.chapters.decoder.writing.chapter import chapter
@@ -89,7 +90,7 @@ def _each(combined: Callable) -> Callable:
     return penalty
 
 
-def _bleu(
+def _score(
     hypotheses: Corpus,
     references: Corpus,
     maximum: int = 4,
@@ -101,7 +102,6 @@ def _bleu(
     absent: str = "stop",
     mean: Callable = lambda ps: math.prod(ps) ** (1 / len(ps)),
     full: float = 100,
-    apart: bool = False,
 ) -> float:
     """BLEU by rules that can be varied.
 
@@ -116,13 +116,7 @@ def _bleu(
         absent: what to do where no n-gram is that long.
         mean: of the precisions.
         full: the score of a perfect text.
-        apart: whether each sentence is a corpus, and the scores are averaged.
     """
-    if apart:
-        rules = {"mode": mode, "penalty": penalty, "add": add, "skip": skip}
-        rules |= {"absent": absent, "mean": mean, "full": full}
-        pairs = zip(hypotheses, references, strict=True)
-        return _average([_bleu([a], [b], maximum, **rules) for a, b in pairs])
     shares = []
     for n in range(1, maximum + 1):
         pairs = zip(hypotheses, references, strict=True)
@@ -139,6 +133,21 @@ def _bleu(
         return 0.0
     lengths = [[len(text) for text in side] for side in (hypotheses, references)]
     return full * penalty(*lengths) * mean(shares) if any(lengths[0]) else 0.0
+
+
+def _bleu(
+    hypotheses: Corpus,
+    references: Corpus,
+    maximum: int = 4,
+    *,
+    apart: bool = False,
+    **rules: Any,
+) -> float:
+    """BLEU by rules of ``_score``; ``apart``: each sentence for itself, averaged."""
+    if not apart:
+        return _score(hypotheses, references, maximum, **rules)
+    pairs = zip(hypotheses, references, strict=True)
+    return _average([_score([a], [b], maximum, **rules) for a, b in pairs])
 
 
 def _mean_of_shares(hypotheses: Corpus, references: Corpus, maximum: int = 4) -> float:
