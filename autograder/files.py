@@ -11,6 +11,12 @@ from pathlib import Path
 MOST_ENTRIES = 10_000  # of a folder of a student's
 
 
+def said(error: OSError, otherwise: Path) -> str:
+    """Which file it was, and why; of a copy, the file that was to be written."""
+    where = error.filename2 or error.filename or otherwise
+    return f"{where}: {error.strerror or error}"
+
+
 @contextlib.contextmanager
 def replacing(
     path: Path,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.files import replacing, write_beside
+from autograder.files import replacing, said, write_beside
 
 ROOT = Path(__file__).parents[1]
 
@@ -29,6 +29,16 @@ def test_what_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path) -> None:
         raise KeyboardInterrupt
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_file_to_be_written_is_named_not_the_one_read(tmp_path) -> None:
+    beside, taken = tmp_path / "beside", tmp_path / "taken"
+    beside.write_text("new")
+    taken.mkdir()
+    with pytest.raises(OSError, match="directory") as caught:
+        beside.replace(taken)
+    assert said(caught.value, tmp_path) == f"{taken}: Is a directory"
+    assert said(OSError("odd"), tmp_path) == f"{tmp_path}: odd"
 
 
 def test_a_write_that_was_killed_is_in_nobodys_way(tmp_path) -> None:

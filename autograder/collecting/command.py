@@ -33,7 +33,7 @@ from autograder.collecting.sources import (
     shown,
 )
 from autograder.collecting.times import Times
-from autograder.files import write_beside
+from autograder.files import said, write_beside
 from autograder.grading import classfile
 from autograder.grading.classfile import Class, ClassError
 from autograder.grading.clean import csv_file, line, plain, say
@@ -139,8 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"error: {error}", sys.stderr)
         return 2
     except OSError as error:
-        where = error.filename or arguments.out
-        say(f"error: {where}: {error.strerror or error}", sys.stderr)
+        say(f"error: {said(error, arguments.out)}", sys.stderr)
         return 2
     except KeyboardInterrupt:
         kept = "stopped; what was placed is whole, and the same command goes on"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from autograder import generator
+from autograder.files import said
 from autograder.generator import Missing, SourceError
 from autograder.grading import (
     classfile,
@@ -190,8 +191,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"error: {error}", sys.stderr)
         return 2
     except OSError as error:
-        where = error.filename or out
-        say(f"error: {where}: {error.strerror or error}", sys.stderr)
+        say(f"error: {said(error, out)}", sys.stderr)
         return 2
     except KeyboardInterrupt:
         kept = (

@@ -19,7 +19,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 from autograder import generator
-from autograder.files import write_beside
+from autograder.files import said, write_beside
 from autograder.grading import classfile
 from autograder.grading.classfile import Class, ClassError, Student
 from autograder.grading.clean import csv_file, from_csv_cell, is_formula, line, say
@@ -587,8 +587,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"error: {error}", sys.stderr)
         return 2
     except OSError as error:
-        where = error.filename or arguments.out
-        say(f"error: {where}: {error.strerror}", sys.stderr)
+        say(f"error: {said(error, arguments.out)}", sys.stderr)
         return 2
     chapters = ", ".join(grades.chapters)
     say(f"{arguments.out}: {made.students} students, {chapters}")

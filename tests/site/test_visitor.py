@@ -110,7 +110,7 @@ def light_up_a_symbol(visitor):
     page = visitor.open(ATTENTION)
     entry = page.locator('.light[data-lights="V"]').first
     entry.scroll_into_view_if_needed()
-    entry.hover()
+    entry.click()  # and it stays lit, whatever comes to lie under the pointer
     for place in (".math", "pre"):
         lit = page.locator(f'{place} .lit[data-lights="V"]')
         expect(lit.first).to_be_attached()
