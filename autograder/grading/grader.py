@@ -204,7 +204,10 @@ class Grader:
         _kill(running.process)
         for connection in (running.pipe, running.life):
             connection.close()
-        said = Path(running.folder, LOG).read_text("utf-8", "replace")[-LONGEST_LOG:]
+        said = ""
+        with contextlib.suppress(FileNotFoundError):  # ended by two threads at once
+            said = Path(running.folder, LOG).read_text("utf-8", "replace")
+        said = said[-LONGEST_LOG:]
         shutil.rmtree(running.folder, ignore_errors=True)
         self._running = None
         traceback = said if TRACEBACK in said and not reason else ""
