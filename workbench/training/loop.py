@@ -242,6 +242,8 @@ def fit(
         keep_memory()
         if not config.compile:  # which merges drawing with what is around it
             drop_by_bytes(model)
+    if device.type == "cuda":  # the first choice on a Hopper, a plan for each shape
+        torch.backends.cuda.enable_cudnn_sdp(False)
     torch.manual_seed(config.seed + world()[0])
     run = start(model.to(device), config, len(batches), device)
     if resume:

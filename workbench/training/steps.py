@@ -66,6 +66,7 @@ class Steps:
     ) -> None:
         self.run, self.share, self.config, self.device = run, share, config, device
         self.model, self.loss_of = distributed(run.model, device), loss_of
+        self.written = loss_of  # as it stands, whatever is compiled
         self.recorded: dict[tuple, Recorded] = {}
         self.pool: Any = None  # the memory that all graphs share: one plays at a time
         self.place = device.type in ("cuda", "mps")
@@ -107,7 +108,7 @@ class Steps:
                 self.place = self.place and self._misses_device(own)
             seen.add(shapes_of(own))
             if self.config.compile or self.config.capture:
-                with undone(self.run):
+                with undone(self.run), aside(self.device):
                     for _ in range(WARM.get(self.device.type, 1)):
                         self._step(own, factor)
             if self.config.capture:
@@ -126,7 +127,7 @@ class Steps:
         self.place = False
         try:
             with torch.no_grad(), self._context():
-                self.loss_of(self.model, batch)
+                self.written(self.model, batch)
         except RuntimeError as error:
             if "same device" in str(error) or "device" in type(error).__name__.lower():
                 return True
@@ -210,6 +211,19 @@ def distributed(model: nn.Module, device: torch.device) -> nn.Module:
 def shapes_of(batch: Batch) -> tuple:
     """Return the shapes of a batch's tensors: one graph serves all alike."""
     return tuple(tensor.shape for tensor in batch)
+
+
+@contextmanager
+def aside(device: torch.device) -> Iterator[None]:
+    """Use a stream of its own, as what is to be captured wants its first steps."""
+    if device.type != "cuda":
+        yield
+        return
+    stream, usual = torch.cuda.Stream(device), torch.cuda.current_stream(device)
+    stream.wait_stream(usual)
+    with torch.cuda.stream(stream):
+        yield
+    usual.wait_stream(stream)
 
 
 @contextmanager
