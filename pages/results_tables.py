@@ -23,7 +23,7 @@ from workbench.use import results
 PUBLISHED = results.FOLDER / "published.yml"
 COUNTS = results.FOLDER / "language_model" / "counts.json"
 TO_RUN = "*still to be run*"
-NO_GPU = "*no GPU was at hand*"
+NO_GPU = "*no time was left on a GPU*"
 NAMES = {
     "bleu_lowercased_tokenised": "BLEU, lowercased, tokenised",
     "bleu_cased": "BLEU, cased",
@@ -187,7 +187,7 @@ def ours(
         where.setdefault(place, []).append(f"`{name}`")
     below = [f"- {', '.join(names)}: {place}" for place, names in where.items()]
     if without:
-        below.append(f"- {', '.join(without)}: not recorded, as no GPU was at hand")
+        below.append(f"- {', '.join(without)}: not recorded: no time was left on a GPU")
     return "\n".join([table(head, rows) if rows else "", "", *below])
 
 

@@ -70,6 +70,29 @@ def recorded_cells(record: dict[str, Any]) -> list[str]:
     ]
 
 
+def gpu_steps(folder: Path = results.FOLDER) -> str:
+    """Write a Markdown table: how long a step took on a GPU, in each way."""
+    ways = {
+        "as the loop asks for it": ("gpu/translator_written", "gpu/vit_written"),
+        "captured": ("gpu/translator_captured", None),
+        "compiled and captured": (None, "cifar10_gpu"),
+    }
+    rows = []
+    for way, names in ways.items():
+        records = [
+            results.read_record(name, folder) if name else None for name in names
+        ]
+        rows.append([way, *("–" if r is None else f"{a_step(r):.1f}" for r in records)])
+    head = ["a step, ms", "translator, 8192 tokens a side", "ViT, 512 images"]
+    return results_tables.table(head, rows)
+
+
+def a_step(record: dict[str, Any]) -> float:
+    """Return the milliseconds of a step of training, of the first seed."""
+    steps = record["history_of_training"]["step"][-1]
+    return float(1e3 * record["train_seconds"][0] / steps)
+
+
 def attention_of(model: Any, images: torch.Tensor) -> torch.Tensor:
     """Return the attention weights of a Vision Transformer, (layers, B, heads, T, T).
 

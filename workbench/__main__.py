@@ -7,7 +7,10 @@ from pathlib import Path
 
 from workbench.errors import WorkbenchError
 
-VERSION = importlib.metadata.version("transformers-by-hand")
+try:
+    VERSION = importlib.metadata.version("transformers-by-hand")
+except importlib.metadata.PackageNotFoundError:  # in a bundle nothing is installed
+    VERSION = "a copy that is not installed"
 ASSEMBLE_HELP = (
     "Take every part that you wrote out of your notebooks, run the notebooks' checks, "
     "so that you learn which parts are missing or wrong, and put each into the module "

@@ -44,7 +44,7 @@ def test_a_run_that_is_not_recorded_is_said_to_be_missing(tmp_path: Path) -> Non
     (tmp_path / "runs.yml").write_text(RUNS, encoding="utf-8")
     table = vision_results.cifar10_table(tmp_path, tmp_path / "runs.yml")
     ours = [line for line in table.splitlines() if "ours" in line]
-    assert len(ours) == 1 and "no GPU was at hand" in ours[0]
+    assert len(ours) == 1 and "no time was left on a GPU" in ours[0]
     assert "python -m workbench record cifar10_gpu" in ours[0]
     published = results_tables.read_published()["cifar10"]
     assert table.count("*published*") == len(published)

@@ -93,9 +93,37 @@ def test_a_bundle_makes_its_records_alone(tmp_path, tables, data):
     assert log[3]["mode"] == ["--capture"]
     record = records.read(out / "tiny.json")
     assert record["seeds"] == [0, 1] and len(record["wall_seconds"]) == 2
-    assert record["commit"] in ("0" * 40, records.commit())
+    assert record["commit"] == "0" * 40
     assert "validation" in log[6]["scores"] and "validation" not in record["scores"]
     assert (out / "tiny_model.zip").stat().st_size > 1000
+
+
+def test_a_bundle_needs_no_installed_course(tmp_path, data):
+    """What is installed here, and was missing on the machine with the GPU."""
+    bundle.make(tmp_path / "bundle", data)
+    code = """
+import importlib.metadata as metadata
+of = metadata.version
+def version(name):
+    if name == "transformers-by-hand":
+        raise metadata.PackageNotFoundError(name)
+    return of(name)
+metadata.version = version
+from workbench.__main__ import parser
+parser().parse_args(["--version"])
+"""
+    here = {"cwd": tmp_path / "bundle", "capture_output": True, "text": True}
+    said = subprocess.run([sys.executable, "-c", code], **here)
+    assert said.returncode == 0, said.stderr
+    assert said.stdout == "a copy that is not installed\n"
+
+
+def test_a_bundle_inside_a_clone_has_its_own_commit(monkeypatch):
+    monkeypatch.setenv("COURSE_COMMIT", "0" * 40)
+    records.commit.cache_clear()
+    assert records.commit() == "0" * 40
+    monkeypatch.undo()
+    records.commit.cache_clear()
 
 
 def session(tmp_path, runs, minutes):

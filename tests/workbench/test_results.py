@@ -304,7 +304,7 @@ def test_tables_show_what_is_recorded_and_what_is_not(shipped, tmp_path: Path) -
     runs["waiting"]["needs"], runs["made"]["budget"] = "gpu", "short"
     table.write_text(yaml.safe_dump(runs), encoding="utf-8")
     shown = results_tables.ours("digits", ["accuracy"], folder, table)
-    assert "- `waiting`: not recorded, as no GPU was at hand" in shown
+    assert "- `waiting`: not recorded: no time was left on a GPU" in shown
     assert "98.00" in results_tables.records_of("short", folder, table)
     assert "Nothing" in results_tables.records_of("long", folder, table)
     missing = results_tables.to_run(folder, table)

@@ -173,8 +173,11 @@ def commit() -> str | None:
     """Return the commit of this copy of the course, "+" if files differ from it.
 
     It is the one at the first call, early in a process: what runs was read then.
-    A copy without git is told it by the variable COURSE_COMMIT.
+    A copy without git is told it by the variable COURSE_COMMIT, which counts more: the
+    copy may lie in a clone of something else.
     """
+    if told := os.environ.get("COURSE_COMMIT"):
+        return told
     git = ["git", "-C", str(Path(__file__).parent)]
     try:
         name = subprocess.check_output(
@@ -186,7 +189,7 @@ def commit() -> str | None:
             stderr=subprocess.DEVNULL,
         )
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("COURSE_COMMIT")  # not a clone, or no git
+        return None  # not a clone, or no git
     return name + "+" * bool(changed.strip())
 
 
