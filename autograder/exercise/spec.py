@@ -24,6 +24,7 @@ import torch
 
 from autograder import expect
 from autograder.exercise.naming import Mistake, Pairs, pairs_wanted
+from autograder.exercise.remembered import NotKept, Remembered, key_of
 from autograder.expect import describe_error, refuse, refuse_if, show
 from autograder.interface import Data, StudentError, StudentFunction
 
@@ -94,6 +95,17 @@ class Known:
     when: Callable[..., bool] | None = None
 
 
+REMEMBERED = Remembered()
+
+
+def _given_by(known: Known, given: tuple, options: dict) -> tuple[Data, ...]:
+    """Compute what a mistake gives; nothing, where it does not fit the input."""
+    with contextlib.suppress(*UNFIT):
+        if known.when is None or known.when(*given, **options):
+            return (known.answer(*given, **options),)
+    return ()
+
+
 @dataclass
 class Specification:
     """What an exercise is checked by, and what is known to go wrong.
@@ -149,11 +161,15 @@ class Specification:
         if pairs is not None:
             yield from self._known_pairs(pairs, given, options)
             return
+        try:
+            asked = key_of((given, options))
+        except NotKept:
+            asked = None
         for number, each in enumerate(self.mistakes):
-            with contextlib.suppress(*UNFIT):
-                if each.when is None or each.when(*given, **options):
-                    value = each.answer(*given, **options)
-                    yield Mistake(each.name, value, each.why, each.section, number)
+            compute = functools.partial(_given_by, each, given, options)
+            key = None if asked is None else (each, asked)
+            for value in REMEMBERED.value(key, compute) if key else compute():
+                yield Mistake(each.name, value, each.why, each.section, number)
 
     def _known_pairs(
         self, pairs: Pairs, given: tuple, options: dict

@@ -25,6 +25,7 @@ from autograder.grading.paper import Paper
 from autograder.grading.sandbox import Sandbox, problem
 from autograder.grading.seeds import Keys, drawing
 from autograder.grading.sheet import sheet_of
+from workbench.data import phrasebook
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = generator.chapters()
@@ -254,6 +255,8 @@ def test_nothing_that_can_be_called_there_is_an_answer(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(interface, "SECONDS_PER_CALL", 1.0)
+    for split in phrasebook.SIZES:  # a corpus is written in seconds, and tried often
+        monkeypatch.setitem(phrasebook.SIZES, split, 20)
     sheet = sheet_of(Paper.of(chapter))
     tried = things(look(sandbox, chapter)[0])
     assert len(tried) > 50
