@@ -625,7 +625,7 @@ FEW = 4
 def rounds(chapter: str, asked: dict) -> list[dict[str, tuple]]:
     """Deal the bank's answers out: in each round one of an exercise, few in all.
 
-    A notebook with many answers in unusual forms takes longer to follow than is allowed.
+    A notebook with many answers in unusual forms takes too long to follow.
     """
     dealt: list[dict[str, tuple]] = []
     for entry in chapters.bank(chapter):

@@ -25,7 +25,7 @@ from autograder.grading.usage.values import (
     join,
 )
 
-MOST_STEPS = 150_000  # expressions that are looked at, of a notebook
+MOST_STEPS = 400_000  # expressions that are looked at, of a notebook
 DEEPEST = 40  # texts that run texts
 
 
