@@ -50,9 +50,9 @@ class Remembered:
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key][0]
-        before = torch.random.get_rng_state()
+        before = _random_state()
         value = compute()
-        if torch.equal(before, torch.random.get_rng_state()):
+        if _random_state() == before:
             with contextlib.suppress(NotKept):
                 key_of(value)
                 self._keep(key, copy.deepcopy(value))  # it may be a view of an input
@@ -96,6 +96,14 @@ def key_of(value: Data) -> Hashable:
     if kind is types.FunctionType and not value.__closure__:
         return value
     raise NotKept(kind.__name__)
+
+
+def _random_state() -> bytes:
+    """Return what the next random numbers depend on; without PyTorch there are none."""
+    try:
+        return torch.random.get_rng_state().numpy().tobytes()
+    except ModuleNotFoundError:  # in a page
+        return b""
 
 
 def _key_of_tensor(value: torch.Tensor) -> Hashable:

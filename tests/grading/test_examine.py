@@ -108,8 +108,9 @@ def verdict(outcome: Outcome, exercise: str):
 
 
 EITHER = [
-    *((chapter, "sandbox") for chapter in CHAPTERS),
-    *((chapter, "unsafe") for chapter in CHAPTERS[::4]),
+    pytest.param(*each.values, way, marks=each.marks)
+    for way, some in (("sandbox", CHAPTERS), ("unsafe", CHAPTERS[::4]))
+    for each in some
 ]
 
 
