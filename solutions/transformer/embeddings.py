@@ -46,7 +46,7 @@ def build_vocabulary(
 
     Args:
         tokens: any number of strings, with repetitions.
-        special_tokens: strings that get the ids 0, 1, ..., in this order.
+        special_tokens: different strings; they get the ids 0, 1, ..., in this order.
 
     Returns:
         token -> id; the ids are 0, 1, ..., without gaps, in order of appearance.
@@ -265,7 +265,7 @@ def tf_idf(documents: list[list[str]]) -> tuple[torch.Tensor, list[str]]:
     """Weigh the words of documents by how often and how special they are.
 
     Args:
-        documents: a list of tokens for each.
+        documents: a list of tokens for each; it may be empty, and its row is zeros.
 
     Returns:
         Matrix (documents, terms), float32, and the terms in order of first appearance.

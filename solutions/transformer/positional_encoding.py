@@ -137,7 +137,8 @@ class SinusoidalPositionalEncoding(nn.Module):
         max_length: the largest number of positions.
         dropout: the probability of dropping an entry of the sum, in training.
 
-    The module has no parameters, and its table is not saved: one buffer, not persistent.
+    The module has no parameters, and its table is not saved: one buffer, of any name,
+    not persistent.
 
     Vaswani et al. 2017, section 3.5; the dropout: section 5.4.
 

@@ -15,9 +15,9 @@ from autograder.grading.grader import Grader
 from autograder.grading.job import GRADED, Job
 from autograder.grading.needless import needless
 from autograder.grading.paper import Paper
-from mistakes import handed_in
 from tests import chapters
 from tests.sample_class import notebooks
+from tests.strangers import models_of
 
 FOLDER = Path(__file__).parents[1] / "outside"
 
@@ -101,15 +101,6 @@ def answered(style: str, chapter: str) -> nbformat.NotebookNode:
     return notebook
 
 
-def models(chapter: str) -> dict[str, dict[str, bytes]]:
-    """The trained model that a chapter asks for, beside the answers."""
-    if chapter not in handed_in.CHAPTERS:
-        return {}
-    name = handed_in.right(handed_in.CHAPTERS[chapter])
-    files = (handed_in.PLACE / name).iterdir()
-    return {name: {path.name: path.read_bytes() for path in files}}
-
-
 def in_a_notebook(notebook: nbformat.NotebookNode, chapter: str) -> dict[str, float]:
     """Run the cells from top to bottom, as a student does; checks with hidden tests."""
     matplotlib.use("agg")
@@ -132,7 +123,7 @@ def in_a_notebook(notebook: nbformat.NotebookNode, chapter: str) -> dict[str, fl
 @pytest.mark.parametrize(("style", "chapter"), CASES)
 def test_all_points(style: str, chapter: str, grader) -> None:
     content = nbformat.writes(answered(style, chapter)).encode()
-    job = Job("a", chapter, content, paper(chapter), models=models(chapter))
+    job = Job("a", chapter, content, paper(chapter), models=models_of(chapter))
     outcome = grader.grade(job)
     assert outcome.status == GRADED, outcome.reason
     failed = [each.failure["text"] for each in outcome.verdicts if each.failure]

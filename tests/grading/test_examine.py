@@ -30,9 +30,9 @@ from autograder.grading.reading import LARGEST_NOTEBOOK, MOST_CELLS, Refused, pa
 from autograder.grading.sandbox import Sandbox, problem
 from autograder.grading.sitting import FACT
 from autograder.interface import LocalFunction
-from mistakes import handed_in
 from tests import chapters, strangers
 from tests.sample_class import notebooks
+from tests.strangers import models_of
 
 CHAPTER = "04_attention"
 FULL, _ = chapters.points(CHAPTER)
@@ -70,14 +70,6 @@ def sandbox():
 def beside_the_notebook(monkeypatch):
     """Other tests let checks look for models elsewhere."""
     monkeypatch.setattr(results, "PLACE", results.Path())
-
-
-def models_of(chapter: str) -> dict[str, dict[str, bytes]]:
-    if chapter not in handed_in.CHAPTERS:
-        return {}
-    name = handed_in.right(handed_in.CHAPTERS[chapter])
-    files = (handed_in.PLACE / name).iterdir()
-    return {name: {file.name: file.read_bytes() for file in files}}
 
 
 def job(notebook, chapter: str = CHAPTER, **options: object) -> Job:

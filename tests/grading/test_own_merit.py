@@ -28,6 +28,7 @@ from autograder.grading.planning import Terms
 from autograder.grading.reference import NoReferenceError, Reference
 from autograder.grading.sandbox import Sandbox
 from tests.sample_class import notebooks
+from tests.strangers import models_of
 from transformer import attention, encoder
 from transformer.multi_head_attention import MultiHeadAttention
 
@@ -74,7 +75,8 @@ def submission(chapter: str = CHAPTER, **answers: str) -> nbformat.NotebookNode:
 
 def judged(sandbox, notebook, chapter: str = CHAPTER, **options) -> Outcome:
     data = json.dumps(notebook).encode()
-    job = Job("ada", chapter, data, paper(chapter), unsafe=True, **options)
+    options = {"models": models_of(chapter), "unsafe": True} | options
+    job = Job("ada", chapter, data, paper(chapter), **options)
     outcome = examine(job, sandbox)
     assert (outcome.status, outcome.reason, outcome.log) == ("graded", "", "")
     return outcome
