@@ -35,7 +35,7 @@ from workbench.data.phrasebook import (
 )
 from workbench.data.phrasebook import PRONOUNS as FEW_PRONOUNS
 
-SIZES = {"train": 160_000, "validation": 500, "test": 1000}
+SIZES = {"train": 320_000, "validation": 500, "test": 1000}
 PRONOUNS = [
     *FEW_PRONOUNS[:5],
     ("they", "sie", "them", "sie", "ihnen", 3),
@@ -1198,7 +1198,7 @@ def draw(
 
 
 def generate(seed: int = 0) -> Splits:
-    """Write the corpus: 160 000 pairs to train on, 500 to validate, 1000 to test."""
+    """Write the corpus: 320 000 pairs to train on, 500 to validate, 1000 to test."""
     generator = random.Random(seed)
     train = draw(generator, "train", SIZES["train"])
     known = phrasebook.often_in(train)
