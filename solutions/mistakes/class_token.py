@@ -745,6 +745,16 @@ class TaskHeads(nn.Module):
         return [head.logits(hidden[:, i]) for i, head in enumerate(self.heads)]
 
 
+@wrong("task-heads", "the heads in reverse order")
+class TaskHeads(nn.Module):
+    def __init__(self, d_model, classes):
+        super().__init__()
+        self.heads = nn.ModuleList([Head(d_model, n) for n in reversed(classes)])
+
+    def forward(self, hidden):
+        return [head.logits(hidden[:, i]) for i, head in enumerate(self.heads)]
+
+
 @wrong("task-heads", "only one head")
 class TaskHeads(nn.Module):
     def __init__(self, d_model, classes):

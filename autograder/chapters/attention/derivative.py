@@ -80,6 +80,12 @@ for name, answer, why in (
         "−p_i p_j, and every row sums to 0.",
     ),
     (
+        "the sign off the diagonal is missing, and the diagonal is p",
+        lambda p: outer(p) + torch.diag_embed(p - p * p),
+        "Off the diagonal stands −p_i p_j, on it p_i − p_i p_i: the product is "
+        "subtracted everywhere, and every row sums to 0.",
+    ),
+    (
         "the diagonal is p in place of p (1 − p)",
         lambda p: torch.diag_embed(p + p * p) - outer(p),
         "The product p_i p_j is subtracted on the diagonal, too: p_i − p_i p_i.",

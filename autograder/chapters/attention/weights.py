@@ -132,6 +132,18 @@ def _(scores):
 
 
 @weights.mistake(
+    f"{ONE_MAXIMUM[0]}, and equal weights for a row of only −∞",
+    f"{ONE_MAXIMUM[1]} And a row of only -inf gets zeros.",
+)
+def _(scores):
+    powers = torch.exp(scores - scores.max())
+    total = powers.sum(-1, keepdim=True)
+    empty = scores.isneginf().all(-1, keepdim=True)
+    found = powers / total.masked_fill(total == 0, 1.0)
+    return torch.where(empty, 1 / scores.shape[-1], found)
+
+
+@weights.mistake(
     "the largest absolute value in place of the largest score",
     "In a row of negative scores the largest absolute value belongs to the smallest "
     "score, with the wrong sign: the exponents reach -20000, and every exponential is "

@@ -34,6 +34,10 @@ def _guessed(hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
     return hidden.any(-1)[:, None] if mask is None else mask
 
 
+def _none_real(hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    return torch.zeros_like(hidden[:, None, :, 0]).bool() if mask is None else mask
+
+
 for name, read, why in (
     (
         "the head reads position 0",
@@ -72,6 +76,12 @@ for name, read, why in (
         "The padding was averaged. True means a real token.",
     ),
     (NO_MASK[0], lambda hidden, mask: mean_of_real(hidden, ~~mask), NO_MASK[1]),
+    (
+        "without a mask nothing is real",
+        lambda hidden, mask: mean_of_real(hidden, _none_real(hidden, mask)),
+        "True means a real token, so a mask of False leaves the bias alone. Without a "
+        "mask every position is real: torch.ones, of dtype torch.bool.",
+    ),
     (
         "rows of zeros are taken for padding",
         lambda hidden, mask: mean_of_real(hidden, _guessed(hidden, mask)),

@@ -47,6 +47,11 @@ OTHER_AXIS = (
     "Axis 0 is the batch, axis 2 the features. The class token is one more position, "
     "axis 1: torch.cat(..., dim=1).",
 )
+ONE_VECTOR = (
+    "one vector for all class tokens",
+    "count class tokens are count vectors of their own. If they were one vector, the "
+    "encoder could not tell them apart, and their outputs would be equal.",
+)
 for words, accident in (
     ("must match except in dimension 0", OTHER_AXIS),
     ("must match except in dimension 2", OTHER_AXIS),
@@ -108,6 +113,9 @@ prepended.mistake(
         (token.repeat_interleave(len(x), 0).reshape(len(x), *token.shape), x), 1
     )
 )
+prepended.mistake(*ONE_VECTOR, when=_several)(
+    lambda x, token: one_by_one(x, token[:1].expand_as(token))
+)
 prepended.mistake(
     "only one of several class tokens is prepended",
     "With count class tokens the result is count + T long.",
@@ -134,12 +142,7 @@ def _misread(state: State, missing: list, extra: list, wanted: tuple) -> Iterato
         "Store (count, d_model), also when count is 1: several class tokens then need "
         "no other code.",
     )
-    yield (
-        found != wanted and found == (1, wanted[1]),
-        "one vector for all class tokens",
-        "count class tokens are count vectors of their own. If they were one vector, "
-        "the encoder could not tell them apart, and their outputs would be equal.",
-    )
+    yield (found != wanted and found == (1, wanted[1]), *ONE_VECTOR)
 
 
 def built(

@@ -141,6 +141,14 @@ def _misread(state: State, missing: list, extra: list, shapes: Shapes) -> Iterat
         "every head has the classes of the first",
         "classes has one number for each task: head i has classes[i] columns.",
     )
+    order = [f"heads.{i}.weight" for i in range(count // 2)]
+    built = [tuple(state[name].shape) for name in order if name in state]
+    asked = [shapes[name] for name in order]
+    yield (
+        built == asked[::-1] != asked,
+        "the heads in reverse order",
+        "Head i answers task i: it has classes[i] columns.",
+    )
     yield (
         len(missing) == count and not state,
         "an ordinary list in place of nn.ModuleList",

@@ -166,11 +166,15 @@ for name, why, tokens, sentences in COUNTING:
     rules |= {} if sentences is _sentences else {"sentences": sentences}
     accuracies.mistake(name, why)(partial(counted_by, **rules))
 
-accuracies.mistake(
-    "padding is read from what the model says",
-    "Which places are real is a matter of the labels: labels != pad_id. A model that "
-    "says padding where a token belongs has made a mistake.",
-)(partial(counted_by, real=lambda labels, said, pad: said != pad))
+for real in (
+    lambda labels, said, pad: said != pad,
+    lambda labels, said, pad: (labels != pad) & (said != pad),
+):
+    accuracies.mistake(
+        "padding is read from what the model says",
+        "Which places are real is a matter of the labels: labels != pad_id. A model "
+        "that says padding where a token belongs has made a mistake.",
+    )(partial(counted_by, real=real))
 accuracies.mistake(
     "pad_id is ignored",
     "Another tokenizer may pad with another id, and then 0 is the id of a token: "

@@ -76,6 +76,7 @@ SQUARES = (
     "squares in place of absolute values",
     "The formula has absolute values: |acc - conf|.",
 )
+BOTH = f"{ALIKE[0]}, and {CANCEL[0]}", f"{ALIKE[1]} {CANCEL[1]}"
 UNWEIGHTED = (
     lambda gaps, sizes: (gaps / sizes.clamp(min=1)).abs().mean(),
     lambda gaps, sizes: (gaps / sizes.clamp(min=1)).abs().sum() / (sizes > 0).sum(),
@@ -93,6 +94,8 @@ for mistake, joined in (
     (CANCEL, lambda gaps, sizes: gaps.sum() / sizes.sum()),
     (CANCEL, lambda gaps, sizes: -gaps.sum() / sizes.sum()),
     (CANCEL, lambda gaps, sizes: gaps.sum().abs() / sizes.sum()),
+    (BOTH, lambda gaps, sizes: (gaps / sizes.clamp(min=1)).mean()),
+    (BOTH, lambda gaps, sizes: (gaps / sizes.clamp(min=1)).sum() / (sizes > 0).sum()),
     (
         SQUARES,
         lambda gaps, sizes: (gaps.square() / sizes.clamp(min=1)).sum() / sizes.sum(),

@@ -48,6 +48,14 @@ TURNED = (
         "down moves along the rows, the last axis but one; right along the last.",
         lambda down, right: (right, down),
     ),
+    *(
+        (
+            "rows and columns exchanged, and the wrong way",
+            f"down moves along the rows, right along the columns. {FROM}",
+            lambda down, right, signs=signs: (signs[0] * right, signs[1] * down),
+        )
+        for signs in ((-1, -1), (-1, 1), (1, -1))
+    ),
 )
 for name, why, turned in TURNED:
     shifting.mistake(name, why)(
