@@ -18,6 +18,10 @@ from autograder.exercise.naming import Mistake
 from autograder.exercise.spec import Case, Function
 from autograder.interface import StudentFunction
 
+KEPT = (
+    "The same size came before with another base: a table that is kept from call to "
+    "call has to be kept under all three arguments."
+)
 LARGEST = 100  # entries of a table for which two slips at once are tried
 STEEPEST = 500.0  # an angle whose sine is still the same in float32
 
@@ -141,6 +145,7 @@ def sinusoidal_positional_encoding(student: StudentFunction, seed: int = 0) -> N
     for length, d_model in sizes:
         asked = _asked(length, d_model, base, why=CONSTANT)
         judge_typed(encoding, student, asked)
+    judge_typed(encoding, student, _asked(length, d_model, base + 25, why=KEPT))
     length, d_model = draw.choice([(1500, 6), (2000, 4)])
     far = _asked(length, d_model, why=STEPS, tolerance=FAR)
     judge_typed(encoding, student, far)
