@@ -58,8 +58,8 @@ def diagnose_norm(x, y):
 
 
 # === exercise: 6.2 · Spot the bug: which norm was that? | function: diagnose_norm | kind: double | what is wrong: the names of layer norm and unbiased variance are exchanged AND the farthest and not the nearest is returned
-# told: shown
-# now: shown
+# told: told
+# now: told
 # says: takes “layer norm” for “batch norm”
 def diagnose_norm(x, y):
     m, e = x.mean(-1, keepdim=True), 1e-5

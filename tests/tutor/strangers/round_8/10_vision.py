@@ -140,8 +140,8 @@ def position_similarity(table, rows, columns):
 
 
 # === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: double | what is wrong: the class token is taken for the last row AND rows and columns of the grid are exchanged
-# told: shown
-# now: shown
+# told: named
+# now: named
 # says: rows and columns of the grid exchanged
 # line: 4
 def position_similarity(table, rows, columns):

@@ -53,7 +53,7 @@ def project_qkv(
     w_v: torch.Tensor,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     def project(x, w):
-        return torch.einsum("...td,de->...te", x, w)
+        return torch.einsum("...td,dk->...tk", x, w)
 
     # the asking sequence brings its own content, the other one is only compared with
     q, v = project(x_q, w_q), project(x_q, w_v)
