@@ -59,6 +59,17 @@ def test_an_exercise_has_wrong_answers_with_names_of_the_bank(
         assert ast.parse("\n".join(lines))
 
 
+@pytest.mark.parametrize(("chapter", "name"), EACH)
+def test_answers_that_a_page_names_are_recorded(chapter: str, name: str) -> None:
+    answers = RECORDED[chapter][name]["answers"]
+    known = {each["failure"].get("mistake") for each in answers}
+    assert {*recorded_answers.shown(name)} <= known, AGAIN
+
+
+def test_a_page_names_answers() -> None:
+    assert any(recorded_answers.shown(each.values[1]) for each in EACH)
+
+
 def test_most_wrong_answers_are_told_a_name() -> None:
     every = [
         a for found in RECORDED.values() for e in found.values() for a in e["answers"]

@@ -93,7 +93,19 @@ def fingerprint(chapter: str, exercise: Exercise) -> str:
         module = sys.modules[entry.answer.__module__]
         texts.append(f"{entry.says} {answer_texts.source(entry.answer, module)}")
     texts += [path.read_text("utf-8") for path in _check_files(chapter, exercise)]
+    texts += shown(exercise.name)
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def shown(exercise: str) -> list[str]:
+    """List the mistakes by which a page of the book names answers of an exercise."""
+    block = re.compile(
+        rf"^```\{{recorded-answers\}} \S+ {re.escape(exercise)}\n(.*?)^```",
+        re.MULTILINE | re.DOTALL,
+    )
+    pages = sorted((ROOT / "book").glob("*.md"))
+    found = [each for page in pages for each in block.findall(page.read_text("utf-8"))]
+    return [line for each in found for line in each.splitlines() if line]
 
 
 def _check_files(chapter: str, exercise: Exercise) -> list[Path]:
@@ -172,8 +184,9 @@ def record(chapter: str, exercise: Exercise) -> list[Answer]:
     told = list(by_hand(chapter, exercise, texts))
     wrong = [with_repair(text, rights) for text in told]
     wrong = [each for each in wrong if each.repaired]
-    wrong += changed(chapter, exercise, rights, known, {w.mistake for w in wrong})
-    texts = chosen(wrong, told)
+    wanted, had = shown(exercise.name), {each.mistake for each in wrong}
+    wrong += changed(chapter, exercise, rights, known, had, wanted)
+    texts = chosen(wrong, told, wanted)
     texts += [each for each in rights if exercise.defines == [each.name]][:MOST_RIGHT]
     answers = [answer(chapter, exercise, text) for text in texts]
     answers = list({each["code"]: each for each in answers}.values())  # as laid out
@@ -232,17 +245,23 @@ def is_near(wrong: str, right: str) -> bool:
 
 
 def changed(
-    chapter: str, exercise: Exercise, rights, known: set[str], had: set[str]
+    chapter: str,
+    exercise: Exercise,
+    rights: list[Text],
+    known: set[str],
+    had: set[str | None],
+    wanted: list[str],
 ) -> Iterator[Text]:
     """Give right answers with one step that makes a mistake of the bank.
 
     Each mistake comes once; a few come again, or have no name, for where there are few.
+    Those that are wanted are looked for until they are had.
     """
     had, again = set(had), 0
     end = time.process_time() + LOOKED
     steps = (text for right in rights for text in answer_texts.one_step_off(right))
     for text in itertools.islice(steps, TRIED):
-        varied = len(had) >= min(len(known), MOST_WRONG)
+        varied = len(had) >= min(len(known), MOST_WRONG) and had >= {*wanted}
         enough = len(had) + again >= FEWEST
         if enough and (varied or time.process_time() > end):
             return
@@ -259,12 +278,13 @@ def changed(
                 yield replace(text, mistake=name)
 
 
-def chosen(wrong: list[Text], told: list[Text]) -> list[Text]:
+def chosen(wrong: list[Text], told: list[Text], wanted: list[str]) -> list[Text]:
     """Take one answer for each mistake, then others.
 
     Args:
         wrong: with their repair.
         told: those of the bank, most of which have to be written anew.
+        wanted: mistakes that come before all others.
     """
     first: dict[str, Text] = {}
     for text in wrong:
@@ -275,7 +295,8 @@ def chosen(wrong: list[Text], told: list[Text]) -> list[Text]:
         if text.mistake and text.mistake not in first:
             anew.setdefault(text.mistake, text)
     again = [each for each in wrong if each not in first.values()]
-    repaired = list(first.values())[: MOST_WRONG - min(len(anew), MOST_ANEW)]
+    ordered = sorted(first.values(), key=lambda text: text.mistake not in wanted)
+    repaired = ordered[: MOST_WRONG - min(len(anew), MOST_ANEW)]
     found = [*repaired, *list(anew.values())[:MOST_ANEW]]
     spare = [*list(anew.values())[MOST_ANEW:], *again]
     return found + spare[: max(0, FEWEST - len(found))]
