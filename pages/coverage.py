@@ -265,22 +265,28 @@ def _title(chapter: str) -> str:
     return found[1]
 
 
+ROUNDS = {  # what the answers of a round are; the first is the table's beginning
+    "2": "that were written afterwards",
+    "3": "to chapter 11 and to exercises that came later",
+    "4": "to all chapters that a fourth round brought",
+    "5": "to all chapters that a fifth one brought",
+    "6": "of a sixth one, more of them wrong at an edge only",
+    "8": "to five chapters by somebody who had worked on the checks",
+    "9": "to chapters 3 and 4 by strangers again",
+}
+
+
 def tutor_rounds() -> str:
     """What answers were told for which no check had been mended."""
-    rounds = _tutored()["rounds"]
     said = []
-    for number, written in (
-        ("2", "that were written afterwards"),
-        ("3", "to chapter 11 and to exercises that came later"),
-        ("4", "to all chapters that a fourth round brought"),
-        ("5", "to all chapters that a fifth one brought"),
-        ("6", "of a sixth one, more of them wrong at an edge only"),
-    ):
-        row = rounds[number]
+    for number, row in _tutored()["rounds"].items():
+        if number == "1":
+            continue
         first = row["first"]
         said.append(
-            f"Of {row['answers']} answers {written}, {_share(first)} were named when "
-            f"they were handed in, and {_right(first)} of the names were the cause."
+            f"Of {row['answers']} answers {ROUNDS[number]}, {_share(first)} were named "
+            f"when they were handed in, and {_right(first)} of the names were the "
+            "cause."
         )
     return " ".join(said)
 

@@ -1198,7 +1198,7 @@ def draw(
 
 
 def generate(seed: int = 0) -> Splits:
-    """Write the corpus: 320 000 pairs to train on, 500 to validate, 1000 to test."""
+    """Write the corpus: of each split as many pairs as ``SIZES`` says."""
     generator = random.Random(seed)
     train = draw(generator, "train", SIZES["train"])
     known = phrasebook.often_in(train)

@@ -125,7 +125,8 @@ def _(scores):
 
 
 @weights.mistake(*ONE_MAXIMUM)
-def _(scores):
+def by_one_maximum(scores: torch.Tensor) -> torch.Tensor:
+    """Subtract the maximum of the whole tensor; a row that is lost is zeros."""
     powers = torch.exp(scores - scores.max())
     total = powers.sum(-1, keepdim=True)
     return powers / total.masked_fill(total == 0, 1.0)
@@ -136,11 +137,8 @@ def _(scores):
     f"{ONE_MAXIMUM[1]} And a row of only -inf gets zeros.",
 )
 def _(scores):
-    powers = torch.exp(scores - scores.max())
-    total = powers.sum(-1, keepdim=True)
     empty = scores.isneginf().all(-1, keepdim=True)
-    found = powers / total.masked_fill(total == 0, 1.0)
-    return torch.where(empty, 1 / scores.shape[-1], found)
+    return torch.where(empty, 1 / scores.shape[-1], by_one_maximum(scores))
 
 
 @weights.mistake(

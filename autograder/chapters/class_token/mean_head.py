@@ -1,5 +1,7 @@
 """The head that reads the mean of the real tokens."""
 
+from collections.abc import Callable
+
 import torch
 
 from autograder import expect
@@ -30,12 +32,11 @@ head = Module(
 # --- what goes wrong ------------------------------------------------------------------
 
 
-def _guessed(hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    return hidden.any(-1)[:, None] if mask is None else mask
-
-
-def _none_real(hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    return torch.zeros_like(hidden[:, None, :, 0]).bool() if mask is None else mask
+def _without_mask(made: Callable[[torch.Tensor], torch.Tensor]) -> Callable:
+    """Read the mean by a mask that is made of the vectors where none is given."""
+    return lambda hidden, mask: mean_of_real(
+        hidden, made(hidden) if mask is None else mask
+    )
 
 
 for name, read, why in (
@@ -78,13 +79,13 @@ for name, read, why in (
     (NO_MASK[0], lambda hidden, mask: mean_of_real(hidden, ~~mask), NO_MASK[1]),
     (
         "without a mask nothing is real",
-        lambda hidden, mask: mean_of_real(hidden, _none_real(hidden, mask)),
+        _without_mask(lambda hidden: torch.zeros_like(hidden[:, None, :, 0]).bool()),
         "True means a real token, so a mask of False leaves the bias alone. Without a "
         "mask every position is real: torch.ones, of dtype torch.bool.",
     ),
     (
         "rows of zeros are taken for padding",
-        lambda hidden, mask: mean_of_real(hidden, _guessed(hidden, mask)),
+        _without_mask(lambda hidden: hidden.any(-1)[:, None]),
         "Without a mask every position is real, a row of zeros, too. What is padding, "
         "the numbers do not say.",
     ),

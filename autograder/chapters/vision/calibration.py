@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -77,13 +78,25 @@ SQUARES = (
     "The formula has absolute values: |acc - conf|.",
 )
 BOTH = f"{ALIKE[0]}, and {CANCEL[0]}", f"{ALIKE[1]} {CANCEL[1]}"
-UNWEIGHTED = (
-    lambda gaps, sizes: (gaps / sizes.clamp(min=1)).abs().mean(),
-    lambda gaps, sizes: (gaps / sizes.clamp(min=1)).abs().sum() / (sizes > 0).sum(),
-    lambda gaps, sizes: (gaps / sizes.clamp(min=1)).abs().sum(),
-)
+
+
+def _unweighted(sized: Callable[[torch.Tensor], torch.Tensor]) -> tuple:
+    """Make one number of the bins' means in three ways, however many each holds."""
+
+    def means(gaps: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
+        return sized(gaps / sizes.clamp(min=1))
+
+    return (
+        lambda gaps, sizes: means(gaps, sizes).mean(),
+        lambda gaps, sizes: means(gaps, sizes).sum() / (sizes > 0).sum(),
+        lambda gaps, sizes: means(gaps, sizes).sum(),
+    )
+
+
+UNWEIGHTED = _unweighted(torch.abs)
 for mistake, joined in (
     *((ALIKE, each) for each in UNWEIGHTED),
+    *((BOTH, each) for each in _unweighted(torch.positive)),
     (
         (
             "not divided by the number of images",
@@ -94,8 +107,6 @@ for mistake, joined in (
     (CANCEL, lambda gaps, sizes: gaps.sum() / sizes.sum()),
     (CANCEL, lambda gaps, sizes: -gaps.sum() / sizes.sum()),
     (CANCEL, lambda gaps, sizes: gaps.sum().abs() / sizes.sum()),
-    (BOTH, lambda gaps, sizes: (gaps / sizes.clamp(min=1)).mean()),
-    (BOTH, lambda gaps, sizes: (gaps / sizes.clamp(min=1)).sum() / (sizes > 0).sum()),
     (
         SQUARES,
         lambda gaps, sizes: (gaps.square() / sizes.clamp(min=1)).sum() / sizes.sum(),
