@@ -944,7 +944,7 @@ Figures.define("look_inside", (stage, options) => {
 
   // The guided path ------------------------------------------------------------------------------
 
-  const MOST_TOLD = "encoder.layers.1.attention/0"; // the head that the last step switches off
+  const VERB_HEAD = "encoder.layers.1.attention/1"; // the last step switches it off
   const PATH = [ // what each step shows; its words stand on the page
     { side: "source", view: "source/tokens" },
     { side: "source", view: "source/embedding" },
@@ -955,7 +955,7 @@ Figures.define("look_inside", (stage, options) => {
     { side: "target", view: "target/0/0/1" },
     { side: "target", view: "target/1/1" },
     { side: "target", view: "target/shares" },
-    { side: "source", view: "source/1/0", without: MOST_TOLD, target: 2 },
+    { side: "source", view: "source/1/0", without: VERB_HEAD },
   ];
   let stepNumber = -1;
   const guide = element("div", { class: "inside-guide" });
@@ -976,13 +976,13 @@ Figures.define("look_inside", (stage, options) => {
     stepNumber = i;
     drawGuide();
     if (stepNumber < 0) { start.focus(); return; }
-    const { view: wanted, without, target = 4, side: which } = PATH[stepNumber];
+    const { view: wanted, without, side: which } = PATH[stepNumber];
     input.value = KINDS.translator.text;
     off.clear();
     clearHidden();
     temperature.set(1);
     if (without) off.add(without);
-    Object.assign(place, { source: 4, target });
+    Object.assign(place, { source: 3, target: 2 }); // "the", and "hilft", before "der"
     view = wanted;
     numbersOf = topic = null;
     side = which;
