@@ -992,6 +992,17 @@ named(
 named(GQA, "the weights start too large", Grouped, spread=5.0)
 
 
+@wrong(GQA, "the values (or the keys) come from x_q")
+class GroupedQueryAttention(Grouped):
+    def forward(self, x_q, x_kv=None, mask=None):
+        known = x_q if x_kv is None else x_kv
+        q = self.split(x_q @ self.w_q, self.heads)
+        k = self.split(known @ self.w_k, self.kv_heads)
+        v = self.split(x_q @ self.w_v, self.kv_heads)
+        z, weights = self.attention(q, *self.repeat(k, v), self.lay(mask))
+        return self.merge(z) @ self.w_o, weights
+
+
 @wrong(GQA, "no output projection")
 class GroupedQueryAttention(Grouped):
     def __init__(self, d_model, heads, kv_heads):

@@ -102,6 +102,18 @@ def _(symbols, pair):
 
 
 @merging.mistake(
+    "of two occurrences in a row one is missed",
+    "A separator between two occurrences can be found as part of one of them only. Go "
+    "through the symbols, and compare two at a time.",
+)
+def _(symbols, pair):
+    mark = "\0"
+    text = mark + mark.join(symbols) + mark
+    new = text.replace(f"{mark}{mark.join(pair)}{mark}", f"{mark}{''.join(pair)}{mark}")
+    return tuple(new.strip(mark).split(mark)) if symbols else ()
+
+
+@merging.mistake(
     "merged from the right",
     "Of (a, a, a) the first two are merged: read from the left, always.",
 )

@@ -89,17 +89,6 @@ for name, why, weigh in (
         "How often the term is in this document counts, too: multiply by the count.",
         lambda c, n, h: torch.log(n / h).expand_as(c),
     ),
-    (
-        OCCURRENCES,
-        "How many documents hold the term, not how often it occurs in all: "
-        "(counts > 0).sum(dim=0).",
-        lambda c, n, h: c * torch.log(n / c.sum(0)),
-    ),
-    (
-        OCCURRENCES,
-        "The logarithm is of documents over documents that hold the term.",
-        lambda c, n, h: c * torch.log(c.sum() / c.sum(0)),
-    ),
     (*VARIANT, lambda c, n, h: c * _smooth(n, h)),
     (*VARIANT, lambda c, n, h: c * (_smooth(n, h) + 1)),
     (*VARIANT, lambda c, n, h: c * (torch.log(n / h) + 1)),
@@ -131,6 +120,17 @@ IN_COUNTS = (
     ),
 )
 IN_FACTORS = (
+    (
+        OCCURRENCES,
+        "How many documents hold the term, not how often it occurs in all: "
+        "(counts > 0).sum(dim=0).",
+        lambda c, n, h: torch.log(n / c.sum(0)),
+    ),
+    (
+        OCCURRENCES,
+        "The logarithm is of documents over documents that hold the term.",
+        lambda c, n, h: torch.log(c.sum() / c.sum(0)),
+    ),
     ("logarithm to base 10", NATURAL, lambda c, n, h: torch.log10(n / h)),
     ("logarithm to base 2", NATURAL, lambda c, n, h: torch.log2(n / h)),
     (

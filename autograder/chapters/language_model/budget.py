@@ -120,6 +120,11 @@ for name, why, change in (
         lambda block, table, last: (block[:-2], [table], []),
     ),
     (
+        "each norm has a bias, too",
+        "An RMS norm has a gain alone, d_model numbers: there is no bias.",
+        lambda block, table, last: ([*block, *block[-2:]], [table], [last, last]),
+    ),
+    (
         "one norm in a block",
         "A block has two norms, one before attention and one before the feed-forward "
         "network.",
@@ -239,6 +244,12 @@ _replaced(
     "A number takes number_bytes bytes, 4 for float32.",
     "training_bytes",
     lambda right, given: 4 * right["parameters"],
+)
+_replaced(
+    "four bytes a number, whatever number_bytes is",
+    "A number takes number_bytes bytes, 2 in bfloat16.",
+    "training_bytes",
+    lambda right, given: 4 * right["parameters"] * 4,
 )
 for name, why, per in (
     (

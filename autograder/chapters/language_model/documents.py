@@ -410,6 +410,10 @@ def _not_smaller(documents: torch.Tensor) -> torch.Tensor:
     return (documents.unsqueeze(-1) >= documents.unsqueeze(-2)).unsqueeze(1)
 
 
+def _smaller(documents: torch.Tensor) -> torch.Tensor:
+    return documents.unsqueeze(-2) < documents.unsqueeze(-1)
+
+
 def _causal(documents: torch.Tensor) -> torch.Tensor:
     return lower(documents.shape[-1])
 
@@ -445,6 +449,18 @@ for name, why, answer in (
         "A triangle lies where the tokens of its document stand, whatever number it "
         "has. unique sorts the numbers: a later document may have a smaller one.",
         lambda documents: _blocks(documents.sort(dim=-1).values),
+    ),
+    (
+        "documents in the order of their numbers",
+        "How many tokens have a smaller number says where a document begins only if "
+        "the numbers rise. Compare the numbers of query and key themselves.",
+        lambda documents: (
+            _causal(documents)
+            & (
+                torch.arange(documents.shape[1])
+                >= _smaller(documents).sum(-1, keepdim=True)
+            ).unsqueeze(1)
+        ),
     ),
     (
         "one condition is enough (or)",

@@ -302,8 +302,8 @@ def _cases(seed: int) -> Iterator[Case]:
 
 def _tables(seed: int) -> Iterator[Case]:
     """The example by hand, then tables of any shape."""
-    by_hand = torch.tensor([[0.1, 0.2, 0.1], [0.0, 0.1, 0.9]])
-    on = "the example by hand, scores [[.1, .2, .1], [0, .1, .9]]"
+    by_hand = torch.tensor([[0.5, 0.6, 0.5], [0.0, 0.1, 0.9]])
+    on = "the example by hand, scores [[.5, .6, .5], [0, .1, .9]]"
     yield Case(on, (by_hand,), (1, 2))
     apart = torch.tensor([[0.4, 0.5, 0.3], [0.9, 0.0, 0.1]])
     yield Case("scores [[.4, .5, .3], [.9, 0, .1]]", (apart,))

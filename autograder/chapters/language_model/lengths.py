@@ -77,6 +77,15 @@ def _(losses, text):
 
 
 @length.mistake(
+    "two bytes for every letter beyond ASCII",
+    "UTF-8 takes three for 中 or €, and four for 😀. Let the encoder count: "
+    "len(text.encode()).",
+)
+def _(losses, text):
+    return _bits(losses) / sum(1 + (not each.isascii()) for each in text)
+
+
+@length.mistake(
     "the whole text in place of a byte",
     "A longer text costs more. Divide by the number of bytes.",
 )
@@ -152,7 +161,8 @@ def _cases(seed: int) -> Iterator[Case]:
         text = "".join(ALPHABET[place] for place in [6, 9, *drawn.tolist()])
         text = f" {text}\n"  # its ends are bytes, too
         losses = 4 * torch.rand(tokens, generator=generator)
-        on = f"{tokens} tokens of a text"
+        said = repr(text) if characters < 30 else f"a text of {len(text)} letters"
+        on = f"{tokens} tokens of {said}"
         yield Case(on, (losses, text), unless_finite=MULTIPLIED)
 
 

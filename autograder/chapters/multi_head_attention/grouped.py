@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 
 import torch
@@ -154,11 +155,6 @@ def _check_grouped(
     def oracle(x_q, x_kv, mask):
         return torch_grouped(x_q, x_kv, state, heads, kv_heads, mask)
 
-    why = (
-        f"{heads} heads of queries meet {kv_heads} of keys and values. With one kv "
-        "head they broadcast, else they do not: repeat_heads gives each query head "
-        "its copy."
-    )
     given = state, heads, kv_heads
     for inputs in (
         (draw(batch, t_q), None, None),
@@ -170,15 +166,31 @@ def _check_grouped(
         (draw(batch, t_q), draw(batch, t_k), mask(batch, 1, t_k)),
         (draw(2, batch, t_q), None, mask(t_q, t_q)),
     ):
-        repeated = contextlib.nullcontext()
-        if inputs[2] is None:
-            name, kinds = "keys and values are not repeated", ("RuntimeError",)
-            repeated = exception_named(name, why, kinds)
-        with repeated:
+        with _named(inputs, heads, kv_heads):
             judge_layer(groups, layer, inputs, given, build, oracle)
     expect_empty_row(layer, draw(t_q), state, heads, build)
     inputs = draw(batch, t_q), draw(batch, t_k), None
     expect_layer_gradients(groups, layer, inputs, given, build, set())
+
+
+def _named(inputs: tuple, heads: int, kv_heads: int) -> AbstractContextManager:
+    """Name an exception that comes where no mask is given."""
+    _, x_kv, mask = inputs
+    if mask is not None:
+        return contextlib.nullcontext()
+    if x_kv is not None:
+        name = "the values (or the keys) come from x_q"
+        why = (
+            "x_kv has another number of tokens than x_q, so what comes from x_q does "
+            "not fit. Project keys *and* values from x_kv."
+        )
+        return exception_named(name, why, ("RuntimeError",))
+    why = (
+        f"{heads} heads of queries meet {kv_heads} of keys and values. With one kv "
+        "head they broadcast, else they do not: repeat_heads gives each query head "
+        "its copy."
+    )
+    return exception_named("keys and values are not repeated", why, ("RuntimeError",))
 
 
 def _own(d, heads, kv_heads, state: State, missing: list, extra: list) -> Iterator:

@@ -84,6 +84,14 @@ def _one_for_each_number(width: int, bits: int) -> int:
     return width * (bits + SCALE)
 
 
+def _whole_bytes(width: int, bits: int) -> int:
+    return width * bits // 8 * 8 + (SCALE if bits < SCALE else 0)
+
+
+def _filled_bytes(width: int, bits: int) -> int:
+    return -(-width * bits // 8) * 8 + (SCALE if bits < SCALE else 0)
+
+
 def _always_a_scale(width: int, bits: int) -> int:
     return width * bits + SCALE
 
@@ -216,6 +224,16 @@ texts.mistake(
     "At 16 bits the numbers are stored as they are: no scale.",
     when=_plain,
 )(partial(served, vector=_always_a_scale))
+for name, vector in (
+    ("vectors rounded down to bytes", _whole_bytes),
+    ("vectors rounded up to bytes", _filled_bytes),
+):
+    texts.mistake(
+        name,
+        "Vectors lie one behind the other, bit after bit. Count in bits to the end; "
+        "only the texts are whole.",
+        when=_fits,
+    )(partial(served, vector=vector))
 texts.mistake(
     "a negative number of texts",
     "The weights alone do not fit: then no text is served, 0.",
@@ -244,11 +262,13 @@ def _configurations(seed: int) -> Iterator[tuple[int, ...]]:
         (4, 8, 0.7),
         (16, 8, 0.0),
         (8, 16, 0.3),
+        (8, 3, 0.5),
     ):
         layers, kv_heads, weight = draw_several(source, 5, 9, 3)
         width, length, count = draw_several(source, 20, 60, 3)
         heads = kv_heads * (2 + source.below(3))
-        sizes = layers, heads * 8 * width, heads, kv_heads, length
+        d_k = 8 * width if cache_bits % 4 == 0 else 5  # 15 bits are no whole bytes
+        sizes = layers, heads * d_k, heads, kv_heads, length
         text = _text_bits((0, 0, *sizes, weight_bits, cache_bits))
         parameters = weight * text // weight_bits // 8 * 8
         memory = (parameters * weight_bits + count * text + int(over * text)) // 8

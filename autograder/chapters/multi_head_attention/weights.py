@@ -185,6 +185,7 @@ BY_COLUMNS = (
     "Columns of w_o are features of the output, made by all heads together. Head i "
     "owns the rows i·d_v to (i + 1)·d_v − 1: what it found is multiplied by them.",
 )
+FROM_1 = "heads counted from 1", "Heads count from 0."
 ONE_ALONE = (
     "only one of the heads is removed",
     "Several heads are to go. Is `return` inside the loop, or does each round begin "
@@ -192,8 +193,8 @@ ONE_ALONE = (
 )
 
 
-def _without_columns(width, w_o, heads, removed):
-    columns = torch.arange(w_o.shape[1]) // max(1, width(w_o, heads))
+def _without_columns(width, w_o, heads, removed, first=0):
+    columns = torch.arange(w_o.shape[1]) // max(1, width(w_o, heads)) + first
     return w_o.masked_fill(torch.isin(columns, _numbers(removed)), 0.0)
 
 
@@ -203,6 +204,9 @@ for width in (
     lambda w_o, heads: w_o.shape[1] // heads,
 ):
     removals.mistake(*BY_COLUMNS)(partial(_without_columns, width))
+    removals.mistake(
+        f"{BY_COLUMNS[0]}, and {FROM_1[0]}", f"{BY_COLUMNS[1]} {FROM_1[1]}"
+    )(partial(_without_columns, width, first=1))
 for name, why, number in (  # by which number of its rows a head is found
     (
         "one row for each head",
@@ -226,8 +230,7 @@ for name, why, number in (  # by which number of its rows a head is found
         lambda w_o, heads: torch.arange(len(w_o)) // max(1, w_o.shape[1] // heads),
     ),
     (
-        "heads counted from 1",
-        "Heads count from 0.",
+        *FROM_1,
         lambda w_o, heads: _owner(w_o, heads) + 1,
     ),
     (

@@ -1,6 +1,7 @@
 """An interval for what a change does, from runs with several seeds."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 
@@ -72,15 +73,22 @@ for name, why, error in (
     )
 
 
-@intervals.mistake(
+def _apart(changed, usual, quantile, *, fewer: int = 1):
+    spreads = changed.var(correction=fewer) + usual.var(correction=fewer)
+    width = quantile * (spreads / len(usual)).sqrt()
+    mean = changed.mean() - usual.mean()
+    return mean - width, mean + width
+
+
+PAIRS = (
     "the seeds are not paired",
     "Runs of the same seed share their start and their batches. Subtract seed by seed "
     "first; what both have in common is then gone.",
 )
-def _(changed, usual, quantile):
-    width = quantile * ((changed.var() + usual.var()) / len(usual)).sqrt()
-    mean = changed.mean() - usual.mean()
-    return mean - width, mean + width
+intervals.mistake(*PAIRS)(_apart)
+intervals.mistake(f"{PAIRS[0]}, and {FEWER[0]}", f"{PAIRS[1]} {FEWER[1]}")(
+    partial(_apart, fewer=0)
+)
 
 
 for name, why, value in (

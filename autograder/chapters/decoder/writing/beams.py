@@ -148,9 +148,9 @@ def _without_prefix(model: Callable, prefix: list[int], *given) -> tuple:
     return ids[len(prefix) :], score
 
 
-def _scored(score: Callable) -> Callable:
+def _scored(score: Callable, pool: str = "both") -> Callable:
     """Make a mistake that rates by ``score(alpha)(total, new, whole)``."""
-    return lambda *given: beam(*given, score=score(given[-1]))
+    return lambda *given: beam(*given, score=score(given[-1]), pool=pool)
 
 
 search = Function("beam-search", "beam_search", beam)
@@ -225,11 +225,12 @@ search.mistake(
     "The best was chosen among those alive at the end. Compare the finished ones "
     "as well.",
 )(partial(beam, pool="alive"))
-search.mistake(
+ALIVE = (
     "those alive are forgotten",
     "The best was chosen among the finished ones. What reached max_length without "
     "an end is compared as well.",
-)(partial(beam, pool="finished"))
+)
+search.mistake(*ALIVE)(partial(beam, pool="finished"))
 search.mistake(
     "alpha is not used",
     "The sum is divided by the number of new tokens to the power alpha.",
@@ -252,11 +253,18 @@ search.mistake(
 search.mistake(
     "alpha as a factor", "alpha is an exponent: new ** alpha, which is 1 at alpha = 0."
 )(_scored(lambda a: lambda total, new, whole: total / (new * a if a else 1)))
-search.mistake(
+PREFIX = (
     "the length counts the prefix",
     "The prefix was given, and none of its tokens has a log-probability in the "
     "sum. Divide by the number of new tokens alone.",
-)(_scored(lambda alpha: lambda total, new, whole: total / whole**alpha))
+)
+for name, why, pool in (
+    (*PREFIX, "both"),
+    (f"{ALIVE[0]}, and {PREFIX[0]}", f"{ALIVE[1]} {PREFIX[1]}", "finished"),
+):
+    search.mistake(name, why)(
+        _scored(lambda alpha: lambda total, new, whole: total / whole**alpha, pool)
+    )
 search.mistake(
     "multiplied by the length",
     "The length divides. Log-probabilities are negative: multiplied, a long "

@@ -276,7 +276,8 @@ def _cases(seed: int) -> Iterator[Case]:
         {"top_k": 2},
         {"top_p": 0.7},
         {"top_p": 0.45},
-        {"top_k": 3, "top_p": 0.85},
+        {"top_k": 3, "top_p": 0.8},
+        {"temperature": 0.5, "top_p": 0.7},
         {"top_k": 2, "top_p": 0.95},
         {"temperature": 0.5},
     ):

@@ -44,15 +44,15 @@ overlap = Function("bleu", "bleu", _sacrebleu)
 # --- what goes wrong ------------------------------------------------------------------
 
 
+def _grams(text: list[str], n: int) -> Counter:
+    return Counter(tuple(text[i : i + n]) for i in range(len(text) - n + 1))
+
+
 def _matches(
     ours: list[str], theirs: list[str], n: int, mode: str = "clip"
 ) -> tuple[int, int]:
     """Return how many n-grams match, and how many there are."""
-    grams = [
-        Counter(tuple(text[i : i + n]) for i in range(len(text) - n + 1))
-        for text in (ours, theirs)
-    ]
-    mine, other = grams
+    mine, other = _grams(ours, n), _grams(theirs, n)
     if mode in ("once", "matched once"):
         there = len(mine) if mode == "once" else mine.total()
         return len(mine.keys() & other.keys()), there
@@ -164,6 +164,21 @@ def _mean_of_shares(hypotheses: Corpus, references: Corpus, maximum: int = 4) ->
     return 100 * _brevity(c, r) * math.exp(logarithms)
 
 
+def _in_one_pot(hypotheses: Corpus, references: Corpus, maximum: int = 4) -> float:
+    logarithms = 0.0
+    for n in range(1, maximum + 1):
+        ours, theirs = (
+            sum((_grams(text, n) for text in side), Counter())
+            for side in (hypotheses, references)
+        )
+        found = (ours & theirs).total()
+        if not found:
+            return 0.0
+        logarithms += math.log(found / ours.total()) / maximum
+    c, r = sum(map(len, hypotheses)), sum(map(len, references))
+    return 100 * _brevity(c, r) * math.exp(logarithms)
+
+
 def _without_longest(
     hypotheses: Corpus, references: Corpus, maximum: int = 4, *, divisor: int = 0
 ) -> float:
@@ -203,6 +218,11 @@ overlap.mistake(
     "Each sentence got its own score. Matches and n-grams are added up over the "
     "whole corpus first, and divided once.",
 )(partial(_bleu, apart=True))
+overlap.mistake(
+    "matched in another sentence",
+    "The n-grams of all sentences were put into one pot, and some are in another "
+    "sentence's reference. Clip each sentence by its own reference, then add up.",
+)(_in_one_pot)
 overlap.mistake(
     "the mean of sentence precisions",
     "The precision of each sentence was computed, and then the mean. Add matches "

@@ -526,7 +526,8 @@ def attend_cached(
 
 # === exercise: 7.17 · Beam search [beam-search] | function: beam_search | kind: double | what is wrong: the length in the score includes the prefix AND what is still alive is looked at only if nothing has finished
 # told: useless
-# now: useless
+# now: named
+# says: those alive are forgotten, and the length counts the prefix
 @torch.no_grad()
 def beam_search(
     model: nn.Module,
