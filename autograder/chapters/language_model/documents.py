@@ -410,8 +410,10 @@ def _not_smaller(documents: torch.Tensor) -> torch.Tensor:
     return (documents.unsqueeze(-1) >= documents.unsqueeze(-2)).unsqueeze(1)
 
 
-def _smaller(documents: torch.Tensor) -> torch.Tensor:
-    return documents.unsqueeze(-2) < documents.unsqueeze(-1)
+def _begin(documents: torch.Tensor) -> torch.Tensor:
+    """Count the tokens of smaller documents, for each query: (B, 1, T, 1)."""
+    smaller = _not_smaller(documents) & ~_same(documents)
+    return smaller.sum(-1, keepdim=True)
 
 
 def _causal(documents: torch.Tensor) -> torch.Tensor:
@@ -455,11 +457,7 @@ for name, why, answer in (
         "How many tokens have a smaller number says where a document begins only if "
         "the numbers rise. Compare the numbers of query and key themselves.",
         lambda documents: (
-            _causal(documents)
-            & (
-                torch.arange(documents.shape[1])
-                >= _smaller(documents).sum(-1, keepdim=True)
-            ).unsqueeze(1)
+            _causal(documents) & (torch.arange(documents.shape[1]) >= _begin(documents))
         ),
     ),
     (

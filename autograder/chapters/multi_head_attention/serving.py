@@ -84,14 +84,6 @@ def _one_for_each_number(width: int, bits: int) -> int:
     return width * (bits + SCALE)
 
 
-def _whole_bytes(width: int, bits: int) -> int:
-    return width * bits // 8 * 8 + (SCALE if bits < SCALE else 0)
-
-
-def _filled_bytes(width: int, bits: int) -> int:
-    return -(-width * bits // 8) * 8 + (SCALE if bits < SCALE else 0)
-
-
 def _always_a_scale(width: int, bits: int) -> int:
     return width * bits + SCALE
 
@@ -224,16 +216,17 @@ texts.mistake(
     "At 16 bits the numbers are stored as they are: no scale.",
     when=_plain,
 )(partial(served, vector=_always_a_scale))
-for name, vector in (
-    ("vectors rounded down to bytes", _whole_bytes),
-    ("vectors rounded up to bytes", _filled_bytes),
-):
+for way, to_whole in (("down", math.floor), ("up", math.ceil)):
+
+    def _whole_bytes(width, bits, to_whole=to_whole):
+        return 8 * to_whole(width * bits / 8) + vector_bits(0, bits)
+
     texts.mistake(
-        name,
+        f"vectors rounded {way} to bytes",
         "Vectors lie one behind the other, bit after bit. Count in bits to the end; "
         "only the texts are whole.",
         when=_fits,
-    )(partial(served, vector=vector))
+    )(partial(served, vector=_whole_bytes))
 texts.mistake(
     "a negative number of texts",
     "The weights alone do not fit: then no text is served, 0.",

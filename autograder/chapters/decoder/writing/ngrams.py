@@ -150,33 +150,33 @@ def _bleu(
     return _average([_score([a], [b], maximum, **rules) for a, b in pairs])
 
 
-def _mean_of_shares(hypotheses: Corpus, references: Corpus, maximum: int = 4) -> float:
-    logarithms = 0.0
-    for n in range(1, maximum + 1):
-        pairs = zip(hypotheses, references, strict=True)
-        counts = [_matches(*pair, n) for pair in pairs]
-        shares = [found / there for found, there in counts if there]
-        share = sum(shares) / len(shares) if shares else 0.0
-        if share == 0:
+def _with_shares(share: Callable[[Corpus, Corpus, int], float]) -> Callable:
+    """Make a mistake of what is taken for the share of n-grams that match."""
+
+    def answer(hypotheses: Corpus, references: Corpus, maximum: int = 4) -> float:
+        shares = [share(hypotheses, references, n) for n in range(1, maximum + 1)]
+        if not all(shares):
             return 0.0
-        logarithms += math.log(share) / maximum
-    c, r = sum(map(len, hypotheses)), sum(map(len, references))
-    return 100 * _brevity(c, r) * math.exp(logarithms)
+        lengths = [[len(text) for text in side] for side in (hypotheses, references)]
+        mean = math.exp(sum(map(math.log, shares)) / maximum)
+        return 100 * ONE_PENALTY(*lengths) * mean
+
+    return answer
 
 
-def _in_one_pot(hypotheses: Corpus, references: Corpus, maximum: int = 4) -> float:
-    logarithms = 0.0
-    for n in range(1, maximum + 1):
-        ours, theirs = (
-            sum((_grams(text, n) for text in side), Counter())
-            for side in (hypotheses, references)
-        )
-        found = (ours & theirs).total()
-        if not found:
-            return 0.0
-        logarithms += math.log(found / ours.total()) / maximum
-    c, r = sum(map(len, hypotheses)), sum(map(len, references))
-    return 100 * _brevity(c, r) * math.exp(logarithms)
+def _mean_of_sentences(hypotheses: Corpus, references: Corpus, n: int) -> float:
+    pairs = zip(hypotheses, references, strict=True)
+    counts = [_matches(*pair, n) for pair in pairs]
+    shares = [found / there for found, there in counts if there]
+    return _average(shares) if shares else 0.0
+
+
+def _in_one_pot(hypotheses: Corpus, references: Corpus, n: int) -> float:
+    ours, theirs = (
+        sum((_grams(text, n) for text in side), Counter())
+        for side in (hypotheses, references)
+    )
+    return (ours & theirs).total() / max(1, ours.total())
 
 
 def _without_longest(
@@ -222,12 +222,12 @@ overlap.mistake(
     "matched in another sentence",
     "The n-grams of all sentences were put into one pot, and some are in another "
     "sentence's reference. Clip each sentence by its own reference, then add up.",
-)(_in_one_pot)
+)(_with_shares(_in_one_pot))
 overlap.mistake(
     "the mean of sentence precisions",
     "The precision of each sentence was computed, and then the mean. Add matches "
     "and n-grams up over the corpus, and divide once.",
-)(_mean_of_shares)
+)(_with_shares(_mean_of_sentences))
 overlap.mistake(
     "no brevity penalty",
     "Precision alone rewards a text of one sure word. If the hypotheses have no "
