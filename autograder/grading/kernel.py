@@ -393,12 +393,14 @@ class Kernel:
             raise KernelGone(self._gone)
         number, began = secrets.token_hex(16), self._clock.now()
         self.requests += 1
+        late = False
         try:
             reply, late = self._exchange(request | {"number": number}, began, seconds)
         except ChannelError as error:
             self._end(_WORDS[error.kind])
-        finally:
-            self._left -= self._clock.now() - began
+        finally:  # the clock learns of a wait when it is over, and then goes back
+            used = self._clock.now() - began
+            self._left -= max(used, seconds) if late else used
         with self._checked():
             _expect(type(reply) is dict and reply.get("number") == number)
             facts = reply.get("error")

@@ -385,13 +385,15 @@ def test_a_model_is_trained_scored_and_writes(tmp_path, song, capsys, monkeypatc
     shutil.copytree(PARTS.place, mine / "transformer")
     words = train(song, out, "--epochs", "12", "--optimizer", "muon")
     words += ["--rate", "0.02", "--merges", "10", "--kv-heads", "1", "--parts", mine]
+    words += ["--weight-decay", "0.01"]
     assert run(capsys, monkeypatch, *words)[0] == 0
     names = {path.name for path in out.iterdir()}
     files = {"model.safetensors", "config.json", "tokenizer.json", "metrics.json"}
     assert names == files | {"curves.png"}
     record = records.read(out / "metrics.json")
     assert (record["task"], record["merges"]) == ("lm", 10)
-    assert record["training"]["optimizer"] == "muon"
+    how = record["training"]
+    assert (how["optimizer"], how["weight_decay"]) == ("muon", 0.01)
     (nats,) = record["scores"]["test"]["nats_per_character"]
     code, output, _ = run(capsys, monkeypatch, "evaluate", "lm", out)
     rows = [line.rsplit(maxsplit=2) for line in output.splitlines()]

@@ -135,6 +135,7 @@ def test_a_run_shorter_than_its_warm_up_still_comes_down():
         ("epochs", 0),
         ("clip", -1.0),
         ("smoothing", 1.5),
+        ("weight_decay", -0.1),
         ("minutes", 0),
         ("peak_rate", 0.0),
     ],

@@ -165,6 +165,8 @@ def add_training(
     how.add_argument("--schedule", choices=SCHEDULES)
     text = "muon: AdamW, but Muon for the matrices of the layers"
     how.add_argument("--optimizer", choices=OPTIMIZERS, help=text)
+    text = "of matrices: a step takes this times the rate off each weight"
+    how.add_argument("--weight-decay", type=float, help=text)
     how.add_argument("--smoothing", type=float, help="of the labels, from 0 to 1")
     how.add_argument("--average", choices=["none", "ema", "last-k"])
     how.add_argument("--dropout", type=float)
@@ -199,6 +201,7 @@ def training_config(
         *("epochs", "steps", "minutes", "warmup", "schedule", "smoothing"),
         "average",
         "optimizer",
+        "weight_decay",
         "seed",
         "attention",
         "checkpoint_every",

@@ -109,6 +109,10 @@ class TrainingConfig:
             value = getattr(self, key)
             if value is not None and value <= 0:
                 raise WorkbenchError(f"{key} must be above 0, not {value}")
+        if not self.weight_decay >= 0:
+            raise WorkbenchError(
+                f"weight_decay must be at least 0, not {self.weight_decay}"
+            )
         if not 0 <= self.smoothing < 1:
             raise WorkbenchError(
                 f"smoothing must be from 0 to below 1, not {self.smoothing}"
