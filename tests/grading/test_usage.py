@@ -7,6 +7,7 @@ import ast
 import functools
 import importlib
 import inspect
+import os
 import sys
 import time
 import types
@@ -645,10 +646,16 @@ OF_PYTORCH = "PyTorch's module in place of your own"
 
 @pytest.mark.parametrize("chapter", FORBIDDING)
 def test_the_bank_has_findings_where_a_forbidden_name_is_used(chapter: str) -> None:
-    """A few at a time: to read a notebook takes a second."""
+    """A few at a time: to read a notebook takes a second.
+
+    Every third few are, and with BANK=all in the environment all.
+    """
     asked = demands(chapter)
     tried = 0
-    for entries in rounds(chapter, asked):
+    dealt = rounds(chapter, asked)
+    if os.environ.get("BANK") != "all":
+        dealt = dealt[::3]
+    for entries in dealt:
         tried += len(entries)
         texts = {name: text for name, (_, text) in entries.items()}
         found = usage.read(with_answers(chapter, texts), asked)
