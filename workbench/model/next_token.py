@@ -66,9 +66,10 @@ class NextToken:
         self.model, self.held = model, 0
         self.turns = None if model.turns is None else complex_of(model.turns)
         self.layers = [packed(block, model.max_length) for block in model.blocks]
-        self.gamma = array_of(model.norm.gamma)
-        every: Any = model.embedding(torch.arange(len(model.embedding.weight)))
-        self.embedded = array_of(every)  # (V, d)
+        norm: Any = model.norm
+        self.gamma = array_of(norm.gamma)
+        every = torch.arange(len(model.embedding.weight))
+        self.embedded = array_of(model.embedding(every))  # (V, d)
 
     def begin(self, caches: Sequence[Cache]) -> None:
         """Take over what the model has read, from its caches of one text."""
