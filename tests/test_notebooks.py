@@ -17,6 +17,7 @@ from mistakes import handed_in
 from tests.chapters import CHAPTERS
 
 VALIDATED = ["04_attention"]
+WITHOUT_SOLUTIONS = ["01_embeddings", "07_decoder", "11_language_model"]
 BIN = Path(sys.executable).parent
 ENVIRONMENT = os.environ | {
     "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
@@ -45,39 +46,11 @@ def is_check(cell: NotebookNode) -> bool:
     return cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade")
 
 
-@pytest.fixture(scope="module")
-def students_copy(tmp_path_factory) -> Path:
-    """What a student has: the exercises, the checks and the workbench, no solutions."""
-    copy = tmp_path_factory.mktemp("copy")
-    ignored = (
-        "__pycache__",
-        "source",
-        "release",
-        "submitted",
-        "autograded",
-        "feedback",
-    )
-    for name in ("autograder", "workbench", "exercises"):
-        ignore = shutil.ignore_patterns(*ignored)
-        shutil.copytree(ROOT / name, copy / name, ignore=ignore)
-    return copy
-
-
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_an_untouched_notebook_earns_nothing(chapter: str, students_copy) -> None:
+def test_an_untouched_notebook_earns_nothing(chapter: str, tmp_path: Path) -> None:
     """Every check fails, and nothing but a stub that is not written stops a cell."""
-    folder = students_copy / "exercises" / chapter
-    notebook = nbformat.read(folder / f"{chapter}.ipynb", as_version=4)
-    set_up = (
-        "import sys\n"
-        f"sys.path.insert(0, {str(students_copy)!r})\n"
-        "sys.modules['transformer'] = None  # importing it fails\n"
-        "import autograder\n"
-        "print(autograder.__file__)"
-    )
-    notebook.cells.insert(0, nbformat.v4.new_code_cell(set_up))
-    notebook = run_notebook(notebook, folder)
-    assert str(students_copy) in notebook.cells[0].outputs[0].text
+    path = ROOT / "exercises" / chapter / f"{chapter}.ipynb"
+    notebook = run_notebook(nbformat.read(path, as_version=4), tmp_path)
     for cell in notebook.cells:
         names = {error.ename for error in errors_of(cell)}
         if is_check(cell):
@@ -85,7 +58,33 @@ def test_an_untouched_notebook_earns_nothing(chapter: str, students_copy) -> Non
             assert "not written yet" in errors_of(cell)[0].evalue
         else:
             assert names <= {"NotImplementedError"}, cell.source
-    assert any(map(is_check, notebook.cells))
+
+
+@pytest.mark.parametrize("chapter", WITHOUT_SOLUTIONS)
+def test_exercises_and_checks_work_without_the_solutions(
+    chapter: str, tmp_path: Path
+) -> None:
+    """A student's copy has no solutions/: notebooks and checks run all the same."""
+    of_nbgrader = ("source", "release", "submitted", "autograded", "feedback")
+    ignore = shutil.ignore_patterns("__pycache__", *of_nbgrader)
+    for name in ("autograder", "workbench", "exercises"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignore)
+    folder = tmp_path / "exercises" / chapter
+    notebook = nbformat.read(folder / f"{chapter}.ipynb", as_version=4)
+    set_up = (
+        "import sys\n"
+        f"sys.path.insert(0, {str(tmp_path)!r})\n"
+        "sys.modules['transformer'] = None  # importing it fails\n"
+        "import autograder\n"
+        "print(autograder.__file__)"
+    )
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(set_up))
+    notebook = run_notebook(notebook, folder)
+    assert str(tmp_path) in notebook.cells[0].outputs[0].text
+    checks = [cell for cell in notebook.cells if is_check(cell)]
+    assert checks
+    for cell in checks:
+        assert "not written yet" in errors_of(cell)[0].evalue
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
