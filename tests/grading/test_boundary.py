@@ -499,6 +499,21 @@ def test_a_cell_without_end_is_interrupted(tmp_path) -> None:
         assert kernel.run_cell("1").stopped.startswith("not run: the notebook had used")
 
 
+def test_a_clock_that_goes_back_gives_no_time_back(tmp_path, monkeypatch) -> None:
+    """It learns of a wait for the processor when that is over: here, of a second."""
+    with remote.kernel(tmp_path, cell_seconds=2, notebook_seconds=2) as kernel:
+        interrupt, now, waited = kernel._cage.interrupt, kernel._clock.now, []
+
+        def interrupted() -> None:
+            interrupt()
+            waited.append(1.0)
+
+        monkeypatch.setattr(kernel._cage, "interrupt", interrupted)
+        monkeypatch.setattr(kernel._clock, "now", lambda: now() - sum(waited[:1]))
+        assert kernel.run_cell("while True:\n    pass").stopped
+        assert kernel.run_cell("1").stopped.startswith("not run: the notebook had used")
+
+
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
