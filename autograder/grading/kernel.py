@@ -55,7 +55,9 @@ class Clock:
 
     On a busy machine a right answer needs no more of this time than on an idle one.
     The time stands still for at most all but an eighth of what has passed, and not
-    for what the process's own threads take from each other.
+    for what the process's own threads take from each other. It never goes back: that
+    somebody waited for the processor is known when the wait is over, and what was told
+    before counts.
 
     Args:
         process: its number, as seen from here.
@@ -72,13 +74,15 @@ class Clock:
         self._all_threads = (~process << 3) | 2
         self._began, self._waited_before = time.monotonic(), self._waited()
         self._used_before = self._used()
+        self._told = 0.0
 
     def now(self) -> float:
         """Return the seconds of the process's time since the clock was made."""
         passed = time.monotonic() - self._began
         own = passed - (self._waited() - self._waited_before)
         used = (self._used() - self._used_before) / _PROCESSORS
-        return max(passed / STRETCH, own, min(used, passed))
+        self._told = max(self._told, passed / STRETCH, own, min(used, passed))
+        return self._told
 
     def _used(self) -> float:
         """Return the processor time of all threads."""
@@ -393,14 +397,12 @@ class Kernel:
             raise KernelGone(self._gone)
         number, began = secrets.token_hex(16), self._clock.now()
         self.requests += 1
-        late = False
         try:
             reply, late = self._exchange(request | {"number": number}, began, seconds)
         except ChannelError as error:
             self._end(_WORDS[error.kind])
-        finally:  # the clock learns of a wait when it is over, and then goes back
-            used = self._clock.now() - began
-            self._left -= max(used, seconds) if late else used
+        finally:
+            self._left -= self._clock.now() - began
         with self._checked():
             _expect(type(reply) is dict and reply.get("number") == number)
             facts = reply.get("error")

@@ -499,17 +499,17 @@ def test_a_cell_without_end_is_interrupted(tmp_path) -> None:
         assert kernel.run_cell("1").stopped.startswith("not run: the notebook had used")
 
 
-def test_a_clock_that_goes_back_gives_no_time_back(tmp_path, monkeypatch) -> None:
-    """It learns of a wait for the processor when that is over: here, of a second."""
+def test_a_wait_that_is_known_later_gives_no_time_back(tmp_path, monkeypatch) -> None:
+    """It is known when it is over: here one of a second, after the interruption."""
     with remote.kernel(tmp_path, cell_seconds=2, notebook_seconds=2) as kernel:
-        interrupt, now, waited = kernel._cage.interrupt, kernel._clock.now, []
+        interrupt, waited, known = kernel._cage.interrupt, kernel._clock._waited, []
 
         def interrupted() -> None:
             interrupt()
-            waited.append(1.0)
+            known.append(1.0)
 
         monkeypatch.setattr(kernel._cage, "interrupt", interrupted)
-        monkeypatch.setattr(kernel._clock, "now", lambda: now() - sum(waited[:1]))
+        monkeypatch.setattr(kernel._clock, "_waited", lambda: waited() + sum(known[:1]))
         assert kernel.run_cell("while True:\n    pass").stopped
         assert kernel.run_cell("1").stopped.startswith("not run: the notebook had used")
 

@@ -648,13 +648,14 @@ OF_PYTORCH = "PyTorch's module in place of your own"
 def test_the_bank_has_findings_where_a_forbidden_name_is_used(chapter: str) -> None:
     """A few at a time: to read a notebook takes a second.
 
-    Every third few are, and with BANK=all in the environment all.
+    The first half of the rounds are, the fuller ones, and with BANK=all in the
+    environment all.
     """
     asked = demands(chapter)
     tried = 0
     dealt = rounds(chapter, asked)
     if os.environ.get("BANK") != "all":
-        dealt = dealt[::3]
+        dealt = dealt[: (len(dealt) + 1) // 2]
     for entries in dealt:
         tried += len(entries)
         texts = {name: text for name, (_, text) in entries.items()}
@@ -666,7 +667,7 @@ def test_the_bank_has_findings_where_a_forbidden_name_is_used(chapter: str) -> N
                 assert certain(own), entry.label
             else:
                 assert own == [], entry.label
-    assert tried > 5
+    assert tried > 10
 
 
 @pytest.mark.parametrize("chapter", FORBIDDING)

@@ -64,7 +64,8 @@ class NextToken:
     def __init__(self, model: LanguageModel) -> None:
         """Pack the weights as they are now; the model ``can_be_packed``."""
         self.model, self.held = model, 0
-        self.turns = None if model.turns is None else complex_of(model.turns)
+        turns = model.turns  # cos and sin in the last axis
+        self.turns = None if turns is None else array_of(torch.view_as_complex(turns))
         self.layers = [packed(block, model.max_length) for block in model.blocks]
         norm: Any = model.norm
         self.gamma = array_of(norm.gamma)
@@ -138,11 +139,6 @@ def normalised(x: Array, epsilon: float) -> Array:
 def array_of(tensor: torch.Tensor) -> Array:
     """Return a tensor as an array with the same numbers."""
     return tensor.detach().numpy()
-
-
-def complex_of(turns: torch.Tensor) -> Array:
-    """Return cos and sin in the last axis (…, 2) as complex numbers (…,)."""
-    return array_of(torch.view_as_complex(turns.contiguous()))
 
 
 # --- packing --------------------------------------------------------------------------

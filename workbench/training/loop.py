@@ -100,8 +100,8 @@ class TrainingConfig:
                 raise WorkbenchError(
                     f"{key} must be at least 1, not {getattr(self, key)}"
                 )
-        for key in ("validate_every", "checkpoint_every"):
-            if (getattr(self, key) or 0) < 0:
+        for key in ("validate_every", "checkpoint_every", "weight_decay"):
+            if not (getattr(self, key) or 0) >= 0:
                 raise WorkbenchError(
                     f"{key} must be at least 0, not {getattr(self, key)}"
                 )
@@ -109,10 +109,6 @@ class TrainingConfig:
             value = getattr(self, key)
             if value is not None and value <= 0:
                 raise WorkbenchError(f"{key} must be above 0, not {value}")
-        if not self.weight_decay >= 0:
-            raise WorkbenchError(
-                f"weight_decay must be at least 0, not {self.weight_decay}"
-            )
         if not 0 <= self.smoothing < 1:
             raise WorkbenchError(
                 f"smoothing must be from 0 to below 1, not {self.smoothing}"
