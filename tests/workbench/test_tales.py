@@ -38,7 +38,7 @@ NUMBERS = [
     "eight",
     "nine",
 ]
-FRIENDS = re.compile(r"(\w+) the (\w+) and (\w+) the (\w+)")
+FRIENDS = re.compile(r"(?:friends, |Long ago |lived |story of )(\w+) and (\w+)")
 COUNTED = re.compile(
     r"(\w+) (\w+) (?:sat in|on a wall|were dancing|came down).*?"
     r"(One|Two) (of them|more)"
@@ -51,16 +51,18 @@ def text_of(split: str) -> str:
 
 def having(story: str) -> str:
     """The thing of the one who was named last."""
-    first, _, second, _ = FRIENDS.search(story).groups()
-    owner = max((first, second), key=story.rfind)
+    owner = max(FRIENDS.search(story).groups(), key=story.rfind)
     return " " + re.search(rf"\b{owner}\b[^,.]*? an? \w+ (\w+)", story)[1]
 
 
 def pronoun(story: str) -> str:
-    """He, she, his or her, by the name of who has the trade of the last sentence."""
-    first, trade, second, other = FRIENDS.search(story).groups()
-    name = first if story.rfind(trade) > story.rfind(other) else second
-    waits_for_a_verb = re.search(r"(so|that|for)$", story)
+    """He, she, his or her, by the name of who does what the last sentence tells."""
+    sentence = re.split(r"[.\"] ", story)[-1]
+    # after "Next to Max," or "When Max was asleep," comes who it is about
+    before = re.match(r"(?:Next to|When|After a song for) [^,]*, ", sentence)
+    name = re.match(r"\w+", sentence[before.end() :] if before else sentence)[0]
+    assert name in FRIENDS.search(story).groups(), sentence
+    waits_for_a_verb = re.search(r"(that|for)$", sentence)
     words = (" she", " he") if waits_for_a_verb else (" her", " his")
     return words[name not in GIRLS]
 
@@ -92,7 +94,7 @@ ORACLES = {each.__name__: each for each in (having, pronoun, counting, verb, quo
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_right_answer_follows_from_what_was_told(kind):
     found = prompts(stories.stories("test"))[kind]
-    assert len(found) >= 250
+    assert len(found) >= 150
     for prompt in found:
         assert prompt.right == ORACLES[kind](prompt.text), prompt
         assert prompt.right not in prompt.alternatives and prompt.alternatives
@@ -102,8 +104,6 @@ def test_each_right_answer_follows_from_what_was_told(kind):
 
 def pairs_in(text: str) -> dict[str, set[tuple[str, str]]]:
     """Read all pairs of words out of a text."""
-    owned = r"(\w+) (?:had|had found|was given|needed) an? \w+ (\w+)"
-    trades = [(a, b) for each in FRIENDS.findall(text) for a, b in (each[:2], each[2:])]
     numbers = "|".join(NUMBERS[1:])
     counted = re.findall(rf"\b({numbers}) (\w+)", text.lower())
     places = r"The (\w+) (?:near|that lived behind|on the other side of|they met at) "
@@ -111,8 +111,7 @@ def pairs_in(text: str) -> dict[str, set[tuple[str, str]]]:
     said = r"(?:said|asked|Then) (the [\w ]+?)[.,]? ?(?:looked.*?said,)?(?:\"|, \").*?"
     said += r"([A-Z][\w ]+)\.'?\""
     return {
-        "owned": set(re.findall(owned, text)),
-        "trade": set(trades),
+        "friends": {(x, y) if x in GIRLS else (y, x) for x, y in FRIENDS.findall(text)},
         "counted": {pair for pair in counted if pair[1] not in ("more", "of", "thing")},
         "place": set(re.findall(places, text)),
         "said": set(re.findall(said, text)),
@@ -138,7 +137,7 @@ def test_the_tales_are_the_same_everywhere_and_large_enough():
         split: hashlib.sha256(text_of(split).encode()).hexdigest()[:8]
         for split in stories.STORIES
     }
-    assert sums == {"train": "cd7a86ad", "validation": "a708695b", "test": "7fbb3fed"}
+    assert sums == {"train": "b598e4bc", "validation": "e95b3ce9", "test": "df604756"}
 
 
 def test_an_agreement_stands_where_it_says():
@@ -146,7 +145,8 @@ def test_an_agreement_stands_where_it_says():
         for each in story.agreements:
             assert story.text[each.start :].startswith(each.right)
         kinds = {each.kind for each in story.agreements}
-        assert kinds | {"verb"} == set(KINDS)
+        assert kinds | {"verb", "quotes"} == set(KINDS)  # one of these two
+        assert len(kinds & {"verb", "quotes"}) == 1
         assert story.text.index("\n") == len(story.text) - 1
 
 

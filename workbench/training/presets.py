@@ -274,12 +274,12 @@ LANGUAGE_MODELS = {
     # about three minutes on two CPU cores
     "tales": LanguageModelPreset(
         merges=1000,  # each word is a token then
-        context=192,
-        tokens=3072,
+        context=160,
+        tokens=1536,  # small batches: what counts is the number of steps
         kv_heads=4,  # with 2 and with norms of queries and keys pronouns agree later
         qk_norm=False,
         training=replace(
-            READING, steps=1100, peak_rate=4e-3, warmup=50, optimizer="muon"
+            READING, steps=1800, peak_rate=4e-3, warmup=50, optimizer="muon"
         ),
     ),
     # about a minute on one CPU core. As small as shows what a second layer is for

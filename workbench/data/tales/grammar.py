@@ -3,32 +3,34 @@
 ``{…}`` is replaced by words. ``<…>``, too, and there the words must agree with what was
 told long before: whoever has read so far can know what comes next.
 
-``one`` and ``other`` are the two friends, in either order; ``one.trade`` is a trade,
-``one.a_thing`` "a red kite", ``one.thing`` "kite", ``one.they`` he or she, ``one.their``
-his or her. Of the animals, ``many`` is "five geese", ``some`` how many come or go,
-``left`` what there is then ("were three geese"), and ``are`` the verb of ``creatures``.
+``one`` and ``other`` are the two friends, in either order; ``one.a_thing`` is "a red
+kite", ``one.thing`` "kite", ``one.they`` he or she, ``one.their`` his or her. Of the
+animals, ``many`` is "five geese", ``some`` how many come or go, ``left`` what there is
+then ("were three geese"), and ``are`` the verb of ``creatures``.
 ``close`` ends a proverb and closes all quotes that are open.
 """
 # ruff: noqa: E501 - a sentence of a story is one line
 
 SCENES = {
     "opening": """
-        Once upon a time there were two friends, {one} the {one.trade} and {other} the {other.trade}.
-        Long ago {one} the {one.trade} and {other} the {other.trade} lived in the same street.
-        In a village by the sea lived {one} the {one.trade} and {other} the {other.trade}.
-        This is the story of {one} the {one.trade} and {other} the {other.trade}.
+        Once upon a time there were two friends, {one} and {other}.
+        Long ago {one} and {other} lived in the same street.
+        In a village by the sea lived {one} and {other}.
+        This is the story of {one} and {other}.
         """,
     "owning": """
         {one} had {one.a_thing}, and {other} had {other.a_thing}.
-        In the attic {one} had found {one.a_thing}, and {other} had found {other.a_thing}.
-        For a birthday {one} was given {one.a_thing}, and {other} was given {other.a_thing}.
-        Nobody knew why {one} needed {one.a_thing} and {other} {other.a_thing}, but so it was.
+        {one} owned {one.a_thing}, and {other} owned {other.a_thing}.
+        {one} bought {one.a_thing}, and {other} bought {other.a_thing}.
+        {one} found {one.a_thing}, and {other} found {other.a_thing}.
         """,
-    "walk": """
-        One {weather} morning they went for a walk.
-        On a {weather} day they set out to see the world.
-        One {weather} afternoon there was nothing to do, so they took the road to the hills.
-        It was a {weather} Sunday, and they walked and walked.
+    "carrying": """
+        {one} carried {one.their} <one.thing>.
+        {one} dropped {one.their} <one.thing>.
+        {one} forgot {one.their} <one.thing>.
+        {one} sang about {one.their} <one.thing>.
+        {one} looked at {one.their} <one.thing>.
+        {one} was proud of {one.their} <one.thing>.
         """,
     "going": """
         {Many} sat in the grass. {Some} of them went home, and then there <left>.
@@ -49,12 +51,14 @@ SCENES = {
         The {creatures} they met at {spot} <are> {mood}.
         """,
     "resting": """
-        The {one.trade} was hungry, so <one.they> ate a plum.
-        The {one.trade} laughed so much that <one.they> had to sit down.
-        The {one.trade} was tired and took off <one.their> shoes.
-        The {one.trade} knew the way, for <one.they> had been there before.
-        The {one.trade} was happy and waved <one.their> hat.
-        When the sun came out, the {one.trade} put on <one.their> straw hat.
+        {one} told {other} that <one.they> was hungry.
+        {one} waved to {other} with <one.their> hat.
+        {one} laughed at {other} so much that <one.they> had to sit down.
+        {one}, who had walked behind {other} all the way, took off <one.their> shoes.
+        {one} ran faster than {other}, for <one.they> was late.
+        Next to {other}, {one} closed <one.their> eyes.
+        When {other} was asleep, {one} put on <one.their> straw hat.
+        After a song for {other}, {one} said that <one.they> was happy.
         """,
     "advice": """
         "Dear friends," said {teller}, "I am old, and I know one thing. {proverb}<close>
@@ -82,12 +86,13 @@ SCENES = {
         """,
 }
 
-BEGINNING = ["opening", "owning", "walk"]
+BEGINNING = ["opening", "owning"]
 MIDDLE = [  # in any order, one of each
     ["going", "coming"],
-    ["meeting", "resting"],
+    ["meeting", "advice", "retelling"],
     ["resting"],
     ["resting"],
-    ["advice", "retelling"],
+    ["carrying"],
+    ["carrying"],
 ]
 END = ["evening", "ending"]

@@ -1,10 +1,10 @@
 """Tell stories by the grammar, and note where agreement decides what comes next.
 
-The splits differ in combinations, not in words. Who owns what and who has which trade,
-how many of which animal, which animal is where, who says which proverb: each such pair
-of words belongs to one split once and for all (``split_of``). A test story is told with
-pairs of the test split alone, so that what it says was never trained, while each of its
-words was.
+The splits differ in combinations, not in words. Who is whose friend, how many of which
+animal, which animal is where, who says which proverb: each such pair of words belongs to
+one split once and for all (``split_of``). A test story is told with pairs of the test
+split alone: two who meet in it never met in training, while each of them was in many
+stories.
 """
 
 from __future__ import annotations
@@ -104,7 +104,6 @@ class Friend:
     """One of the two whom a story is about."""
 
     name: str
-    trade: str
     look: str
     thing: str
     girl: bool
@@ -133,31 +132,24 @@ class Telling:
         """Draw friends and advice from the pairs of a split."""
         self.split, self.random = split, generator
         self.friends = self.two_friends()
-        self.values = {"weather": generator.choice(words.WEATHERS)}
+        teller, proverb = self.pair(words.TELLERS, words.PROVERBS)
+        self.values = {"teller": teller, "proverb": proverb}
         self.values["mood"] = generator.choice(words.MOODS)
         self.values["elder"] = generator.choice(words.ELDERS)
-        teller, proverb = self.pair(words.TELLERS, words.PROVERBS)
-        self.values |= {"teller": teller, "proverb": proverb}
 
     def pair(self, firsts: Sequence[str], seconds: Sequence[str]) -> tuple[str, str]:
         """Draw one of the split's pairs."""
         return self.random.choice(pairs_of(self.split, tuple(firsts), tuple(seconds)))
 
     def two_friends(self) -> list[Friend]:
-        """Draw a girl and a boy, in either order, who share nothing."""
-        drawn: list[Friend] = []
-        for girl in self.random.sample([True, False], 2):
-            names = words.GIRLS if girl else words.BOYS
-            while True:
-                name, thing = self.pair(names, words.THINGS)
-                trades = pairs_of(self.split, (name,), tuple(words.TRADES))
-                taken = {each.thing for each in drawn} | {each.trade for each in drawn}
-                trades = [trade for _, trade in trades if trade not in taken]
-                if trades and thing not in taken:
-                    break
-            look, trade = self.random.choice(words.LOOKS), self.random.choice(trades)
-            drawn.append(Friend(name, trade, look, thing, girl))
-        return drawn
+        """Draw a girl and a boy, in either order, and a thing for each."""
+        names = self.pair(words.GIRLS, words.BOYS)
+        things = self.random.sample(words.THINGS, 2)
+        drawn = [
+            Friend(name, self.random.choice(words.LOOKS), thing, name in words.GIRLS)
+            for name, thing in zip(names, things)
+        ]
+        return self.random.sample(drawn, 2)
 
     def draw_animals(self, coming: bool) -> None:
         """Draw those who are counted, and those who are met."""

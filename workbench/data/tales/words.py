@@ -5,17 +5,10 @@ GIRLS += ["Greta", "Ella", "Lina", "Marie"]
 BOYS = ["Tom", "Ben", "Otto", "Emil", "Karl", "Hugo", "Max", "Paul"]
 BOYS += ["Finn", "Leo", "Jakob", "Anton"]
 
-# trades that say nothing about who is a he and who a she
-TRADES = ["baker", "miller", "painter", "gardener", "sailor", "tailor", "potter"]
-TRADES += ["fiddler", "shepherd", "weaver", "carpenter", "clockmaker", "beekeeper"]
-TRADES += ["cook", "teacher", "juggler"]
-
 THINGS = ["kite", "boat", "lantern", "drum", "flute", "basket", "ladder", "kettle"]
 THINGS += ["blanket", "compass", "mirror", "whistle", "barrel", "sledge", "umbrella"]
 THINGS += ["trumpet", "hammock", "telescope", "bucket", "accordion"]
 LOOKS = ["red", "blue", "yellow", "old", "tiny", "shiny", "funny", "golden"]
-
-WEATHERS = ["windy", "bright", "cold", "misty", "quiet", "warm", "rainy", "frosty"]
 
 # one, several
 ANIMALS = [
