@@ -142,7 +142,10 @@ def add_training(
         help="0: never (default: every epoch)",
     )
     fast.add_argument(
-        "--validate-every", type=int, metavar="EPOCHS", help="0: only at the end"
+        "--validate-every",
+        type=float,
+        metavar="EPOCHS",
+        help="0.2: five times an epoch; 0: only at the end",
     )
     fast.add_argument(
         "--precision",

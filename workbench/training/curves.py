@@ -1,6 +1,7 @@
 """Draw how a training went: the loss, the scores on validation data, the rate."""
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +76,27 @@ def grouped(history: History) -> dict[str, list[str]]:
         last = name.rpartition("_")[2]
         if last in ASIDE or not any(map(is_number, values)):
             continue
-        kind = name.removeprefix("train_").removeprefix("validation_")
-        panels.setdefault(kind.replace("_", " "), []).append(name)
+        panels.setdefault(kind_of(name), []).append(name)
+    panels = together(panels)
     order = {"loss": 0, "rate": 2, "learning rate": 2}  # the scores between these
     return dict(sorted(panels.items(), key=lambda item: order.get(item[0], 1)))
+
+
+def kind_of(name: str) -> str:
+    """What a list measures, whether in training or in validation."""
+    kind = name.removeprefix("train_").removeprefix("validation_")
+    return kind.replace("_", " ")
+
+
+def together(panels: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Put scores of the same first word, "agreement having", into one panel."""
+    first = {title: title.partition(" ")[0] for title in panels}
+    count = Counter(first.values())
+    joined: dict[str, list[str]] = {}
+    for title, names in panels.items():
+        key = first[title] if count[first[title]] > 1 else title
+        joined.setdefault(key, []).extend(names)
+    return joined
 
 
 def is_number(value: object) -> bool:
@@ -108,6 +126,8 @@ def draw_panel(ax: Axes, title: str, names: list[str], history: History) -> None
         places = places_of(name, history)
         marker = "o" if len(values) < 30 else ""  # a single reading is seen, too
         label = "validation" if name.startswith("validation_") else "training"
+        if kind_of(name) != title:  # one of several that share the panel
+            label = kind_of(name).removeprefix(title).strip()
         style: dict[str, Any] = {
             "marker": marker,
             "markersize": 3,
@@ -125,6 +145,8 @@ def draw_panel(ax: Axes, title: str, names: list[str], history: History) -> None
 def titled(title: str, names: list[str], history: History) -> str:
     """Add to a panel's title the last value of its score."""
     name = names[-1]
+    if kind_of(name) != title:
+        return title
     last = [value for value in history[name] if is_number(value)][-1]
     if title.endswith(("rate", "loss")):
         return title

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,12 +59,11 @@ def train_language_model(run: LanguageModelRun, device: torch.device) -> None:
     model = models.build(config, material.parts)
     model.fused = training.attention == "fused"
     batches = batches_of(material, preset, training.seed)
-    held = material.tokenizer.encode(material.texts.validation)
     history = fit(
         model,
         next_token_loss(training.smoothing),
         batches,
-        lambda model: {"loss": mean_loss(model, held, preset.context)},
+        validation_of(material),
         training,
         run.out,
         device,
@@ -163,9 +163,26 @@ def next_token_loss(smoothing: float = 0.0) -> Loss:
     return loss_of
 
 
-def mean_loss(model: LanguageModel, ids: list[int], length: int) -> float:
-    """Return the nats that a token of a text takes."""
-    return scoring.code_length(model, ids, length) / max(1, len(ids))
+def validation_of(
+    material: Material,
+) -> Callable[[LanguageModel], dict[str, float]]:
+    """Return what scores a model while it is trained.
+
+    Its loss is in nats a token. Of stories the agreements that it keeps are counted,
+    too: they say what is learned when, which the loss does not.
+    """
+    tokenizer, texts = material.tokenizer, material.texts
+    held = tokenizer.encode(texts.validation)
+    asked = prompts(stories("validation")) if texts.stories else None
+
+    def validate(model: LanguageModel) -> dict[str, float]:
+        nats = scoring.code_length(model, held, model.max_length)
+        scores = {"loss": nats / max(1, len(held))}
+        if asked:
+            scores |= scoring.agreement_scores(model, tokenizer, asked)
+        return scores
+
+    return validate
 
 
 def score(model: LanguageModel, material: Material, split: str) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class TrainingConfig:
     capture: bool = False  # likewise
     attention: str = "written"
     checkpoint_every: int | None = None  # steps; None: an epoch; 0: never
-    validate_every: int = 1  # epochs; 0: only at the end
+    validate_every: float = 1  # epochs, or parts of one; 0: only at the end
     read_every: int = 20  # steps
 
     def __post_init__(self) -> None:
@@ -298,6 +298,7 @@ def loop(
     device = next(run.model.parameters()).device
     an_epoch = len(batches)
     every = an_epoch if config.checkpoint_every is None else config.checkpoint_every
+    checks = math.ceil(config.validate_every * an_epoch)  # steps between two
     losses = torch.zeros(config.read_every, device=device)
     filled, clock, probed = 0, time.perf_counter(), run.step
     hide = not progress or world()[0] > 0
@@ -313,7 +314,7 @@ def loop(
         run.average.update(run.step, run.total, an_epoch)
         bar.update()
         at_end = run.step == run.total
-        to_check = at_end or is_multiple(run.step, config.validate_every * an_epoch)
+        to_check = at_end or is_multiple(run.step, checks)
         to_check = to_check and validate is not None
         to_save = is_multiple(run.step, every) and not at_end
         fitted = config.minutes is not None and not at_end and not run.measured

@@ -279,7 +279,12 @@ LANGUAGE_MODELS = {
         kv_heads=4,  # with 2 and with norms of queries and keys pronouns agree later
         qk_norm=False,
         training=replace(
-            READING, steps=1800, peak_rate=4e-3, warmup=50, optimizer="muon"
+            READING,
+            steps=1800,
+            peak_rate=4e-3,
+            warmup=50,
+            optimizer="muon",
+            validate_every=0.25,
         ),
     ),
     # about a minute on one CPU core. As small as shows what a second layer is for

@@ -1,10 +1,10 @@
 """Tell stories by the grammar, and note where agreement decides what comes next.
 
 The splits differ in combinations, not in words. Who is whose friend, how many of which
-animal, which animal is where, who says which proverb: each such pair of words belongs to
-one split once and for all (``split_of``). A test story is told with pairs of the test
-split alone: two who meet in it never met in training, while each of them was in many
-stories.
+animal, which animal is where, who says which proverb: each such pair of words belongs
+to one split once and for all (``split_of``). A test story is told with pairs of the
+test split alone: two who meet in it never met in training, while each of them was in
+many stories.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Telling:
         things = self.random.sample(words.THINGS, 2)
         drawn = [
             Friend(name, self.random.choice(words.LOOKS), thing, name in words.GIRLS)
-            for name, thing in zip(names, things)
+            for name, thing in zip(names, things, strict=True)
         ]
         return self.random.sample(drawn, 2)
 
