@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from workbench.plots import COLORS, HIDDEN, WEIGHTS, as_array
+from workbench.plots import COLORS, HIDDEN, PALETTE, WEIGHTS, as_array
 
 FULL = 5.0  # nats from which a token is drawn in the darkest shade
 DARK = 0.62  # of the colour map, from which letters on it are white
@@ -157,6 +157,24 @@ def training(history: dict[str, list], guessing: float) -> None:
     )
     ax.set(xlabel="step", ylabel="nats per token", ylim=(0, 1.12 * guessing))
     ax.legend(loc="center right")
+    plt.show()
+
+
+def agreements(history: dict[str, list], kinds: Sequence[str]) -> None:
+    """Draw how many agreements of each kind a model keeps while it is trained.
+
+    Args:
+        history: of the record, with ``validation_step`` and ``validation_agreement_…``.
+        kinds: of agreements.
+    """
+    _, ax = plt.subplots(figsize=(6.0, 3.0))
+    markers = "osD^v"  # told apart without colours, too
+    for kind, marker, color in zip(kinds, markers, PALETTE, strict=False):
+        values = history[f"validation_agreement_{kind}"]
+        style: dict[str, Any] = {"color": color, "marker": marker, "ms": 4, "lw": 1.5}
+        ax.plot(history["validation_step"], values, label=kind, **style)
+    ax.set(xlabel="step", ylabel="agreements kept, %", ylim=(0, 104))
+    ax.legend(loc="lower right")
     plt.show()
 
 

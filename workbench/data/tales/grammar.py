@@ -91,7 +91,7 @@ MIDDLE = [  # in any order, one of each
     ["going", "coming"],
     ["meeting", "advice", "retelling"],
     ["resting"],
-    ["resting"],
+    ["carrying"],
     ["carrying"],
     ["carrying"],
 ]
