@@ -280,7 +280,7 @@ LANGUAGE_MODELS = {
         qk_norm=False,
         training=replace(
             READING,
-            steps=1800,
+            steps=1500,
             peak_rate=4e-3,
             warmup=50,
             optimizer="muon",
