@@ -32,7 +32,7 @@ NAMES = {
     "copied": "copied, %",
     "nats_per_character": "nats a character",
     "bits_per_byte": "bits per byte",
-    "agreement_counting": "counting kept, %",
+    "agreement_having": "owners kept, %",
     "agreement_pronoun": "pronouns kept, %",
 }
 MAIN = ("exact_match", "accuracy", "copied", "bits_per_byte")  # one a model has
