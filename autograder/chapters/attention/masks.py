@@ -116,6 +116,12 @@ MARKED = (  # the real tokens (B, T), and what is wrong with them beside their a
     (lambda lengths, width: real(lengths + 1, width), ONE_MORE),
     (lambda lengths, width: real(lengths - 1, width), ONE_LESS),
 )
+padding.mistake(
+    "a full sequence hidden by a slice of -0",
+    "Without padding the slice begins at -0, which is 0: it is the whole sequence. "
+    "Count from the front, or compare torch.arange(max_length) with the length.",
+    when=lambda lengths, width: bool((lengths == width).any()),
+)(lambda lengths, width: real(lengths % width, width)[:, None])
 for marked, reason in MARKED:
     also = ", and off by one" if reason else ""
     padding.mistake(

@@ -69,11 +69,14 @@ for equal in (torch.equal, torch.allclose):  # allclose's own atol is 1e-8
         equivariant=functools.partial(_equivariant, same=equal),
         invariant=functools.partial(_invariant, same=equal),
     )
-_misread(
+INVERSE = (
     "permuted by the inverse",
     "Row t of the permuted input is row permutation[t] of the input, so compare with "
     "outputs[permutation]. outputs_of_permuted[permutation] undoes nothing: it "
     "permutes a second time.",
+)
+_misread(
+    *INVERSE,
     equivariant=lambda outputs, permuted, permutation: (
         outputs.ndim == 2 and _same(permuted[permutation], outputs)
     ),
@@ -115,6 +118,15 @@ for called in (
             not called(*asked) and _invariant(*asked)
         ),
     )
+_misread(
+    f"{INVERSE[0]}, and {FLAT[0]}",
+    f"{INVERSE[1]}\n{FLAT[1]}",
+    equivariant=lambda outputs, permuted, permutation: (
+        _same(permuted, outputs)
+        if outputs.ndim == 1
+        else _same(permuted[permutation], outputs)
+    ),
+)
 INDEXED = (
     "pooled output indexed like a sequence",
     "A pooled output (d,) has no token axis: nothing can be permuted, so answer False "

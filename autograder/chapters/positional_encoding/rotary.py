@@ -204,6 +204,11 @@ for name, change, why in (
         formula.NOT_TWICE,
     ),
     ("factor 2 counted twice", lambda e, base: base ** (2 * e), formula.TWICE),
+    (
+        "multiplied in place of divided",
+        lambda e, base: base**-e,
+        "The angle is p / base^(2i/d): later pairs turn more slowly, not faster.",
+    ),
 ):
     _misread(
         name,
