@@ -469,6 +469,7 @@ def judge_parts(
     case: Case,
     names: Iterable[str],
     form: Callable[[Data], Data] = lambda results: results,
+    turned: tuple[str, str] | None = None,
 ) -> None:
     """Expect several results, in a tuple or a dict; two slips get two names.
 
@@ -481,6 +482,8 @@ def judge_parts(
         case: what was asked.
         names: of the results of a tuple, in order; of a dict, its keys.
         form: brings results that count alike into one form.
+        turned: name and reason of results in reverse order; a mistake is then looked
+            for in that order, too.
     """
     right, got = form(spec.right(case)), form(got)
     known: list[Mistake] = []  # computed if they are asked for
@@ -489,6 +492,8 @@ def judge_parts(
         for each in spec.known(*case.inputs, *case.given):
             known.append(replace(each, value=form(each.value)))
             yield known[-1]
+        if turned:
+            yield from _in_reverse(known, *turned)
 
     common: dict[str, Any] = {"on": case.on, "tolerance": case.tolerance}
     expect.equal(got, right, what=case.what, mistakes=mistakes(), **common)
@@ -514,6 +519,15 @@ def judge_parts(
     for what, place in places.items():
         parts = list(_of_part(place, spoilt, mine))
         expect.equal(got[place], right[place], what=what, mistakes=parts, **common)
+
+
+def _in_reverse(known: list[Mistake], name: str, why: str) -> Iterator[Mistake]:
+    """Yield each mistake in a tuple's parts as it is with these in reverse order."""
+    for each in known:
+        if isinstance(each.value, tuple) and each.name != name:
+            both = f"{each.name}, and {name}"
+            reason = f"{each.why}\n{why}"
+            yield replace(each, name=both, value=each.value[::-1], why=reason)
 
 
 def _places(right: tuple | dict, names: Iterable[str]) -> dict[str, Any]:

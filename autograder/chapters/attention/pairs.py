@@ -17,11 +17,12 @@ from autograder.forms import several
 from autograder.interface import StudentError, StudentFunction
 
 
+REVERSED = ("weights returned first", "The order is (output, weights).")
+
+
 def mistakes_in_returning(spec: Specification, right: Callable[..., Pair]) -> None:
     """Add the two mistakes in what is handed back."""
-    spec.mistake("weights returned first", "The order is (output, weights).")(
-        lambda *given: right(*given)[::-1]
-    )
+    spec.mistake(*REVERSED)(lambda *given: right(*given)[::-1])
     spec.mistake(
         "only the output is returned",
         "A pair is asked for: the output and the weights it was mixed with.",
@@ -41,7 +42,7 @@ def judge_pair(
     for each in got if case.unless_finite and isinstance(got, tuple) else ():
         expect_finite(each, *case.unless_finite, on=case.on)
     both = replace(case, what=f"({', '.join(names)})")
-    judge_parts(spec, got, both, names)
+    judge_parts(spec, got, both, names, turned=REVERSED)
 
 
 @contextlib.contextmanager

@@ -104,7 +104,8 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 
 # === exercise: 4.7 · Scaled dot-product attention | function: scaled_dot_product_attention | kind: double | what is wrong: the scaling is applied to the weights and not to the scores AND weights and output are returned in the other order
 # told: shown
-# now: shown
+# now: named
+# says: scaled after the softmax, and weights returned first
 def scaled_dot_product_attention(q, k, v, mask=None):
     d_k = q.size(-1)
     attention = masked_softmax(torch.matmul(q, k.transpose(-2, -1)), mask) / d_k**0.5

@@ -21,7 +21,8 @@ def order_behaviour(
 
 # === exercise: 3.1 · Equivariant or invariant | function: order_behaviour | kind: double | what is wrong: reorders the rows with the inverse permutation AND calls a pooled output equivariant when it is unchanged
 # told: shown
-# now: shown
+# now: named
+# says: permuted by the inverse, and pooled output called equivariant
 def order_behaviour(
     outputs: torch.Tensor, outputs_of_permuted: torch.Tensor, permutation: torch.Tensor
 ) -> dict[str, bool]:
@@ -275,7 +276,8 @@ class LearnedPositionalEncoding(nn.Module):
 
 # === exercise: 3.8 · Rotary encoding | function: apply_rotary | kind: simple | what is wrong: multiplies the position by base^(2i/d_k) in place of dividing (right for pair 0 only)
 # told: shown
-# now: shown
+# now: named
+# says: multiplied in place of divided
 def apply_rotary(x: torch.Tensor, base: float = 10_000.0) -> torch.Tensor:
     T, d_k = x.shape[-2:]
     if d_k % 2:

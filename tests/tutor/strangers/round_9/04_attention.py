@@ -75,7 +75,8 @@ def causal_mask(length: int) -> torch.Tensor:
 
 # === exercise: 4.5 · The padding mask | function: padding_mask | kind: subtle | what is wrong: the padding is cut off with a negative slice, so a sentence of full length (no padding, slice -0) is hidden entirely
 # told: shown
-# now: shown
+# now: named
+# says: a full sequence hidden by a slice of -0
 def padding_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     mask = torch.ones(len(lengths), 1, max_length, dtype=torch.bool)
     for b, n in enumerate(lengths.tolist()):
