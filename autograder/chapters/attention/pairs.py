@@ -16,7 +16,6 @@ from autograder.expect import describe_error, refuse
 from autograder.forms import several
 from autograder.interface import StudentError, StudentFunction
 
-
 REVERSED = ("weights returned first", "The order is (output, weights).")
 
 
