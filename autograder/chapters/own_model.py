@@ -7,7 +7,9 @@ images, words in any order for sentences and texts. What a model makes of those 
 matter of its weights and hardly of its task. There are three similarities, each at
 most 1:
 
-- outputs: the correlation of the scores of all classes or tokens;
+- outputs: the correlation of the scores of all classes or tokens; of a language model,
+  of what the last token alone does not explain: that *Once* is followed by *upon* every
+  model learns that reads the stories;
 - hidden: which hidden units of the feed-forward networks one model shares with the
   other, whatever their order, scale or layer;
 - weights: the cosine of a matrix with the one of the same name and shape.
@@ -269,7 +271,9 @@ def _go_on(
     longest = min(model.max_length, other.model.max_length, SALAD)
     if len(common) < FEW:
         return None
-    chosen = random.Random(SEED).choices(common, k=SENTENCES * longest)
+    draw = random.Random(SEED)
+    last = draw.choices(range(len(common)), k=SENTENCES * longest)
+    chosen, rows = [common[number] for number in last], torch.tensor(last)
     traces = []
     for each, own in ((model, tokenizer), (other.model, other.tokenizer)):
         ids = torch.tensor([own.numbers[token] for token in chosen])
@@ -277,8 +281,16 @@ def _go_on(
             logits = each(ids.view(SENTENCES, longest))  # (B, T, V)
         places = [own.numbers[token] for token in common]
         hidden = {name: x.flatten(0, 1) for name, x in said.items()}
-        traces.append(_Trace(logits[..., places].flatten(0, 1), hidden))
+        outputs = _unexplained(logits[..., places].flatten(0, 1), rows)
+        traces.append(_Trace(outputs, hidden))
     return tuple(traces)
+
+
+def _unexplained(scores: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
+    """Take from scores (N, K) the mean over all places with the same last token (N)."""
+    count = last.bincount().clamp(min=1)
+    total = torch.zeros(len(count), scores.shape[1]).index_add(0, last, scores)
+    return scores - (total / count.unsqueeze(1))[last]
 
 
 def _read(
