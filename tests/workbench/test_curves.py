@@ -53,6 +53,17 @@ def test_every_curve_is_drawn_where_it_belongs(tmp_path, figures) -> None:
     assert rate.get_xlabel() == "step"
 
 
+def test_scores_of_the_same_kind_share_a_panel(tmp_path, figures) -> None:
+    kinds = {"validation_agreement_verb": [0.5, 99.0]}
+    kinds |= {"validation_agreement_quotes": [1.0, 98.0]}
+    curves.draw(HISTORY | kinds, tmp_path / "curves.png")
+    agreement = figures[0].axes[2]
+    assert agreement.get_title() == "agreement"
+    labels = [text.get_text() for text in agreement.get_legend().get_texts()]
+    assert labels == ["verb", "quotes"]
+    assert [x.get_ydata().tolist() for x in agreement.get_lines()] == [*kinds.values()]
+
+
 def test_the_file_is_a_picture_and_nothing_is_left_beside_it(tmp_path) -> None:
     before = mpl.rcParams["axes.titleweight"]
     for _ in range(2):  # the second replaces the first

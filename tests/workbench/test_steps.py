@@ -121,6 +121,20 @@ def test_no_checkpoint_and_no_validation_where_not_wanted(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_validation_several_times_an_epoch(tmp_path):
+    counts = {}
+    for often in (1, 0.5, 0.25):
+        seen = []
+        train(
+            tmp_path / str(often),
+            validate=lambda model, seen=seen: seen.append(1) or {"x": 1.0},
+            checkpoint_every=0,
+            validate_every=often,
+        )
+        counts[often] = len(seen)
+    assert counts[1] < counts[0.5] < counts[0.25]
+
+
 @pytest.mark.parametrize("key", ["checkpoint_every", "validate_every"])
 def test_less_than_never_is_refused(key):
     with pytest.raises(WorkbenchError, match=f"{key} must be at least 0, not -1"):
