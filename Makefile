@@ -22,7 +22,7 @@ course: ## everything: environment, exercises, site, a sample class graded
 	$(python) -m tools.course $$began
 
 test: ## style and all tests, as CI runs them
-	@$(environment) bubblewrap chromium firefox-esr webkit2gtk-driver xvfb postgresql
+	@$(environment) bubblewrap chromium-headless-shell firefox-esr webkit2gtk-driver xvfb postgresql
 	@$(MAKE) --no-print-directory lint book
 	$(run) OMP_NUM_THREADS=1 pytest -n 4 --dist worksteal
 
@@ -33,7 +33,7 @@ book: environment ## build the site into _build/html
 	@$(python) -m tools.site.book
 
 pdf: ## the whole book as _build/transformers-by-hand.pdf
-	@$(environment) chromium
+	@$(environment) chromium-headless-shell
 	@$(python) -m tools.site.book
 	@$(python) -m tools.site.pdf
 

@@ -274,6 +274,7 @@ ROUNDS = {  # what the answers of a round are; the first is the table's beginnin
     "8": "to five chapters by somebody who had worked on the checks",
     "9": "to chapters 3 and 4 by strangers again",
     "10": "to chapters 1, 5, 7, 8 and 11, by strangers, too",
+    "11": "to chapters 2, 3, 6, 9 and 10, likewise",
 }
 
 

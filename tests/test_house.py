@@ -19,7 +19,7 @@ from autograder import generator
 from autograder.chapters import attention
 from autograder.expect import CheckFailure
 from autograder.generator import ROOT
-from tools import environment
+from tools import browser, environment
 from tools.site import readme_figure
 
 PIN = re.compile(r"([A-Za-z0-9._-]+)==(\S+)")
@@ -158,13 +158,13 @@ def test_without_a_usable_python_it_says_what_to_do() -> None:
 def test_a_missing_system_package_is_said_and_in_ci_a_failure(monkeypatch, capsys):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(environment, "IN_CI", False)
-    environment.install_system_packages(["chromium"])
+    environment.install_system_packages([browser.SHELL])
     printed = capsys.readouterr().out
     assert "SKIPPED" in printed
-    assert "sudo apt-get install chromium" in printed
+    assert f"sudo apt-get install {browser.SHELL}" in printed
     monkeypatch.setattr(environment, "IN_CI", True)
     with pytest.raises(SystemExit):
-        environment.install_system_packages(["chromium"])
+        environment.install_system_packages([browser.SHELL])
 
 
 @pytest.mark.parametrize(("ci", "summary"), [("", "1 skipped"), ("true", "1 failed")])

@@ -6,10 +6,14 @@ import http.server
 import shutil
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlunsplit
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+# The first has no windows: it shows the same pages for a third of the work.
+SHELL = "chromium-headless-shell"
+WINDOWED = ("chromium", "chromium-browser", "google-chrome")
+PROGRAMS = (SHELL, *WINDOWED)
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -21,16 +25,16 @@ FLAGS = [
 ]
 
 
-def find() -> str | None:
+def find(programs: Sequence[str] = PROGRAMS) -> str | None:
     """Find Chromium under one of its names."""
-    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+    return next(filter(None, map(shutil.which, programs)), None)
 
 
-def require() -> str:
+def require(programs: Sequence[str] = PROGRAMS) -> str:
     """Find Chromium, or say how to get it and stop."""
-    found = find()
+    found = find(programs)
     if found is None:
-        sys.exit("Chromium is missing. On Debian and Ubuntu: apt-get install chromium")
+        sys.exit(f"Chromium is missing. On Debian: apt-get install {programs[0]}")
     return found
 
 

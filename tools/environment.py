@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from tools.browser import PROGRAMS
+from tools.browser import PROGRAMS, SHELL
 from tools.steps import ROOT, run_step
 
 VENV = ROOT / ".venv"
@@ -32,7 +32,7 @@ DESCRIBED_BY = (
 # package: (programs that show it is there, what is not done without it)
 SYSTEM_PACKAGES = {
     "bubblewrap": (["bwrap"], "the tests of the sandbox"),
-    "chromium": (PROGRAMS, "the tests of the site in a browser"),
+    SHELL: (PROGRAMS, "the tests of the site in a browser"),
     "firefox-esr": (
         ["firefox-esr", "firefox"],
         "the tests of the site in a second browser",

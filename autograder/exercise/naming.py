@@ -246,7 +246,9 @@ class Collector:
             if both:
                 where = _where(part, both)
                 known = [where.known_as(key) for key in both]
-                return Named(known[0], where.comparison, besides=known[1])
+                alike = len({(each.name, each.why) for each in known}) == 1
+                second = None if alike else known[1]  # alike: variants of one
+                return Named(known[0], where.comparison, besides=second)
             one = one_and_more(cases)
             if one:
                 where = _where(part, one[:1])

@@ -279,7 +279,7 @@ def test_language_model_writes_on(shown):
     with torch.no_grad():
         expected = model(torch.tensor([ids[:-1]]))[0].argmax(-1)
     assert ids[before + 1 :] == expected[before:].tolist()
-    assert " her trumpet" in numbers["output"]
+    assert " her ladder" in numbers["output"]
     shown.slide("Temperature", 1)
     assert "has never read “Ü”" in type_in(shown, "Übung")["notice"]
 

@@ -813,7 +813,7 @@ def test_the_pdf_is_packed(book):
 
 def test_without_a_browser_the_pdf_says_what_is_missing(monkeypatch, tmp_path):
     monkeypatch.setattr(pdf.browser.shutil, "which", lambda _: None)
-    with pytest.raises(SystemExit, match="apt-get install chromium"):
+    with pytest.raises(SystemExit, match="apt-get install chromium-headless-shell"):
         pdf.print_pages([], tmp_path)
 
 

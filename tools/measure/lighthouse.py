@@ -102,7 +102,7 @@ def rate(address: str) -> dict:
     command = ["node", str(INSTALLED / "node_modules/lighthouse/cli/index.js")]
     command += [address, "--quiet", "--output=json", "--output-path=stdout"]
     command += ["--chrome-flags=--headless=new " + " ".join(browser.FLAGS)]
-    environment = os.environ | {"CHROME_PATH": browser.require()}
+    environment = os.environ | {"CHROME_PATH": browser.require(browser.WINDOWED)}
     ran = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=300
     )
@@ -156,7 +156,7 @@ def record(rated: dict, made_by: dict) -> None:
         pages[page] = {name: scores[name] for name in scores if name != "version"}
     version = next(iter(rated.values()))["version"]
     chromium = subprocess.run(
-        [browser.require(), "--version"], capture_output=True, text=True
+        [browser.require(browser.WINDOWED), "--version"], capture_output=True, text=True
     ).stdout.strip()
     RECORD.parent.mkdir(parents=True, exist_ok=True)
     content = made_by | {

@@ -77,6 +77,16 @@ longer.mistake(
     "everything is real",
     "The padding must stay hidden: keep the entries of the old mask.",
 )(lambda mask, count=1: torch.ones_like(row_by_row(mask, count)))
+longer.mistake(
+    "the old entries are made anew from their number",
+    "Padding may stand in front or in between, too: keep the entries of the old mask "
+    "as they are, and put the new ones before them.",
+    when=lambda mask, count=1: bool((mask[..., 1:] & ~mask[..., :-1]).any()),
+)(
+    lambda mask, count=1: (
+        torch.arange(count + mask.shape[-1]) < mask.sum(-1, keepdim=True) + count
+    )
+)
 NUMBERS = (
     "numbers in place of True and False",
     "torch.ones(...) gives numbers unless it is told dtype=torch.bool, and torch.cat "
@@ -115,6 +125,8 @@ def mask_with_class_token(student: StudentFunction, seed: int = 0) -> None:
         masks.append((mask, (count,)))
     single = torch.tensor([[[True]], [[False]], [[True]]])
     masks += [(draw_real(generator, 4, 2), (3,)), (single, (1,))]
+    holes = torch.tensor([[[False, False, True, True]], [[True, False, True, False]]])
+    masks.append((holes, (2,)))
     for mask, count in masks:
         accidents = [("Error", *SQUEEZED)] if mask is single else []
         with errors_named(*accidents):

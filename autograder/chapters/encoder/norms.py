@@ -324,6 +324,19 @@ for least in (0.0, 1.0):  # times epsilon
         return gamma * x / (x.norm(dim=-1, keepdim=True) + least * epsilon)
 
 
+for under in (False, True):  # epsilon, the root
+
+    @sizes.mistake(
+        "the length divided by d in place of its root",
+        "The root of the mean square is x.norm() / √d: d stands under the root, too. "
+        "And so does epsilon.",
+    )
+    def _(x, gamma, epsilon, under=under):
+        mean = x.square().sum(-1, keepdim=True) / x.shape[-1] ** 2
+        divisor = (mean + epsilon).sqrt() if under else mean.sqrt() + epsilon
+        return gamma * x / divisor
+
+
 @sizes.mistake(
     "the square of the mean",
     "First each feature is squared, then the mean is taken: x.square().mean(-1).",

@@ -184,6 +184,18 @@ accuracies.mistake(
 
 
 @accuracies.mistake(
+    "what is hidden is compared as 0",
+    "said * real is 0 at the padding, and labels are pad_id there: the two agree only "
+    "if padding is 0. A place counts as right if it is, or if it is padding: "
+    "(said == labels) | ~real.",
+    when=lambda logits, labels, pad=0: pad != 0,
+)
+def _(logits, labels, pad=0):
+    said, real = logits.argmax(dim=-1), labels != pad
+    return _tokens(said == labels, real), _share((said * real == labels).all(dim=-1))
+
+
+@accuracies.mistake(
     "shifted once more",
     "logits[:, t] already scores labels[:, t]: shift_right has moved them.",
 )

@@ -1,6 +1,7 @@
 """Which source token each target token looks at."""
 
 import itertools
+from collections import Counter
 from collections.abc import Callable
 
 import torch
@@ -28,6 +29,13 @@ alignment = Function("align", "align", head_by_head)
 
 # --- what goes wrong ------------------------------------------------------------------
 
+
+def _first_of_the_most(x: torch.Tensor) -> torch.Tensor:
+    """Elect what most heads vote for; of several the one that was named first."""
+    votes = x.argmax(dim=-1).T.tolist()
+    return torch.tensor([Counter(row).most_common(1)[0][0] for row in votes])
+
+
 ONE_HEAD = "One head shows one part of the work: average over all of them."
 HEADS: tuple[tuple[str, str, Callable], ...] = (
     ("", "", lambda x: x.mean(dim=0).argmax(dim=-1)),
@@ -38,11 +46,17 @@ HEADS: tuple[tuple[str, str, Callable], ...] = (
         "One head that is sure then decides for all. Average over the heads first.",
         lambda x: x.amax(dim=0).argmax(dim=-1),
     ),
-    (
-        "a vote of the heads",
-        "If each head has one vote, it no longer counts how sure a head is. Average, "
-        "then look for the largest.",
-        lambda x: x.argmax(dim=-1).mode(dim=0).values,
+    *(
+        (
+            "a vote of the heads",
+            "If each head has one vote, it no longer counts how sure a head is. "
+            "Average, then look for the largest.",
+            elected,
+        )
+        for elected in (
+            lambda x: x.argmax(dim=-1).mode(dim=0).values,
+            _first_of_the_most,
+        )
     ),
     (
         "a list for each head",

@@ -208,11 +208,12 @@ def _(sources, targets, widths, sos, eos, pad=0):
     return source, both, both.clone()
 
 
-for those, beyond in (
-    ((0, 1, 2), False),
-    ((0,), False),
-    ((1, 2), False),
-    ((1, 2), True),  # what shift_right has filled up already is right
+for those, near, far in (  # up to the longest row, and beyond: pad_id or 0
+    ((0, 1, 2), False, False),
+    ((0,), False, False),
+    ((1, 2), False, False),
+    ((1, 2), True, False),  # shift_right was told, and F.pad was not
+    ((1, 2), False, True),
 ):
 
     @batch.mistake(
@@ -220,12 +221,12 @@ for those, beyond in (
         "pad_id is an argument, and need not be 0. F.pad, too, fills with 0 unless it "
         "is given value=pad_id.",
     )
-    def _(sources, targets, widths, sos, eos, pad=0, those=those, beyond=beyond):
+    def _(sources, targets, widths, sos, eos, pad=0, those=those, near=near, far=far):
         found = list(by_entries(sources, targets, widths, sos, eos, pad))
         rows = _rows(sources, targets, sos, eos)
         for place in those:
-            start = _fill(rows[place], _longest(rows[place]), pad if beyond else 0)
-            found[place] = _fill(start.tolist(), found[place].shape[1], 0)
+            start = _fill(rows[place], _longest(rows[place]), near * pad)
+            found[place] = _fill(start.tolist(), found[place].shape[1], far * pad)
         return tuple(found)
 
 

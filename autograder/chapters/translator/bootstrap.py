@@ -47,6 +47,10 @@ for moved in (lambda indices: indices.flip(0), lambda indices: indices.roll(1, 0
         return (second - first).mean().item(), *_ends(samples)
 
 
+def _around(centre: float, deviation: torch.Tensor) -> list[float]:
+    return [centre + sign * 1.96 * deviation.item() for sign in (-1, 1)]
+
+
 ORDER = (
     "the difference is not the first result",
     "Return the difference, then the low end, then the high end.",
@@ -79,13 +83,17 @@ INTERVALS: tuple[tuple[str, str, Callable], ...] = (
         "They grow with the number of samples. Take the percentiles 2.5 and 97.5.",
         lambda mean, gap, samples: (mean, *_ends(samples, 0.0, 1.0)),
     ),
-    (
-        "1.96 deviations in place of percentiles",
-        "That assumes a bell curve. Take the percentiles of the samples themselves.",
-        lambda mean, gap, samples: (
-            mean,
-            *(mean + sign * 1.96 * samples.std().item() for sign in (-1, 1)),
-        ),
+    *(
+        (
+            "1.96 deviations in place of percentiles",
+            "That assumes a bell curve. Take the percentiles of the samples "
+            "themselves.",
+            lambda mean, gap, samples, less=less, own=own: (
+                mean,
+                *_around(samples.mean().item() if own else mean, samples.std(0, less)),
+            ),
+        )
+        for less, own in itertools.product((True, False), repeat=2)
     ),
     (
         "the mean of the samples as the difference",
@@ -129,6 +137,16 @@ for name, why, made in INTERVALS:
 def _(first, second, indices):
     samples = second[indices].double().mean(dim=-1)
     return (second - first).double().mean().item(), *_ends(samples)
+
+
+@intervals.mistake(
+    "won or lost in place of the difference",
+    "A sentence counts by how much its two scores differ. Their order alone says the "
+    "same only where all scores are 0 or 1.",
+)
+def _(first, second, indices):
+    won = (second - first).double().sign()
+    return won.mean().item(), *_ends(won[indices].mean(dim=-1))
 
 
 @intervals.mistake(

@@ -172,30 +172,39 @@ for by_it in (True, False):
             return joined(zeros.index_add(0, place, hit - true), sizes)
 
 
-@calibration.mistake(*LAST_BIN)
-def _(probabilities, labels, bins):
-    sure, hit = _sure(probabilities, labels)
-    return _error((hit - sure) * (sure < 1), _place(sure, bins), bins)
+def _below(sure: torch.Tensor, bins: int) -> torch.Tensor:
+    return (sure * bins).ceil().long().sub(1).clamp(min=0)
 
 
-@calibration.mistake(
+def _nearest(sure: torch.Tensor, bins: int) -> torch.Tensor:
+    return (sure * bins).round().long().clamp(max=bins - 1)
+
+
+BELOW = (
     "an edge belongs to the bin below",
     "c = 0.5 with two bins lies in bin 1: an edge belongs to the bin above it.",
 )
-def _(probabilities, labels, bins):
-    sure, hit = _sure(probabilities, labels)
-    below = (sure * bins).ceil().long().sub(1).clamp(min=0)
-    return _error(hit - sure, below, bins)
-
-
-@calibration.mistake(
+NEAREST = (
     "bins rounded to the nearest",
     "Bin m begins at m/M: round down, by floor or by .long().",
 )
-def _(probabilities, labels, bins):
-    sure, hit = _sure(probabilities, labels)
-    near = (sure * bins).round().long().clamp(max=bins - 1)
-    return _error(hit - sure, near, bins)
+for name, why, placed, counts in (
+    (*LAST_BIN, _place, lambda sure: (sure < 1).float()),
+    (*BELOW, _below, torch.ones_like),
+    (*NEAREST, _nearest, torch.ones_like),
+):
+    for joined in (None, *UNWEIGHTED):
+
+        @calibration.mistake(
+            f"{name}, and {ALIKE[0]}" if joined else name,
+            f"{why} {ALIKE[1]}" if joined else why,
+        )
+        def _(probabilities, labels, bins, placed=placed, counts=counts, joined=joined):
+            sure, hit = _sure(probabilities, labels)
+            zeros, place, held = torch.zeros(bins), placed(sure, bins), counts(sure)
+            gaps = zeros.index_add(0, place, held * (hit - sure))
+            sizes = zeros.index_add(0, place, held)
+            return joined(gaps, sizes) if joined else gaps.abs().sum() / len(sure)
 
 
 def _between(sure: torch.Tensor, bins: int) -> torch.Tensor:

@@ -149,6 +149,14 @@ PAIRS: tuple[tuple[tuple[str, str], Callable], ...] = (
     (IN_LINE, lambda matrix: int((matrix + matrix.T).triu(diagonal=1).argmax())),
     (TENSORS, lambda matrix: tuple(map(torch.tensor, _exchanged(matrix)))),
     (LAST, lambda matrix: _exchanged(matrix, last=True)),
+    (
+        (
+            "of equal pairs the one with the smaller second class",
+            "Several pairs have the largest sum. The first in reading order counts, "
+            "(0, 3) before (1, 2): look above the diagonal, row after row.",
+        ),
+        lambda matrix: _largest((matrix + matrix.T).tril(-1))[::-1],
+    ),
 )
 for mistake, found in PAIRS:
 
@@ -179,6 +187,8 @@ def confusion(student: StudentFunction, seed: int = 0) -> None:
     _expect(student, hand, "the example by hand")
     ties = (torch.tensor([1, 0, 2, 1, 2]), torch.tensor([0, 1, 1, 2, 0]), 3)
     _expect(student, ties, "two pairs with the same sum")
+    ties = (torch.tensor([2, 1, 3, 0]), torch.tensor([1, 2, 0, 3]), 4)
+    _expect(student, ties, "(0, 3) and (1, 2) with the same sum")
     generator = seeded(seed)
     for classes, count, share in ((5, 61, 0.6), (9, 200, 0.8), (4, 37, 0.0)):
         predictions, labels = _answers(generator, count, classes, share)

@@ -81,6 +81,14 @@ for mistake, compared in (
         ),
         lambda x: _cosines(x - x.mean(0)),
     ),
+    (
+        (
+            "correlations in place of cosines",
+            "A correlation subtracts from each row the mean of its features. The "
+            "cosine compares the rows as they are.",
+        ),
+        torch.corrcoef,
+    ),
 ):
     similarity.mistake(*mistake)(
         lambda table, rows, columns, compared=compared: _laid(

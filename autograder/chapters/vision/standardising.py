@@ -157,6 +157,16 @@ def _(images, train):
     return (images - mean) / std
 
 
+@standardising.mistake(
+    "one channel without contrast decides for all",
+    "Only its own spread counts as 1; the other channels keep theirs.",
+    when=lambda images, train: bool((_statistics(train, flat=-1.0)[1] <= FLAT).any()),
+)
+def _(images, train):
+    mean, _ = _statistics(train)
+    return images - mean
+
+
 @standardising.mistake(*ROUNDING)
 def _(images, train):
     mean, std = _statistics(train, flat=0.0)

@@ -11,7 +11,7 @@ Figures.define("look_inside", (stage, options) => {
     translator: { file: files[0], layers: 2, name: "translator", label: "English sentence",
       text: "Anna helps the clever queen.", most: 48 },
     lm: { file: files[1], layers: 4, name: "language model", label: "Beginning of a story",
-      text: "This is the story of Finn the baker and Ella the sailor. Ella had a tiny ladder, "
+      text: "This is the story of Finn and Ella. Ella had a tiny ladder, "
         + "and Finn had a red mirror. Before bed Ella wrote a poem about her", most: 128 },
   };
   const DARKEST = 2.5; // times the root of the mean square
