@@ -79,7 +79,7 @@ longer.mistake(
 )(lambda mask, count=1: torch.ones_like(row_by_row(mask, count)))
 longer.mistake(
     "the old entries are made anew from their number",
-    "Padding may stand in front or in between, too: keep the entries of the old mask "
+    "Padding may be in front or in between, too: keep the entries of the old mask "
     "as they are, and put the new ones before them.",
     when=lambda mask, count=1: bool((mask[..., 1:] & ~mask[..., :-1]).any()),
 )(

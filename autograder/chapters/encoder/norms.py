@@ -328,7 +328,7 @@ for under in (False, True):  # epsilon, the root
 
     @sizes.mistake(
         "the length divided by d in place of its root",
-        "The root of the mean square is x.norm() / √d: d stands under the root, too. "
+        "The root of the mean square is x.norm() / √d: d belongs under the root, too. "
         "And so does epsilon.",
     )
     def _(x, gamma, epsilon, under=under):
