@@ -30,7 +30,7 @@ def driver():
 def chromium(drive):
     """One headless Chromium, or a skipped test."""
     if browser.find() is None:
-        pytest.skip("Chromium is missing: apt-get install chromium-headless-shell")
+        pytest.skip(f"Chromium is missing: apt-get install {browser.SHELL}")
     with browser.launched_by(drive) as found:
         yield found
 

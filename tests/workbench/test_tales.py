@@ -94,7 +94,8 @@ ORACLES = {each.__name__: each for each in (having, pronoun, counting, verb, quo
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_right_answer_follows_from_what_was_told(kind):
     found = prompts(stories.stories("test"))[kind]
-    assert len(found) >= 150
+    shared = kind in ("verb", "quotes")  # a story has one of these two
+    assert len(found) >= (150 if shared else 500)
     for prompt in found:
         assert prompt.right == ORACLES[kind](prompt.text), prompt
         assert prompt.right not in prompt.alternatives and prompt.alternatives
@@ -124,7 +125,8 @@ def test_no_pair_of_the_test_is_trained():
         assert len(train[kind]) > 50, kind
         if kind == "counted":  # the result may be known: only the beginning is new
             pairs = {(x.lower(), y) for x, y, *_ in COUNTED.findall(text_of("test"))}
-        assert len(pairs) >= 10 and not pairs & train[kind], kind
+        assert len(pairs) >= (10 if kind == "counted" else 15), kind
+        assert not pairs & train[kind], kind
         for place in (0, 1):  # new in their combination, not in themselves
             assert {x[place] for x in pairs} <= {x[place] for x in train[kind]}, kind
 

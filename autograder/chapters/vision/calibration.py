@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -58,9 +59,19 @@ def _place(sure: torch.Tensor, bins: int) -> torch.Tensor:
 def _gaps(probabilities, labels, bins) -> tuple[torch.Tensor, torch.Tensor]:
     """Sum right less confidence over each bin, and count the bin's images."""
     sure, hit = _sure(probabilities, labels)
-    zeros, place = torch.zeros(bins), _place(sure, bins)
-    sizes = zeros.index_add(0, place, torch.ones_like(hit))
-    return zeros.index_add(0, place, hit - sure), sizes
+    return _sums(hit - sure, _place(sure, bins), bins)
+
+
+def _sums(
+    differences: torch.Tensor,
+    place: torch.Tensor,
+    bins: int,
+    held: torch.Tensor | float = 1.0,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sum over each bin, and count its images; only those count that are held."""
+    zeros, count = torch.zeros(bins), held * torch.ones_like(differences)
+    sums = zeros.index_add(0, place, count * differences)
+    return sums, zeros.index_add(0, place, count)
 
 
 ALIKE = (
@@ -143,7 +154,7 @@ def _(probabilities, labels, bins):
 
 
 def _error(differences: torch.Tensor, place: torch.Tensor, bins: int) -> torch.Tensor:
-    gaps = torch.zeros(bins).index_add(0, place, differences)
+    gaps, _ = _sums(differences, place, bins)
     return gaps.abs().sum() / len(differences)
 
 
@@ -167,9 +178,7 @@ for by_it in (True, False):
             sure, hit = _sure(probabilities, labels)
             true = probabilities.gather(1, labels[:, None])[:, 0]
             place = _place(true if by_it else sure, bins)
-            zeros = torch.zeros(bins)
-            sizes = zeros.index_add(0, place, torch.ones_like(hit))
-            return joined(zeros.index_add(0, place, hit - true), sizes)
+            return joined(*_sums(hit - true, place, bins))
 
 
 def _below(sure: torch.Tensor, bins: int) -> torch.Tensor:
@@ -188,10 +197,10 @@ NEAREST = (
     "bins rounded to the nearest",
     "Bin m begins at m/M: round down, by floor or by .long().",
 )
-for name, why, placed, counts in (
-    (*LAST_BIN, _place, lambda sure: (sure < 1).float()),
-    (*BELOW, _below, torch.ones_like),
-    (*NEAREST, _nearest, torch.ones_like),
+for name, why, placed, left_out in (
+    (*LAST_BIN, _place, 1.0),
+    (*BELOW, _below, math.inf),
+    (*NEAREST, _nearest, math.inf),
 ):
     for joined in (None, *UNWEIGHTED):
 
@@ -199,11 +208,17 @@ for name, why, placed, counts in (
             f"{name}, and {ALIKE[0]}" if joined else name,
             f"{why} {ALIKE[1]}" if joined else why,
         )
-        def _(probabilities, labels, bins, placed=placed, counts=counts, joined=joined):
+        def _(
+            probabilities,
+            labels,
+            bins,
+            placed=placed,
+            left_out=left_out,
+            joined=joined,
+        ):
             sure, hit = _sure(probabilities, labels)
-            zeros, place, held = torch.zeros(bins), placed(sure, bins), counts(sure)
-            gaps = zeros.index_add(0, place, held * (hit - sure))
-            sizes = zeros.index_add(0, place, held)
+            held = (sure < left_out).float()
+            gaps, sizes = _sums(hit - sure, placed(sure, bins), bins, held)
             return joined(gaps, sizes) if joined else gaps.abs().sum() / len(sure)
 
 
