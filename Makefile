@@ -24,7 +24,7 @@ course: ## everything: environment, exercises, site, a sample class graded
 test: ## style and all tests, as CI runs them
 	@$(environment) bubblewrap chromium-headless-shell firefox-esr webkit2gtk-driver xvfb postgresql
 	@$(MAKE) --no-print-directory lint book
-	$(run) OMP_NUM_THREADS=1 pytest -n 4 --dist worksteal
+	$(run) OMP_NUM_THREADS=1 pytest -n 3 --dist worksteal
 
 exercises: environment ## generate exercises/ and solutions/transformer/ from solutions/
 	@$(python) -m autograder generate

@@ -221,8 +221,8 @@
     for (const heading of headings.keys()) seen.observe(heading);
     const beginning = document.querySelector(".bd-article h1");
     if (beginning)
-      new IntersectionObserver(([{ isIntersecting }]) => {
-        if (isIntersecting && Date.now() > chosen) mark(null);
+      new IntersectionObserver((changes) => { // the last of them is how it is now
+        if (changes.at(-1).isIntersecting && Date.now() > chosen) mark(null);
       }, { rootMargin: "0px 0px -70% 0px" }).observe(beginning);
     addEventListener("hashchange", markPlace);
     markPlace();

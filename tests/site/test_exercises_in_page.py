@@ -252,6 +252,8 @@ def test_storage_that_is_missing_is_said_and_nothing_is_lost(visit, address, why
     shown = Place(visitor).open()
     shown.write(RIGHT)
     assert why in shown.said.inner_text()
+    expect(shown.said).to_contain_text("Python is ready.", timeout=LONG)
+    assert why in shown.said.inner_text()  # what is told of Python stands beside it
     shown.check.click()
     expect(shown.said).to_have_text("Exercise 1.1: passed.", timeout=LONG)
     assert "numbers.setdefault" in shown.editor.inner_text()

@@ -232,6 +232,7 @@ const OnPage = (() => {
     let heard = "";
 
     const say = (text) => { said.textContent = text; };
+    const sayOfPython = (text) => say(heard ? `${heard} ${text}` : text); // trouble stays
 
     const showMark = () => {
       mark.hidden = !kept?.passed;
@@ -255,16 +256,16 @@ const OnPage = (() => {
     // Opening it
 
     const loading = (bytes, whole) => {
-      if (bytes < whole) say(`Python is loading, ${(bytes / 1e6).toFixed(1)} of `
+      if (bytes < whole) sayOfPython(`Python is loading, ${(bytes / 1e6).toFixed(1)} of `
         + `${(whole / 1e6).toFixed(1)} MB. You can write already.`);
-      else say("Python is starting. You can write already.");
+      else sayOfPython("Python is starting. You can write already.");
     };
 
     const startPython = async () => {
       python.listeners.add(loading);
       try {
         await python.begin(torch);
-        if (running === null) say("Python is ready.");
+        if (running === null) sayOfPython("Python is ready.");
       } catch (error) {
         say(`Python could not be started: ${error.message} Check tries again.`);
       }
