@@ -275,6 +275,8 @@ ROUNDS = {  # what the answers of a round are; the first is the table's beginnin
     "9": "to chapters 3 and 4 by strangers again",
     "10": "to chapters 1, 5, 7, 8 and 11, by strangers, too",
     "11": "to chapters 2, 3, 6, 9 and 10, likewise",
+    "12": "to chapters 4, 7, 9, 10 and 11, who looked for what nobody had thought of",
+    "13": "to chapters 1, 4, 5, 9 and 10, likewise, when most of these were mended",
 }
 
 

@@ -159,7 +159,7 @@ def pair_that_explains(
         pairs_wanted.set(Pairs(finder.ways))
         collector = Collector(close)
         run(collector)
-        named = collector.name()
+        named = collector.name(guess=False)
         return named if collector.explains_all else None
     finally:
         pairs_wanted.reset(token)
@@ -189,13 +189,16 @@ class Collector:
         """All that was compared, in order."""
         return [each.comparison for each in self.judged]
 
-    def name(self) -> Named | None:
+    def name(self, *, guess: bool = True) -> Named | None:
         """Find what explains the answers; None if nothing does.
 
         A part is judged whole first; then, since a slip may sit in one branch only,
         for each setting of its options; then for the calls with and without a mask or
         the like. Where wrong answers are left that this does not explain, two mistakes
         that explain all go before it.
+
+        Args:
+            guess: whether two mistakes may be taken to add up or to multiply.
         """
         found = self._explanations()
         covered = {place for each in found for place in each.at}
@@ -206,7 +209,7 @@ class Collector:
             if "gradient" not in each.comparison.what
         )
         if not (found and self.explains_all):
-            both = self._two_at_once()
+            both = self._two_at_once() if guess else None
             if both or not found:
                 self.explains_all = both is not None
                 return both

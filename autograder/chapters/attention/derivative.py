@@ -37,11 +37,35 @@ def outer(p: torch.Tensor) -> torch.Tensor:
 def made(
     p: torch.Tensor,
     *,
-    matrix: Callable[[torch.Tensor], torch.Tensor] = by_autograd,
-    rows: Callable[[torch.Tensor], torch.Tensor] = lambda p: p,
+    on: Callable = lambda p: p - p * p,
+    off: Callable = lambda p: -outer(p),
+    taken: Callable = lambda p: p,
+    rows: Callable = lambda p: p,
 ) -> torch.Tensor:
-    """Make the matrices by rules that can be varied, of rows that are laid out so."""
-    return matrix(rows(p))
+    """Make the matrices by rules that can be varied.
+
+    Args:
+        p: (…, n).
+        on: the diagonals, (…, n).
+        off: what stands beside them, (…, n, n).
+        taken: what is made of the probabilities first.
+        rows: in which axes the rows are laid out.
+    """
+    p = rows(taken(p))
+    diagonal = torch.eye(p.shape[-1], dtype=torch.bool)
+    return torch.where(diagonal, torch.diag_embed(on(p)), off(p))
+
+
+def _column(p: torch.Tensor) -> torch.Tensor:
+    return p[..., :, None]
+
+
+def _row(p: torch.Tensor) -> torch.Tensor:
+    return p[..., None, :]
+
+
+def _inner(p: torch.Tensor) -> torch.Tensor:
+    return (p * p).sum(-1, keepdim=True)
 
 
 ONE_ROW = (
@@ -55,82 +79,117 @@ ONE_AXIS = (
     "One axis before the probabilities works, two do not. However many there are, "
     "they stay: (…, n) becomes (…, n, n). Count axes from the end.",
 )
-for name, answer, why in (
+A_FACTOR = (
+    "a factor p is missing",
+    "Two factors stand everywhere: p_i (1 − p_i) on the diagonal, −p_i p_j beside it. "
+    "δ_ij − p_j alone is the derivative of the logarithm of p_i.",
+)
+ONE_CASE = (
+    "p_i (1 − p_j) everywhere",
+    "That is the case i = j only. For i ≠ j the 1 is a 0: −p_i p_j.",
+)
+SQUARES = (
+    "squares in place of the outer product",
+    "p times p entry by entry is p_i p_i, one for each row. Multiply p as a column, "
+    "(…, n, 1), with p as a row, (…, 1, n): every p_i with every p_j.",
+)
+for name, why, rules in (
     (
         "only the diagonal",
-        lambda p: torch.diag_embed(p * (1 - p)),
         "Every probability depends on every score: raising one score lowers the "
         "others, so off the diagonal stands −p_i p_j.",
+        {"off": lambda p: 0 * outer(p)},
     ),
     (
         "plus in place of minus",
-        lambda p: torch.diag_embed(p) + outer(p),
         "Raising one score takes weight from the others: the entries off the diagonal "
         "are negative, and every row sums to 0.",
+        {"on": lambda p: p + p * p, "off": outer},
     ),
     (
         "the sign is reversed",
-        lambda p: outer(p) - torch.diag_embed(p),
         "Raising a score raises its own probability: the diagonal is positive.",
+        {"on": lambda p: p * p - p, "off": outer},
     ),
     (
         "the sign off the diagonal is missing",
-        lambda p: outer(p) + torch.diag_embed(p - 2 * p * p),
         "Raising one score takes weight from the others: off the diagonal stands "
         "−p_i p_j, and every row sums to 0.",
+        {"off": outer},
     ),
-    (
+    (  # by itself: sums of two other mistakes give this, too
         "the sign off the diagonal is missing, and the diagonal is p",
-        lambda p: outer(p) + torch.diag_embed(p - p * p),
         "Off the diagonal stands −p_i p_j, on it p_i − p_i p_i: the product is "
         "subtracted everywhere, and every row sums to 0.",
+        {"on": lambda p: p, "off": outer},
     ),
     (
         "the diagonal is p in place of p (1 − p)",
-        lambda p: torch.diag_embed(p + p * p) - outer(p),
         "The product p_i p_j is subtracted on the diagonal, too: p_i − p_i p_i.",
+        {"on": lambda p: p},
     ),
     (
         "the diagonal lacks its own term",
-        lambda p: -outer(p),
         "−p_i p_j holds off the diagonal. On the diagonal it is p_i − p_i p_i.",
+        {"on": lambda p: -p * p},
     ),
     (
         "the diagonal subtracted twice",
-        lambda p: torch.diag_embed(p * (1 - p)) - outer(p),
         "p_i (1 − p_i) holds the term −p_i p_i already, and the product of column and "
         "row takes it away again. Put p alone on the diagonal.",
+        {"on": lambda p: p - 2 * p * p},
+    ),
+    (
+        "squares on the diagonal",
+        "diag(p) has p on its diagonal, not its squares: p_i − p_i p_i, which is 0 "
+        "only where p_i is 0 or 1.",
+        {"on": lambda p: 0 * p},
     ),
     (
         "ones on the diagonal",
-        lambda p: torch.eye(p.shape[-1]) - outer(p),
         "diag(p) has p on its diagonal, not ones: p_i − p_i p_i is p_i (1 − p_i).",
+        {"on": lambda p: 1 - p * p},
     ),
     (
         "the outer product is missing",
-        torch.diag_embed,
         "diag(p) is what would come out if the denominator did not change. It does: "
         "subtract p_i p_j everywhere.",
+        {"on": lambda p: p, "off": lambda p: 0 * outer(p)},
     ),
+    (*ONE_CASE, {"off": lambda p: _column(p) * (1 - _row(p))}),
+    (*ONE_CASE, {"off": lambda p: _row(p) * (1 - _column(p))}),
+    (*ONE_CASE, {"off": lambda p: -_column(p) * (1 - _row(p))}),
+    (*A_FACTOR, {"on": lambda p: 1 - p, "off": lambda p: -_row(p)}),
+    (*A_FACTOR, {"on": lambda p: 1 - p, "off": lambda p: -_column(p)}),
+    (*A_FACTOR, {"on": lambda p: 1 - p}),
+    (*A_FACTOR, {"off": lambda p: -_row(p)}),
+    (*A_FACTOR, {"off": lambda p: -_column(p)}),
+    (*SQUARES, {"off": lambda p: -_row(p * p)}),
+    (*SQUARES, {"off": lambda p: -_column(p * p)}),
     (
-        "p_i (1 − p_j) everywhere",
-        lambda p: p[..., :, None] * (1 - p[..., None, :]),
-        "That is the case i = j only. For i ≠ j the 1 is a 0: −p_i p_j.",
+        "the inner product in place of the outer product",
+        "p @ p of two vectors is one number, the sum of their products. Multiply p as "
+        "a column, (…, n, 1), with p as a row, (…, 1, n).",
+        {"on": lambda p: p - _inner(p), "off": lambda p: -_column(_inner(p))},
     ),
     (
         "softmax applied again",
-        lambda p: by_autograd(torch.softmax(p, -1)),
         "The argument is the probabilities already, not the scores.",
+        {"taken": lambda p: torch.softmax(p, -1)},
     ),
-    (ONE_ROW[0], lambda p: torch.diag(p) - torch.outer(p, p), ONE_ROW[1]),
-    (ONE_ROW[0], lambda p: torch.diag(p) - outer(p), ONE_ROW[1]),
+    (
+        "the leading axes are joined into one",
+        "The matrices are in one row, whatever axes p had. They stay: (…, n) becomes "
+        "(…, n, n), and (n,) becomes (n, n).",
+        {"rows": lambda p: p.reshape(-1, p.shape[-1])},
+    ),
 ):
-    jacobian.mistake(name, why)(partial(made, matrix=answer))
-jacobian.mistake(
-    "the leading axes are joined into one",
-    "The matrices are in one row, whatever axes p had. They stay: (…, n) becomes "
-    "(…, n, n), and (n,) becomes (n, n).",
-)(partial(made, rows=lambda p: p.reshape(-1, p.shape[-1])))
+    jacobian.mistake(name, why)(partial(made, **rules))
+for answer in (
+    lambda p: torch.diag(p) - torch.outer(p, p),
+    lambda p: torch.diag(p) - outer(p),
+):
+    jacobian.mistake(*ONE_ROW)(answer)
 
 
 def probabilities(seed: int) -> Iterator[Case]:

@@ -5,11 +5,17 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
+import torch.nn.functional as F
 
 from autograder import expect, forbidden
 from autograder.chapters.attention import masking
 from autograder.chapters.attention.chapter import chapter
-from autograder.chapters.attention.masking import EMPTY, EMPTY_GRADIENT, masked
+from autograder.chapters.attention.masking import (
+    EMPTY,
+    EMPTY_GRADIENT,
+    masked,
+    masked_by,
+)
 from autograder.chapters.attention.oracles import (
     Pair,
     attend,
@@ -25,7 +31,7 @@ from autograder.chapters.attention.pairs import (
 from autograder.chapters.attention.weights import ONE_BY_ONE, UNSTABLE
 from autograder.exercise.inputs import draw_mask, draw_sizes, normal, seeded
 from autograder.exercise.spec import Case, Function, Known, foreseen
-from autograder.interface import StudentFunction
+from autograder.interface import Data, StudentFunction
 
 PYTORCHS_OWN = (forbidden.SCALED_DOT_PRODUCT, forbidden.MULTI_HEAD)
 
@@ -47,9 +53,13 @@ def attention_by(
     v: torch.Tensor,
     mask: torch.Tensor | None = None,
     *,
+    compare: Callable = lambda q, k: q @ k.mT,
     divisor: Callable = root_of_width,
-    soften: Callable = weights_of,
-    mix: Callable = lambda weights, k, v: weights @ v,
+    weigh: Callable = masked_by,
+    then: Callable = lambda weights, q: weights,
+    mix: Callable = lambda found, k, v: found["weights"] @ v,
+    shown: Callable = lambda found: found["weights"],
+    **rules: Data,
 ) -> Pair:
     """Attend by rules that can be varied.
 
@@ -58,66 +68,115 @@ def attention_by(
         k: (…, T_k, d_k).
         v: (…, T_k, d_v).
         mask: broadcasts to (…, T_q, T_k).
+        compare: makes the scores of queries and keys.
         divisor: of the scores, made of q, k and v.
-        soften: makes weights of scores and mask.
-        mix: makes the output of weights, keys and values.
+        weigh: makes weights of scores and mask.
+        then: what is made of the weights before they are used.
+        mix: makes the output of what is found, keys and values.
+        shown: what is returned as weights, of what is found.
+        rules: of ``masked_by``.
     """
-    weights = soften(q @ k.mT / divisor(q, k, v), mask)
-    return mix(weights, k, v), weights
+    products = compare(q, k)
+    scores = products / divisor(q, k, v)
+    weights = then(weigh(scores, mask, **rules), q)
+    found = {"products": products, "scores": scores, "mask": mask, "weights": weights}
+    return mix(found, k, v), shown(found)
+
+
+def without_mask(found: dict) -> torch.Tensor:
+    """Compute the weights of all keys."""
+    return weights_of(found["scores"])
 
 
 THE_LAST = "second last axis. The width d_k is the last."
-for name, divisor, why in (
+TWO_AXES = "only works for 2-D inputs", MORE_AXES
+SCORES_SHOWN = (
+    "scores returned in place of weights",
+    "The second result is what the softmax gives: rows that sum to 1.",
+)
+for name, why, rules in (
     (
         "missing the scaling by 1/√d_k",
-        lambda q, k, v: 1.0,
         "A score is a sum of d_k products, so it grows with √d_k. Divide the scores by "
         "√d_k before the softmax.",
+        {"divisor": lambda q, k, v: 1.0},
     ),
     (
         "scaled by √d_v in place of √d_k",
-        lambda q, k, v: math.sqrt(v.shape[-1]),
         "A score is a sum over the d_k features of query and key; the width d_v of the "
         "values plays no part in it. Take the width from q or k.",
+        {"divisor": lambda q, k, v: math.sqrt(v.shape[-1])},
     ),
     (
         "scaled by d_k in place of √d_k",
-        lambda q, k, v: q.shape[-1],
         "The root is missing, or 1/√d_k was applied twice. The variance of a score is "
         "d_k, so its spread is √d_k; dividing by d_k makes all weights nearly equal.",
+        {"divisor": lambda q, k, v: q.shape[-1]},
     ),
     (
         "multiplied by √d_k in place of divided",
-        lambda q, k, v: 1 / math.sqrt(q.shape[-1]),
         "The scores got larger still. Divide them by √d_k.",
+        {"divisor": lambda q, k, v: 1 / root_of_width(q)},
+    ),
+    (
+        "the root is cut down to a whole number",
+        "math.isqrt, // and int(...) drop what stands after the point: √6 is 2.449, "
+        "not 2. Take math.sqrt.",
+        {"divisor": lambda q, k, v: math.isqrt(q.shape[-1])},
+    ),
+    (
+        "the divisor of the example by hand",
+        "There d_k is 4, and its root 2. The width of other queries is another: take "
+        "it from q.",
+        {"divisor": lambda q, k, v: 2.0},
     ),
     (
         "scaled by the number of keys",
-        lambda q, k, v: math.sqrt(k.shape[-2]),
         f"The root was taken of T_k, the {THE_LAST}",
+        {"divisor": lambda q, k, v: math.sqrt(k.shape[-2])},
     ),
     (
         "scaled by the number of queries",
-        lambda q, k, v: math.sqrt(q.shape[-2]),
         f"The root was taken of T_q, the {THE_LAST}",
+        {"divisor": lambda q, k, v: math.sqrt(q.shape[-2])},
     ),
     (
-        "only works for 2-D inputs",
-        lambda q, k, v: math.sqrt(q.shape[1]),
-        MORE_AXES,
+        "scaled by the length of the first axis",
+        "The first axis counts sequences, or queries. The width d_k is the last.",
+        {"divisor": lambda q, k, v: math.sqrt(len(q))},
+    ),
+    (*TWO_AXES, {"divisor": lambda q, k, v: math.sqrt(q.shape[1])}),
+    (*TWO_AXES, {"divisor": lambda q, k, v: math.sqrt(k.shape[1])}),
+    (*TWO_AXES, {"compare": lambda q, k: q @ k.transpose(0, 1)}),
+    (
+        "scaled after the softmax",
+        "The rows no longer sum to 1. The division tames the scores, so it comes "
+        "before the softmax.",
+        {
+            "divisor": lambda q, k, v: 1.0,
+            "then": lambda weights, q: weights / root_of_width(q),
+        },
+    ),
+    (
+        "queries and keys exchanged",
+        "Row i of the scores belongs to query i, column j to key j: shape (…, T_q, "
+        "T_k). K Qᵀ is its transpose, and its softmax sums over the queries.",
+        {"compare": lambda q, k: k @ q.mT},
+    ),
+    (
+        "keys not transposed",
+        "Q K multiplies queries by the columns of K, which are no keys, and fails "
+        "where T_k and d_k differ. The scores are Q Kᵀ.",
+        {"compare": torch.matmul},
+    ),
+    (
+        "queries and keys scaled to length 1",
+        "These are cosines. The lengths of query and key have their say: divide by "
+        "√d_k and by nothing else.",
+        {"compare": lambda q, k: F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT},
     ),
 ):
-    attention.mistake(name, why)(partial(attention_by, divisor=divisor))
-
-
-@attention.mistake(
-    "scaled after the softmax",
-    "The rows no longer sum to 1. The division tames the scores, so it comes before "
-    "the softmax.",
-)
-def _(q, k, v, mask=None):
-    weights = weights_of(q @ k.mT, mask) / root_of_width(q)
-    return weights @ v, weights
+    attention.mistake(name, why)(partial(attention_by, **rules))
 
 
 def shows(known: Known, q, k, v, mask=None) -> bool:
@@ -126,56 +185,75 @@ def shows(known: Known, q, k, v, mask=None) -> bool:
 
 
 for known in masked.mistakes:
+    rules = getattr(known.answer, "keywords", {"weigh": known.answer})
     attention.mistake(known.name, known.why, when=partial(shows, known))(
-        partial(attention_by, soften=known.answer)
+        partial(attention_by, **rules)
     )
 
 
-@attention.mistake(*UNSTABLE)
-def _(q, k, v, mask=None):
-    powers = torch.exp(q @ k.mT / root_of_width(q))
-    powers = powers if mask is None else powers * mask
-    weights = powers / powers.sum(-1, keepdim=True).clamp(min=1e-30)
-    return weights @ v, weights
+def _in_steps(scores, mask=None):
+    powers = scores.exp() if mask is None else scores.exp() * mask
+    return powers / powers.sum(-1, keepdim=True).clamp(min=1e-30)
 
 
-@attention.mistake("only works for 2-D inputs", MORE_AXES)
-def _(q, k, v, mask=None):
-    weights = weights_of(q @ k.transpose(0, 1) / root_of_width(q), mask)
-    return weights @ v, weights
-
-
-attention.mistake(
-    "queries and keys exchanged",
-    "Row i of the scores belongs to query i, column j to key j: shape (…, T_q, T_k). "
-    "K Qᵀ is its transpose, and its softmax sums over the queries.",
-)(lambda q, k, v, mask=None: attend(k, q, v, mask))
-
-
-attention.mistake(
-    "output from the keys in place of the values",
-    "The output has d_k features in place of d_v. Keys only decide the weights; what "
-    "is averaged is the values.",
-)(partial(attention_by, mix=lambda weights, k, v: weights @ k))
-attention.mistake(
-    "values mixed by columns",
-    "The output is a mix of the rows of V, one row per token: weights times V, without "
-    "a transpose.",
-)(partial(attention_by, mix=lambda weights, k, v: weights @ v.mT))
-attention.mistake(
-    "weights transposed before mixing",
-    "Row i of the weights mixes the values for query i; the transpose would mix with "
-    "numbers that do not sum to 1.",
-)(partial(attention_by, mix=lambda weights, k, v: weights.mT @ v))
-attention.mistake(
-    "scores returned in place of weights",
-    "The second result is what the softmax gives: rows that sum to 1.",
-)(
-    lambda q, k, v, mask=None: (
-        attend(q, k, v, mask)[0],
-        q @ k.mT / root_of_width(q),
-    )
-)
+for name, why, rules in (
+    (*UNSTABLE, {"weigh": _in_steps}),
+    (
+        "mask transposed",
+        "Row i of the mask belongs to query i, as in the scores. Use it as it is.",
+        {"seen": lambda mask: mask.mT},
+    ),
+    (
+        "output from the keys in place of the values",
+        "The output has d_k features in place of d_v. Keys only decide the weights; "
+        "what is averaged is the values.",
+        {"mix": lambda found, k, v: found["weights"] @ k},
+    ),
+    (
+        "values mixed by columns",
+        "The output is a mix of the rows of V, one row per token: weights times V, "
+        "without a transpose.",
+        {"mix": lambda found, k, v: found["weights"] @ v.mT},
+    ),
+    (
+        "weights transposed before mixing",
+        "Row i of the weights mixes the values for query i; the transpose would mix "
+        "with numbers that do not sum to 1.",
+        {"mix": lambda found, k, v: found["weights"].mT @ v},
+    ),
+    (
+        "the scores are mixed in place of the weights",
+        "Scores do not sum to 1. The values are mixed with the weights that the "
+        "softmax made of them.",
+        {"mix": lambda found, k, v: found["scores"] @ v},
+    ),
+    (
+        "the mean of the values in place of their mix",
+        "Each query has weights of its own: multiply the values by them.",
+        {"mix": lambda found, k, v: v.mean(-2, True).expand_as(found["weights"] @ v)},
+    ),
+    (
+        "the output is mixed without the mask",
+        "The weights are those of the allowed keys, but the output has others. Mix the "
+        "values with the weights that you return.",
+        {"mix": lambda found, k, v: without_mask(found) @ v},
+    ),
+    (
+        "the weights without the mask are returned",
+        "The output is mixed with the mask, the weights are those of all keys. Return "
+        "the weights that the values were mixed with.",
+        {"shown": without_mask},
+    ),
+    *(
+        (*SCORES_SHOWN, {"shown": shown})
+        for shown in (
+            lambda found: found["scores"],
+            lambda found: found["products"],
+            lambda found: torch.where(found["mask"], found["scores"], -math.inf),
+        )
+    ),
+):
+    attention.mistake(name, why)(partial(attention_by, **rules))
 mistakes_in_returning(attention, attend)
 attention.accident("None", *masking.NO_MASK)
 
@@ -215,6 +293,8 @@ def queries_keys_values(seed: int) -> Iterator[Case]:
     ):
         mask = mask_shape and draw_mask(generator, *mask_shape)
         yield described(draw(t_q, t_k, d_k, d_v, leading), mask)
+    masks = [[[True, True, False]], [[False, True, True]], [[True, True, True]]]
+    yield described(draw(4, 3, 2, 5, (3,)), torch.tensor(masks))
     q, k, v = draw(3, 5, 4, 2)
     on = "queries and keys a hundred times as large"
     inputs = (100 * q, 100 * k, v, None)
@@ -239,11 +319,12 @@ def expect_attention(student: StudentFunction, seed: int) -> None:
         with more_axes(case.inputs[0].dim()):
             judge_pair(attention, student, case)
     generator = seeded(seed + 1)
-    q, k = normal(generator, 3, 4), normal(generator, 5, 4)
+    # the root of the width is no whole number
+    q, k = normal(generator, 3, 6), normal(generator, 5, 6)
     v = normal(generator, 5, 2)
     mask = torch.ones(3, 5, dtype=torch.bool)
     mask[1], mask[2, :2] = False, False
-    on = "q (3, 4), k (5, 4), v (5, 2), a mask whose row 1 is all False"
+    on = "q (3, 6), k (5, 6), v (5, 2), a mask whose row 1 is all False"
     judge_pair(attention, student, Case(on, (q, k, v, mask), unless_finite=EMPTY))
     attention.judge_gradient(
         student,

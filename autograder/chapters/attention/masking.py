@@ -1,9 +1,8 @@
 """Masked softmax: forbidden keys get nothing, the allowed ones share the rest."""
 
-import functools
-import itertools
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 
@@ -15,9 +14,7 @@ from autograder.chapters.attention.weights import (
     ONE_BY_ONE,
     WRONG_AXIS,
     has_axis,
-    plain,
     softmax,
-    stable,
 )
 from autograder.exercise.inputs import draw_mask, draw_sizes, normal, seeded
 from autograder.exercise.spec import Case, Function
@@ -28,9 +25,45 @@ masked = Function("masked-softmax", "masked_softmax", weights_of)
 # --- what goes wrong ------------------------------------------------------------------
 
 
-def has_mask(scores: torch.Tensor, mask: torch.Tensor | None = None) -> bool:
-    """Whether there is a mask to go wrong with."""
-    return mask is not None
+def _with(hidden: torch.Tensor | float) -> Callable:
+    """Put this in place of hidden scores."""
+    return lambda scores, mask: torch.where(mask, scores, hidden)
+
+
+_as_never = _with(-math.inf)
+
+
+def _not_at_all(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return scores
+
+
+def masked_by(
+    scores: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    *,
+    default: Callable = lambda scores: None,
+    seen: Callable = lambda mask: mask,
+    hide: Callable = _as_never,
+    soften: Callable = lambda scores, axis: weights_of(scores, axis=axis),
+    axis: int = -1,
+    after: Callable = lambda weights, mask: weights,
+) -> torch.Tensor:
+    """Compute masked weights by rules that can be varied.
+
+    Args:
+        scores: (…, T_q, T_k).
+        mask: broadcasts to that.
+        default: the mask that is taken where there is none, of the scores.
+        seen: what is made of a mask first.
+        hide: puts the mask into the scores.
+        soften: the softmax, of scores and axis.
+        axis: along which it runs.
+        after: what is done to the weights, with the mask.
+    """
+    mask = default(scores) if mask is None else seen(mask)
+    if mask is None:
+        return soften(scores, axis)
+    return after(soften(hide(scores, mask), axis), mask)
 
 
 NO_MASK = (
@@ -41,18 +74,64 @@ masked.mistake(*NO_MASK)(
     lambda scores, mask=None: weights_of(scores.masked_fill(~mask, -math.inf))
 )
 masked.accident("None", *NO_MASK)
+for name, why, default in (
+    (
+        "mask=None is taken for a causal mask",
+        "Without a mask every key may be attended to, the later ones as well.",
+        lambda scores: torch.ones(scores.shape[-2:], dtype=torch.bool).tril(),
+    ),
+    (
+        "mask=None hides every key",
+        "Without a mask every key may be attended to: the weights are those of "
+        "softmax.",
+        lambda scores: torch.zeros(scores.shape[-2:], dtype=torch.bool),
+    ),
+):
+    masked.mistake(name, why)(partial(masked_by, default=default))
 
 INVERTED = (
     "mask inverted",
     "The allowed keys got no weight, the forbidden ones got it all. True means 'may "
     "attend': −∞ goes where the mask is False.",
 )
-masked.mistake(*INVERTED, when=has_mask)(lambda scores, mask: weights_of(scores, ~mask))
 IGNORED = (
     "mask ignored",
     "These are the weights without any mask. Is `mask` used on the way?",
 )
-masked.mistake(*IGNORED, when=has_mask)(lambda scores, mask: weights_of(scores))
+ONE_MASK = (
+    "the mask of one sequence for the whole batch",
+    "Every sequence of the batch has its own mask. Leave the mask's axes as they are: "
+    "it broadcasts.",
+)
+for name, why, seen in (
+    (*INVERTED, torch.logical_not),
+    (*IGNORED, torch.ones_like),
+    (*ONE_MASK, lambda mask: mask[:1] if mask.dim() > 2 else mask),
+    (*ONE_MASK, lambda mask: mask[-1:] if mask.dim() > 2 else mask),
+    (
+        "the mask of one query for all queries",
+        "Every query, a row of the mask, may have keys of its own. Leave the mask's "
+        "axes as they are.",
+        lambda mask: mask[..., :1, :],
+    ),
+):
+    masked.mistake(name, why)(partial(masked_by, seen=seen))
+
+for axis in AXES:
+    for rules in ({}, {"soften": torch.softmax}):
+        masked.mistake(*WRONG_AXIS, when=partial(has_axis, axis))(
+            partial(masked_by, axis=axis, **rules)
+        )
+
+
+def _renormalised(least: float) -> Callable:
+    def after(weights, mask):
+        kept = weights * mask
+        return kept / kept.sum(-1, keepdim=True).clamp(min=least)
+
+    return after
+
+
 NEVER_MULTIPLY = (
     "mask multiplied into the scores",
     "A product with the mask cannot hide a score: 0 is an ordinary score, exp(0) = 1, "
@@ -60,105 +139,94 @@ NEVER_MULTIPLY = (
     "score is 0, −∞ times a negative score is +∞, and times zero it is NaN. Where the "
     "mask is False, put −∞ in place of the score.",
 )
-masked.mistake(*NEVER_MULTIPLY, when=has_mask)(
-    lambda scores, mask: torch.softmax(scores * mask, -1)
+RENORMALISED = (
+    "renormalised after the softmax",
+    "Hiding keys after the softmax and dividing by the new sum is right on paper. But "
+    "where a hidden key has by far the largest score, the softmax over all keys gives "
+    "the allowed ones weights that are 0 in floating point, and no division brings "
+    "them back. Hide the scores before the softmax.",
 )
-masked.mistake(*NEVER_MULTIPLY, when=has_mask)(
-    lambda scores, mask: torch.softmax(scores * torch.where(mask, 0.0, -math.inf), -1)
-)
-masked.mistake(
-    "a score of 0 is taken for a hidden one",
-    "A score of 0 is an ordinary score: query and key are at right angles. Ask the "
-    "mask which keys are hidden, not the scores.",
-    when=has_mask,
-)(lambda scores, mask: weights_of(scores, scores * mask != 0))
-masked.mistake(
-    "mask added as 0 and 1",
-    "Adding True adds 1 to an allowed score: a nudge, not a prohibition. What is "
-    "forbidden has to become −∞.",
-    when=has_mask,
-)(lambda scores, mask: torch.softmax(scores + mask.to(scores.dtype), -1))
-masked.mistake(
-    "0 times −∞",
-    "Every row is NaN. A mask times −∞ is −∞ where it is 1, but NaN where it is 0, and "
-    "one NaN spoils its row. Choose in place of multiplying: masked_fill or "
-    "torch.where puts −∞ where the mask is False.",
-    when=has_mask,
-)(lambda scores, mask: torch.softmax(scores + ~mask * -math.inf, -1))
-masked.mistake(
-    "weights zeroed after the softmax without renormalising",
-    "The rows no longer sum to 1. Hide the scores before the softmax: then the allowed "
-    "keys share the whole weight.",
-    when=has_mask,
-)(lambda scores, mask: torch.softmax(scores, -1) * mask)
-masked.mistake(
-    "−∞ put in after the softmax",
-    "−∞ is a score, not a weight. Put it in before the softmax, which turns it into a "
-    "weight of exactly 0.",
-    when=has_mask,
-)(lambda scores, mask: torch.softmax(scores, -1).masked_fill(~mask, -math.inf))
-
-
-def along(axis: int, soften: Callable, scores, mask=None) -> torch.Tensor:
-    """Take the softmax of the masked scores along an axis."""
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
-    return soften(scores, axis)
-
-
-for axis, soften in itertools.product(AXES, (stable, plain)):
-    masked.mistake(*WRONG_AXIS, when=functools.partial(has_axis, axis))(
-        functools.partial(along, axis, soften)
-    )
-
-
-def _renormalised(scores, mask, least: float):
-    kept = torch.softmax(scores, -1) * mask
-    return kept / kept.sum(-1, keepdim=True).clamp(min=least)
-
-
-for least in (1e-30, 0.0):
-    masked.mistake(
-        "renormalised after the softmax",
-        "Hiding keys after the softmax and dividing by the new sum is right on paper. "
-        "But where a hidden key has by far the largest score, the softmax over all "
-        "keys gives the allowed ones weights that are 0 in floating point, and no "
-        "division brings them back. Hide the scores before the softmax.",
-        when=has_mask,
-    )(functools.partial(_renormalised, least=least))
-
 NOTHING = (
     "This query may attend to nothing (padding, for example). 'Nothing' means weights "
     "of 0, so that nothing is mixed in."
 )
-for how in (
-    *(
-        lambda scores, mask, number=number: scores.masked_fill(~mask, number)
-        for number in (-10.0, -20.0, -50.0, -100.0, -1e3, -1e4, -1e9)
-    ),
-    *(
-        lambda scores, mask, below=below: torch.where(
-            mask, scores, scores.amin() - below
-        )
-        for below in (1.0, 10.0, 100.0, 1e9)
-    ),
-    lambda scores, mask: scores - 1e4 * ~mask,
-):
-    masked.mistake(
-        "a large negative number in place of −∞",
-        f"{NOTHING} With −1e9 or the like in every place, the row is a row of equal "
-        "scores, and the softmax shares the weight out among keys that are all "
-        "forbidden. And in other rows a hidden key keeps some weight, unless the "
-        "number is far below every score.",
-        when=has_mask,
-    )(lambda scores, mask, how=how: torch.softmax(how(scores, mask), -1))
+LARGE = (
+    "a large negative number in place of −∞",
+    f"{NOTHING} With −1e9 or the like in every place, the row is a row of equal "
+    "scores, and the softmax shares the weight out among keys that are all forbidden. "
+    "And in other rows a hidden key keeps some weight, unless the number is far below "
+    "every score.",
+)
 EMPTY = (
     "NaN on fully masked rows",
     f"{NOTHING} A softmax over only −∞ computes 0/0.",
 )
-masked.mistake(*EMPTY, when=has_mask)(
-    lambda scores, mask: torch.softmax(scores.masked_fill(~mask, -math.inf), -1)
-)
+for name, why, rules in (
+    (*NEVER_MULTIPLY, {"hide": _with(0.0)}),
+    (
+        *NEVER_MULTIPLY,
+        {"hide": lambda s, mask: s * torch.where(mask, 0.0, -math.inf)},
+    ),
+    (
+        "a score of 0 is taken for a hidden one",
+        "A score of 0 is an ordinary score: query and key are at right angles. Ask the "
+        "mask which keys are hidden, not the scores.",
+        {"hide": lambda s, mask: torch.where(s * mask != 0, s, -math.inf)},
+    ),
+    (
+        "mask added as 0 and 1",
+        "Adding True adds 1 to an allowed score: a nudge, not a prohibition. What is "
+        "forbidden has to become −∞.",
+        {"hide": lambda s, mask: s + mask.to(s.dtype)},
+    ),
+    (
+        "0 times −∞",
+        "Every row is NaN. A mask times −∞ is −∞ where it is 1, but NaN where it is 0, "
+        "and one NaN spoils its row. Choose in place of multiplying: masked_fill or "
+        "torch.where puts −∞ where the mask is False.",
+        {"hide": lambda s, mask: s + ~mask * -math.inf},
+    ),
+    (
+        "weights zeroed after the softmax without renormalising",
+        "The rows no longer sum to 1. Hide the scores before the softmax: then the "
+        "allowed keys share the whole weight.",
+        {"hide": _not_at_all, "after": torch.mul},
+    ),
+    (
+        "−∞ put in after the softmax",
+        "−∞ is a score, not a weight. Put it in before the softmax, which turns it "
+        "into a weight of exactly 0.",
+        {"hide": _not_at_all, "after": lambda w, mask: w.masked_fill(~mask, -math.inf)},
+    ),
+    *(
+        (*RENORMALISED, {"hide": _not_at_all, "after": _renormalised(least)})
+        for least in (1e-30, 0.0)
+    ),
+    *(
+        (*LARGE, {"hide": _with(number)})
+        for number in (-10.0, -100.0, -1e3, -1e4, -1e9)
+    ),
+    *(
+        (
+            *LARGE,
+            {"hide": lambda s, mask, b=below, f=least: torch.where(mask, s, f(s) - b)},
+        )
+        for below in (0.0, 1.0, 10.0)
+        for least in (torch.amin, lambda s: s.amin(-1, keepdim=True))
+    ),
+    *(
+        (*LARGE, {"hide": lambda s, mask, number=number: s - number * ~mask})
+        for number in (10.0, 100.0, 1e4, 1e9)
+    ),
+    (*EMPTY, {"soften": torch.softmax}),
+    (
+        "a row with any hidden key is taken for an empty one",
+        "Such a row still has keys that share the weight out. Only a row in which no "
+        "key is allowed gets zeros.",
+        {"after": lambda w, mask: w * mask.all(-1, keepdim=True)},
+    ),
+):
+    masked.mistake(name, why)(partial(masked_by, **rules))
 EMPTY_GRADIENT = (
     "NaN gradient on fully masked rows",
     "The weights are right, the backward pass is not: it runs through a 0/0 or ∞-∞ "
@@ -170,10 +238,13 @@ EMPTY_GRADIENT = (
 )
 
 
-@masked.mistake(*EMPTY_GRADIENT, when=has_mask)
-def _(scores, mask):
-    hidden = scores + torch.where(mask, 0.0, -math.inf)
-    return torch.softmax(hidden, -1).nan_to_num(0.0)
+masked.mistake(*EMPTY_GRADIENT)(
+    partial(
+        masked_by,
+        hide=lambda scores, mask: scores + torch.where(mask, 0.0, -math.inf),
+        soften=lambda scores, axis: torch.softmax(scores, axis).nan_to_num(0.0),
+    )
+)
 
 
 # --- the check ------------------------------------------------------------------------
@@ -194,8 +265,11 @@ def masked_scores(seed: int) -> Iterator[Case]:
         scores[..., 0, :] = 0.0  # a query to which all keys are alike
         mask = draw_mask(generator, *mask_shape)
         yield Case(f"scores {shape}, mask {mask_shape}", (scores, mask))
-    scores = torch.tensor([[10_000.0, -10_000.0, 9_999.0], [0.0, -10_000.0, 2.0]])
-    mask = torch.tensor([[True, True, True], [False, True, False]])
+    mask = torch.tensor([[[True, True, False]], [[False, True, True]]])
+    yield Case("two sequences, two masks", (normal(generator, 2, 4, 3), mask))
+    rows = [[10_000.0, -10_000.0, 9_999.0], [0.0, -10_000.0, 2.0], [10_000.0, 0.0, 2.0]]
+    scores = torch.tensor(rows)
+    mask = torch.tensor([[True] * 3, [False, True, False], [True, False, False]])
     yield shown(scores, mask, tolerance=ONE_BY_ONE)  # as in softmax
     yield Case("mask=None", (normal(generator, batch, t_q, t_k),))
 

@@ -1,6 +1,7 @@
 """Who may attend to whom: the causal mask and the padding mask."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 
@@ -89,76 +90,158 @@ causal.mistake(
     "itself is none of them.",
 )(lambda length: lower(length + 1))
 
-padding.mistake(
-    "mask inverted",
-    "True marks the padding. In this course True means 'may attend', so it marks the "
-    "real tokens (torch.nn.MultiheadAttention has it the other way round).",
-)(lambda lengths, width: ~real(lengths, width)[:, None])
-padding.mistake(
-    "off by one",
-    "A sequence of length n has its tokens at the positions 0 … n-1, so position n is "
-    "padding already.",
-)(lambda lengths, width: real(lengths + 1, width)[:, None])
-padding.mistake(
-    "off by one",
-    "A sequence of length n has its tokens at the positions 0 … n-1; position n-1 is "
-    "the last real one, and it was lost.",
-)(lambda lengths, width: real(lengths - 1, width)[:, None])
-padding.mistake(
-    "padding on the left",
-    "The real tokens come first and the padding fills up the end.",
-)(lambda lengths, width: real(lengths, width).flip(-1)[:, None])
-ONE_MORE = "Position n is padding already: a sequence of length n has 0 … n-1."
-ONE_LESS = "Position n-1 is the last real one; it was lost."
-MARKED = (  # the real tokens (B, T), and what is wrong with them beside their axes
-    (real, ""),
-    (lambda lengths, width: ~real(lengths, width), ""),
-    (lambda lengths, width: real(lengths + 1, width), ONE_MORE),
-    (lambda lengths, width: real(lengths - 1, width), ONE_LESS),
+
+def padded(
+    lengths: torch.Tensor,
+    width: int,
+    *,
+    wide: Callable = lambda lengths, width: width,
+    until: Callable = lambda lengths, width: lengths,
+    compare: Callable = torch.lt,
+    order: Callable = lambda marked: marked,
+    placed: Callable = lambda marked: marked[:, None],
+) -> torch.Tensor:
+    """Mark the real tokens by rules that can be varied.
+
+    Args:
+        lengths: (B,).
+        width: of the padded batch.
+        wide: the width that is taken.
+        until: the first position of padding in each sequence.
+        compare: compares a position with it.
+        order: what is made of the marks (B, T).
+        placed: brings them into the shape of the mask.
+    """
+    taken = wide(lengths, width)
+    marked = compare(torch.arange(taken), until(lengths, width)[:, None])
+    return placed(order(marked))
+
+
+OFF_BY_ONE = "off by one"
+ONE_LENGTH = (
+    "one length for all sequences",
+    "Every sequence has its own length: compare the positions with a column of them.",
 )
-padding.mistake(
-    "a full sequence hidden by a slice of -0",
-    "Without padding the slice begins at -0, which is 0: it is the whole sequence. "
-    "Count from the front, or compare torch.arange(max_length) with the length.",
-    when=lambda lengths, width: bool((lengths == width).any()),
-)(lambda lengths, width: real(lengths % width, width)[:, None])
-for marked, reason in MARKED:
-    also = ", and off by one" if reason else ""
-    padding.mistake(
-        f"masks queries in place of keys{also}",
+for name, why, rules in (
+    (
+        "masks queries in place of keys",
         "The last axis of the scores is the keys', and padding must not be attended to "
         "as a key: shape (B, 1, T). With (B, T, 1) all keys stay visible, and the rows "
-        f"of padding have nothing to attend to.\n{reason}".rstrip(),
-    )(lambda lengths, width, marked=marked: marked(lengths, width)[:, :, None])
-
-
-@padding.mistake(
-    "masks queries, too",
-    "Only keys need hiding. Rows of padding that may attend to nothing are rows of "
-    "only −∞; leave them be and ignore their output.",
-)
-def _(lengths, width):
-    tokens = real(lengths, width)
-    return tokens[:, :, None] & tokens[:, None]
-
-
-padding.mistake(
-    "the new axis stands first",
-    "The batch stays in front: (B, 1, T). The axis of size 1 comes after it, where the "
-    "scores (B, T_q, T_k) have their queries.",
-)(lambda lengths, width: real(lengths, width)[None])
-padding.mistake(
-    "the longest length in place of max_length",
-    "The batch is max_length wide, also where no sequence is as long as that.",
-)(lambda lengths, width: real(lengths, int(lengths.max()))[:, None])
-for marked, reason in MARKED:
-    also = ", and off by one" if reason else ""
-    padding.mistake(
-        f"the axis of the queries is missing{also}",
+        "of padding have nothing to attend to.",
+        {"placed": lambda marked: marked[:, :, None]},
+    ),
+    (
+        "the axis of the queries is missing",
         "(B, T) does not line up with scores (B, T_q, T_k): broadcasting would take "
         "the batch for the queries. An axis of size 1 in the middle, (B, 1, T), serves "
-        f"all queries.\n{reason}".rstrip(),
-    )(marked)
+        "all queries.",
+        {"placed": lambda marked: marked},
+    ),
+    (
+        "masks queries, too",
+        "Only keys need hiding. Rows of padding that may attend to nothing are rows of "
+        "only −∞; leave them be and ignore their output.",
+        {"placed": lambda marked: marked[:, :, None] & marked[:, None]},
+    ),
+    (
+        "the new axis stands first",
+        "The batch stays in front: (B, 1, T). The axis of size 1 comes after it, where "
+        "the scores (B, T_q, T_k) have their queries.",
+        {"placed": lambda marked: marked[None]},
+    ),
+    (
+        "the mask is repeated for every query",
+        "An axis of size 1 serves all queries, however many there are: (B, 1, T) "
+        "broadcasts, and there need not be as many queries as keys.",
+        {"placed": lambda marked: marked[:, None].repeat(1, marked.shape[1], 1)},
+    ),
+    (
+        "the future is hidden, too",
+        "This mask hides padding and nothing else. Where the future is to be hidden as "
+        "well, it is joined with the causal mask by &.",
+        {"placed": lambda marked: marked[:, None] & lower(marked.shape[1])},
+    ),
+    (
+        "one axis too many",
+        "The scores are (B, T_q, T_k), without an axis for heads: (B, 1, T).",
+        {"placed": lambda marked: marked[:, None, None]},
+    ),
+    (
+        "sequences and positions exchanged",
+        "The batch is the first axis and the positions are the last one: compare a "
+        "column of lengths with a row of positions.",
+        {"placed": lambda marked: marked.T[:, None]},
+    ),
+    (
+        "mask inverted",
+        "True marks the padding. In this course True means 'may attend', so it marks "
+        "the real tokens (torch.nn.MultiheadAttention has it the other way round).",
+        {"compare": torch.ge},
+    ),
+    (
+        "only one position is marked",
+        "A position is real if its number is smaller than the length, not equal to it.",
+        {"compare": torch.eq},
+    ),
+    (
+        OFF_BY_ONE,
+        "A sequence of length n has its tokens at the positions 0 … n-1, so position n "
+        "is padding already.",
+        {"until": lambda lengths, width: lengths + 1},
+    ),
+    (
+        OFF_BY_ONE,
+        "A sequence of length n has its tokens at the positions 0 … n-1; position n-1 "
+        "is the last real one, and it was lost.",
+        {"until": lambda lengths, width: lengths - 1},
+    ),
+    (
+        "padding on the left",
+        "The real tokens come first and the padding fills up the end.",
+        {"order": lambda marked: marked.flip(-1)},
+    ),
+    (
+        "a full sequence hidden by a slice of -0",
+        "Without padding the slice begins at -0, which is 0: it is the whole sequence. "
+        "Count from the front, or compare torch.arange(max_length) with the length.",
+        {"until": lambda lengths, width: lengths % width},
+    ),
+    (
+        "a full sequence loses its last token",
+        "A sequence that fills its row has no padding, so no position is the first of "
+        "it. Compare every position with the length.",
+        {"until": lambda lengths, width: lengths.clamp(max=width - 1)},
+    ),
+    (
+        "an empty sequence keeps a token",
+        "A sequence of length 0 has no real token: its row is all False.",
+        {"until": lambda lengths, width: lengths.clamp(min=1)},
+    ),
+    (*ONE_LENGTH, {"until": lambda lengths, width: lengths.max().expand_as(lengths)}),
+    (*ONE_LENGTH, {"until": lambda lengths, width: lengths[:1].expand_as(lengths)}),
+    (
+        "nothing is masked",
+        "All positions are marked as real; padding must not be attended to.",
+        {"until": lambda lengths, width: lengths * 0 + width},
+    ),
+    (
+        "the longest length in place of max_length",
+        "The batch is max_length wide, also where no sequence is as long as that.",
+        {"wide": lambda lengths, width: int(lengths.max())},
+    ),
+    (
+        "one position too few",
+        "The positions are 0 to max_length − 1, max_length of them: "
+        "torch.arange(max_length) has them all.",
+        {"wide": lambda lengths, width: width - 1},
+    ),
+    (
+        "one position too many",
+        "The positions are counted from 0, so max_length itself is none of them.",
+        {"wide": lambda lengths, width: width + 1},
+    ),
+):
+    padding.mistake(name, why)(partial(padded, **rules))
 
 # --- the checks -----------------------------------------------------------------------
 

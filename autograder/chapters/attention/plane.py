@@ -16,6 +16,7 @@ from autograder.exercise.spec import Case, Function, foreseen, judge_parts
 from autograder.interface import StudentFunction
 
 ANGLES = (-math.pi / 4, math.pi / 8, 5 * math.pi / 16)  # the book's
+ROOT = math.sqrt(2)  # of d_k
 
 
 def rotation(angle: float) -> torch.Tensor:
@@ -27,7 +28,7 @@ def rotation(angle: float) -> torch.Tensor:
 def from_differences(theta_q: float, theta_k: float, theta_v: float) -> dict:
     """Work the example out by formulas: a score depends on the angle between two."""
     delta = theta_q - theta_k
-    cosine, sine, root = math.cos(delta), math.sin(delta), math.sqrt(2)
+    cosine, sine, root = math.cos(delta), math.sin(delta), ROOT
     blue = 1 / (1 + math.exp((-sine - cosine) / root))  # of blue on itself
     car = 1 / (1 + math.exp((cosine - sine) / root))  # of car on blue
     mixed = [
@@ -54,36 +55,41 @@ example = Function("geometric-example", "geometric_example", from_differences)
 
 def turned(
     *angles: float,
-    matrices: Callable = lambda *angles: map(rotation, angles),
-    scale: float = math.sqrt(2),
+    angled: Callable = lambda *angles: angles,
+    unit: Callable = lambda angle: angle,
+    rotate: Callable = rotation,
+    compare: Callable = lambda q, k: q @ k.T,
+    scale: float = ROOT,
     softened: float | None = None,
     axis: int = -1,
-    mix: Callable = torch.matmul,
-    read: tuple[str, tuple[int, int]] = ("weights", (1, 0)),
+    mix: Callable = lambda weights, v, found: weights @ v,
+    in_place: bool = False,
+    table: str = "weights",
+    read: Callable = lambda table: table[1, 0],
 ) -> dict:
     """Work the example out by rules that can be varied.
 
     Args:
         angles: of queries, keys and values.
-        matrices: makes q, k and v of them.
+        angled: the angles that are taken for them.
+        unit: what is made of each angle.
+        rotate: makes a matrix of an angle.
+        compare: makes the scores of queries and keys.
         scale: what the scores are divided by.
         softened: what those in the softmax are divided by, if it is another number.
         axis: along which the softmax runs.
-        mix: makes the output of weights and values.
-        read: where the weight of *car* on *blue* is read.
+        mix: makes the output of weights, values, and all that is found.
+        in_place: whether the scores themselves are divided.
+        table: in which the weight of *car* on *blue* is looked up.
+        read: this weight, of that table.
     """
-    q, k, v = matrices(*angles)
-    scores = q @ k.T
+    q, k, v = (rotate(unit(angle)) for angle in angled(*angles))
+    scores = compare(q, k)
     weights = torch.softmax(scores / (softened or scale), axis)
-    found = {"scores": scores, "scaled": scores / scale, "weights": weights}
-    name, place = read
-    one = found[name][place].item()
-    return found | {"output": mix(weights, v), "car_to_blue": one}
-
-
-def _without_sign(angle: float) -> torch.Tensor:
-    c, s = math.cos(angle), math.sin(angle)
-    return torch.tensor([[c, s], [s, c]])
+    kept = scores / scale if in_place else scores
+    found = {"scores": kept, "scaled": scores / scale, "weights": weights}
+    found["output"] = mix(weights, v, found | {"keys": k})
+    return found | {"car_to_blue": read(found[table]).item()}
 
 
 DEGREES = (
@@ -91,94 +97,174 @@ DEGREES = (
     "The angles are radians, and math.cos and torch.cos take radians: use the angles "
     "as they stand.",
 )
-for name, rule, why in (
+TWICE = (
+    "an angle is used twice",
+    "Queries, keys and values have an angle each: W_Q = R(θ_Q), W_K = R(θ_K), "
+    "W_V = R(θ_V).",
+)
+ORDER = (
+    "the angles are taken in another order",
+    "The first angle is that of the queries, the second that of the keys, the third "
+    "that of the values.",
+)
+UNSCALED = (
+    "missing the scaling by 1/√d_k",
+    "d_k is 2 here: divide the scores by √2.",
+)
+BY_WIDTH = (
+    "scaled by d_k in place of √d_k",
+    "d_k is 2 here: divide the scores by √2.",
+)
+A_SCORE = (
+    "a score in place of a weight",
+    "This is a score. The weight is what the softmax makes of its row.",
+)
+SMALLEST = (
+    "the smallest weight in place of the entry [1, 0]",
+    "With the book's angles 'car' attends to 'blue' least of all; with others it does "
+    "not. Read the entry in the row of 'car' and the column of 'blue'.",
+)
+for name, why, rules in (
     (
         "the angles are ignored",
-        {"matrices": lambda *angles: map(rotation, ANGLES)},
         "The matrices are those of the book's angles, but the angles were others. Use "
         "the arguments theta_q, theta_k and theta_v.",
+        {"angled": lambda *angles: ANGLES},
     ),
+    (*TWICE, {"angled": lambda q, k, v: (q, q, v)}),
+    (*TWICE, {"angled": lambda q, k, v: (q, k, q)}),
+    (*TWICE, {"angled": lambda q, k, v: (k, k, v)}),
+    (*ORDER, {"angled": lambda q, k, v: (q, v, k)}),
+    (*ORDER, {"angled": lambda q, k, v: (v, k, q)}),
+    (*ORDER, {"angled": lambda q, k, v: (v, q, k)}),
+    (*ORDER, {"angled": lambda q, k, v: (k, v, q)}),
+    (*DEGREES, {"unit": math.degrees}),
+    (*DEGREES, {"unit": math.radians}),
     (
         "rotations applied to column vectors",
-        {"matrices": lambda *angles: map(rotation, (-angle for angle in angles))},
         "Vectors are rows here, on the left of the matrix: Q = X W_Q. W x (or X times "
         "the transpose) turns the other way, and the scores come out transposed.",
-    ),
-    (
-        "keys not transposed",
-        {"matrices": lambda q, k, v: map(rotation, (q, -k, v))},
-        "This is Q K, the columns of K in place of its rows. With (2, 2) matrices "
-        "nothing fails; the scores are Q Kᵀ.",
-    ),
-    (
-        "queries and keys exchanged",
-        {"matrices": lambda q, k, v: map(rotation, (k, q, v))},
-        "The scores are transposed. Row i belongs to query i: the entry [1, 0] is the "
-        "score of the query 'car' with the key 'blue', Q Kᵀ and not K Qᵀ.",
-    ),
-    (
-        "missing the scaling by 1/√d_k",
-        {"scale": 1.0},
-        "d_k is 2 here: divide the scores by √2.",
-    ),
-    (
-        "softmax of the unscaled scores",
-        {"softened": 1.0},
-        "The weights are the softmax of each row of the scaled scores: divide by √2 "
-        "first.",
-    ),
-    (
-        "scaled by d_k in place of √d_k",
-        {"scale": 2.0},
-        "d_k is 2 here: divide the scores by √2.",
-    ),
-    (
-        "softmax over the wrong axis",
-        {"axis": 0},
-        "The columns sum to 1. Each row belongs to one query and must sum to 1.",
+        {"rotate": lambda angle: rotation(-angle)},
     ),
     (
         "the minus sign in R(θ) is missing",
-        {"matrices": lambda *angles: map(_without_sign, angles)},
         "The entry in row 0, column 1 of R(θ) is −sin θ. Without the sign it is no "
         "rotation.",
+        {"rotate": lambda angle: rotation(angle) * torch.tensor([[1, -1], [1, 1]])},
     ),
     (
-        DEGREES[0],
-        {"matrices": lambda *angles: map(rotation, map(math.degrees, angles))},
-        DEGREES[1],
+        "sine and cosine exchanged",
+        "The cosine stands on the diagonal of R(θ): R(0) is the unit matrix.",
+        {"rotate": lambda a: rotation(math.pi / 2 - a)},
     ),
     (
-        DEGREES[0],
-        {"matrices": lambda *angles: map(rotation, map(math.radians, angles))},
-        DEGREES[1],
+        "keys not transposed",
+        "This is Q K, the columns of K in place of its rows. With (2, 2) matrices "
+        "nothing fails; the scores are Q Kᵀ.",
+        {"compare": torch.matmul},
+    ),
+    (
+        "queries and keys exchanged",
+        "The scores are transposed. Row i belongs to query i: the entry [1, 0] is the "
+        "score of the query 'car' with the key 'blue', Q Kᵀ and not K Qᵀ.",
+        {"compare": lambda q, k: k @ q.T},
+    ),
+    (*UNSCALED, {"scale": 1.0}),
+    (*UNSCALED, {"scale": 1.0, "softened": ROOT}),  # in the entry alone
+    (
+        "softmax of the unscaled scores",
+        "The weights are the softmax of each row of the scaled scores: divide by √2 "
+        "first.",
+        {"softened": 1.0},
+    ),
+    (
+        "the scores are divided in place",
+        "/= and div_ change the tensor that there is, so that 'scores' holds what is "
+        "scaled, too. scores / √2 is a new tensor.",
+        {"in_place": True},
+    ),
+    (*BY_WIDTH, {"scale": 2.0}),
+    (*BY_WIDTH, {"scale": 2.0, "softened": ROOT}),
+    (
+        "scaled twice",
+        "The weights are the softmax of the scaled scores, divided by √2 once. If your "
+        "attention of exercise 4.7 divides, hand it queries and keys as they are.",
+        {"softened": 2.0},
+    ),
+    (
+        "multiplied by √d_k in place of divided",
+        "The scores got larger still. Divide them by √2.",
+        {"scale": 1 / ROOT},
+    ),
+    (
+        "softmax over the wrong axis",
+        "The columns sum to 1. Each row belongs to one query and must sum to 1.",
+        {"axis": 0},
+    ),
+    (
+        "values mixed by columns",
+        "The output is weights times V, a mix of the rows of V, without a transpose.",
+        {"mix": lambda weights, v, found: weights @ v.T},
+    ),
+    (
+        "output from the tokens in place of the values",
+        "X is the unit matrix, so P X is P again. What is mixed are the values, X W_V.",
+        {"mix": lambda weights, v, found: weights},
+    ),
+    (
+        "output from the keys in place of the values",
+        "Keys only decide the weights; what is mixed are the values, X W_V.",
+        {"mix": lambda weights, v, found: weights @ found["keys"]},
+    ),
+    (
+        "weights and values exchanged",
+        "The weights are on the left, P V: row i of the output is a mix of the rows of "
+        "V. V P mixes columns; the shapes fit here only because all are (2, 2).",
+        {"mix": lambda weights, v, found: v @ weights},
+    ),
+    (
+        "weights transposed before mixing",
+        "Row i of the weights mixes the values for query i: P V, without a transpose.",
+        {"mix": lambda weights, v, found: weights.T @ v},
+    ),
+    (
+        "the scores are mixed in place of the weights",
+        "Scores do not sum to 1. The output is the weights times V.",
+        {"mix": lambda weights, v, found: found["scaled"] @ v},
+    ),
+    (
+        "weights and values multiplied entry by entry",
+        "The output is a matrix product, P @ V; * multiplies entries.",
+        {"mix": lambda weights, v, found: weights * v},
+    ),
+    (
+        "rows and columns exchanged",
+        "With this weight 'blue' (row 0, the query) attends to 'car'. The token that "
+        "is being enriched is the row: 'car' is row 1.",
+        {"read": lambda table: table[0, 1]},
+    ),
+    (
+        "the weight of 'car' on itself",
+        "Row 1 is right. 'blue' is the column 0.",
+        {"read": lambda table: table[1, 1]},
+    ),
+    (
+        "the weight of 'blue' on itself",
+        "The token that is being enriched is the row: 'car' is row 1.",
+        {"read": lambda table: table[0, 0]},
+    ),
+    (*SMALLEST, {"read": lambda table: table[1].min()}),
+    (*SMALLEST, {"read": lambda table: table.min()}),
+    (*A_SCORE, {"table": "scores"}),
+    (*A_SCORE, {"table": "scaled"}),
+    (
+        "an entry of the output in place of a weight",
+        "The output is what 'car' becomes. How much it attends to 'blue' is one of the "
+        "weights.",
+        {"table": "output"},
     ),
 ):
-    example.mistake(name, why)(partial(turned, **rule))
-
-
-def with_output(name: str, why: str, when: Callable = lambda *_: True) -> Callable:
-    """Add a mistake in the output alone, a function of weights and values."""
-
-    def add(mix: Callable) -> None:
-        example.mistake(name, why, when=when)(partial(turned, mix=mix))
-
-    return add
-
-
-with_output(
-    "values mixed by columns",
-    "The output is weights times V, a mix of the rows of V, without a transpose.",
-)(lambda weights, v: weights @ v.T)
-with_output(
-    "output from the tokens in place of the values",
-    "X is the unit matrix, so P X is P again. What is mixed are the values, X W_V.",
-)(lambda weights, v: weights)
-with_output(
-    "weights and values exchanged",
-    "The weights are on the left, P V: row i of the output is a mix of the rows of "
-    "V. V P mixes columns; the shapes fit here only because all are (2, 2).",
-)(lambda weights, v: v @ weights)
+    example.mistake(name, why)(partial(turned, **rules))
 
 
 def _of_the_book(*angles: float) -> bool:
@@ -196,40 +282,20 @@ SECOND_COLUMN = (
     "-0.007 is not the product of the second row of the weights with the second "
     "column of V. It is that of the first row, output[0, 1].",
 )
-with_output(*SECOND_COLUMN, _of_the_book)(lambda p, v: _flipped(p @ v, 1))
-with_output(*SECOND_COLUMN, _of_the_book)(
-    lambda p, v: torch.where(torch.tensor([[0, 0], [0, 1]]) > 0, (p @ v)[0, 1], p @ v)
-)
 FIRST_ENTRY = (
     "the second row's first entry is smaller",
     "A smaller cosine does not make a smaller entry. An entry is a product, not an "
     "angle: the second row of the weights is longer, and output[1, 0] is larger than "
     "output[0, 0].",
 )
-for columns in ((0,), (0, 1)):
-    with_output(*FIRST_ENTRY, _of_the_book)(
-        lambda p, v, columns=columns: _flipped(p @ v, *columns)
-    )
-
-A_SCORE = "This is a score. The weight is what the softmax makes of its row."
-for name, key, place, why in (
-    (
-        "rows and columns exchanged",
-        "weights",
-        (0, 1),
-        "With this weight 'blue' (row 0, the query) attends to 'car'. The token that "
-        "is being enriched is the row: 'car' is row 1.",
-    ),
-    (
-        "the weight of 'car' on itself",
-        "weights",
-        (1, 1),
-        "Row 1 is right. 'blue' is the column 0.",
-    ),
-    ("a score in place of a weight", "scores", (1, 0), A_SCORE),
-    ("a score in place of a weight", "scaled", (1, 0), A_SCORE),
+LAST_ENTRY = torch.tensor([[0, 0], [0, 1]]) > 0
+for name, why, mix in (
+    (*SECOND_COLUMN, lambda p, v, _: _flipped(p @ v, 1)),
+    (*SECOND_COLUMN, lambda p, v, _: torch.where(LAST_ENTRY, (p @ v)[0, 1], p @ v)),
+    (*FIRST_ENTRY, lambda p, v, _: _flipped(p @ v, 0)),
+    (*FIRST_ENTRY, lambda p, v, _: _flipped(p @ v, 0, 1)),
 ):
-    example.mistake(name, why)(partial(turned, read=(key, place)))
+    example.mistake(name, why, when=_of_the_book)(partial(turned, mix=mix))
 
 
 # --- the check ------------------------------------------------------------------------
@@ -251,7 +317,8 @@ def geometric_example(
         on = "geometric_example(-π/4, π/8, 5π/16), the book's angles"
         cases = [Case(on, ANGLES, known, tolerance=BY_HAND)]
         drawn = math.pi * (2 * torch.rand(3, 3, generator=seeded(seed)) - 1)
-        for angles in drawn.tolist():
+        # at the first 'car' attends to 'blue' more than to itself
+        for angles in ((2.0, 0.3, -1.0), *drawn.tolist()):
             angles = tuple(round(angle, 2) for angle in angles)
             on = f"geometric_example({', '.join(map(str, angles))})"
             cases.append(Case(on, angles, tolerance=BY_HAND))

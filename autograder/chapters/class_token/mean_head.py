@@ -1,6 +1,7 @@
 """The head that reads the mean of the real tokens."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -13,12 +14,11 @@ from autograder.chapters.class_token.heads import (
     expect_logits,
     expect_shapes,
     expect_start,
+    first,
     linear,
-    misread,
-    mistakes_in_answering,
 )
-from autograder.chapters.class_token.mean import masked_mean
-from autograder.chapters.padding import NO_MASK, mean_of_real, padded
+from autograder.chapters.class_token.mean import NOTHING, masked_mean
+from autograder.chapters.padding import EMPTY, NO_MASK, mean_of_real, padded
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.spec import Case, Module
 from autograder.interface import StudentFunction, StudentModule
@@ -32,72 +32,150 @@ head = Module(
 # --- what goes wrong ------------------------------------------------------------------
 
 
-def _without_mask(made: Callable[[torch.Tensor], torch.Tensor]) -> Callable:
-    """Read the mean by a mask that is made of the vectors where none is given."""
-    return lambda hidden, mask: mean_of_real(
-        hidden, made(hidden) if mask is None else mask
-    )
+def _everything(hidden: torch.Tensor) -> torch.Tensor:
+    return torch.ones_like(hidden[:, None, :, 0]).bool()
 
 
-for name, read, why in (
+def _from_0(hidden: torch.Tensor) -> torch.Tensor:
+    """Mark the first position alone."""
+    return _everything(hidden) & (torch.arange(hidden.shape[1]) == 0)
+
+
+def answered(
+    hidden: torch.Tensor,
+    mask: torch.Tensor | None,
+    weight: torch.Tensor,
+    bias: torch.Tensor,
+    *,
+    made: Callable = _everything,
+    given: Callable = lambda mask: mask,
+    read: Callable = mean_of_real,
+    late: bool = False,
+    biased: Callable = lambda bias: bias,
+    form: Callable = lambda logits: logits,
+) -> torch.Tensor:
+    """Answer with slips, which may be several.
+
+    Args:
+        hidden: (B, T, d).
+        mask: (B, 1, T), or None.
+        weight: (d, classes).
+        bias: (classes,).
+        made: the mask where none is given, of hidden.
+        given: what is made of one that is.
+        read: one row of each sequence, of hidden and mask.
+        late: whether the mean is taken of the logits.
+        biased: what is added.
+        form: of the logits.
+    """
+    mask = made(hidden) if mask is None else given(mask)
+    if late:
+        return form(read(linear(hidden, weight, biased(bias)), mask))
+    return form(linear(read(hidden, mask), weight, biased(bias)))
+
+
+POSITION_0 = "the head reads position 0"
+LARGEST = (
+    "the maximum in place of the mean",
+    "That is max pooling. This head averages.",
+)
+SAID = {each.name: (each.name, each.why) for each in first.mistakes}
+for name, why, slip in (
     (
-        "the head reads position 0",
-        lambda hidden, mask: hidden[:, 0],
+        POSITION_0,
         "That is ClassHead. Without a class token, position 0 is only the first word; "
         "this head averages all real tokens.",
+        {"read": lambda hidden, mask: hidden[:, 0]},
     ),
     (
-        "the mask is not used",
-        lambda hidden, mask: hidden.mean(1),
-        "The padding was averaged, too. Hand the mask on to masked_mean.",
+        POSITION_0,
+        "Without a mask every position is real, not the first one alone.",
+        {"made": _from_0},
     ),
     (
-        "the padding is set to 0 and averaged",
-        lambda hidden, mask: (hidden if mask is None else hidden * mask.mT).mean(1),
-        "The divisor must be the number of real tokens, not T: use masked_mean.",
+        "without a mask position 0 is left out",
+        "There is no class token here: without a mask every position is real, the "
+        "first one, too.",
+        {"made": lambda hidden: ~_from_0(hidden)},
     ),
-    (
-        "the head reads every position",
-        lambda hidden, mask: hidden,
-        "There is one answer for each sequence, (B, classes): average first.",
-    ),
-    (
-        "the sum in place of the mean",
-        lambda hidden, mask: (hidden if mask is None else hidden * mask.mT).sum(1),
-        "A sum grows with the length of the sentence: use masked_mean.",
-    ),
-    (
-        "the maximum in place of the mean",
-        lambda hidden, mask: hidden.amax(1),
-        "That is max pooling. This head averages.",
-    ),
-    (
-        "mask inverted",
-        lambda hidden, mask: mean_of_real(hidden, mask if mask is None else ~mask),
-        "The padding was averaged. True means a real token.",
-    ),
-    (NO_MASK[0], lambda hidden, mask: mean_of_real(hidden, ~~mask), NO_MASK[1]),
     (
         "without a mask nothing is real",
-        _without_mask(lambda hidden: torch.zeros_like(hidden[:, None, :, 0]).bool()),
         "True means a real token, so a mask of False leaves the bias alone. Without a "
         "mask every position is real: torch.ones, of dtype torch.bool.",
+        {"made": lambda hidden: ~_everything(hidden)},
     ),
     (
         "rows of zeros are taken for padding",
-        _without_mask(lambda hidden: hidden.any(-1)[:, None]),
         "Without a mask every position is real, a row of zeros, too. What is padding, "
         "the numbers do not say.",
+        {"made": lambda hidden: hidden.any(-1)[:, None]},
+    ),
+    (*NO_MASK, {"made": lambda hidden: ~~None}),
+    (
+        "the mask is not used",
+        "The padding was averaged, too. Hand the mask on to masked_mean.",
+        {"given": torch.ones_like},
+    ),
+    (
+        "mask inverted",
+        "The padding was averaged. True means a real token.",
+        {"given": torch.logical_not},
+    ),
+    (
+        "the padding is set to 0 and averaged",
+        "The divisor must be the number of real tokens, not T: use masked_mean.",
+        {"read": lambda hidden, mask: (hidden * mask.mT).mean(1)},
+    ),
+    (
+        "the head reads every position",
+        "There is one answer for each sequence, (B, classes): average first.",
+        {"read": lambda hidden, mask: hidden},
+    ),
+    (
+        "the axis of the positions is kept",
+        "There is one answer for each sequence, (B, classes): the mean has no axis of "
+        "positions.",
+        {"read": lambda hidden, mask: mean_of_real(hidden, mask)[:, None]},
+    ),
+    (
+        "the sum in place of the mean",
+        "A sum grows with the length of the sentence: use masked_mean.",
+        {"read": lambda hidden, mask: (hidden * mask.mT).sum(1)},
+    ),
+    (*LARGEST, {"read": lambda hidden, mask: hidden.amax(1)}),
+    (
+        *LARGEST,
+        {"read": lambda hidden, mask: hidden.where(mask.mT, -torch.inf).amax(1)},
+    ),
+    (
+        EMPTY,
+        NOTHING,
+        {"read": lambda hidden, mask: (hidden * mask.mT).sum(1) / mask.mT.sum(1)},
+    ),
+    (
+        "the bias is masked, too",
+        "The logits of the tokens were averaged. That is the same as long as there is "
+        "a real token; without any, the bias is lost. First the mean, then the linear "
+        "map: it is also B products in place of B·T.",
+        {"late": True},
+    ),
+    (*SAID["the bias is not added"], {"biased": torch.zeros_like}),
+    (
+        *SAID["probabilities in place of logits"],
+        {"form": lambda logits: logits.softmax(-1)},
+    ),
+    (
+        *SAID["logarithms of probabilities in place of logits"],
+        {"form": lambda logits: logits.log_softmax(-1)},
+    ),
+    (*SAID["a class in place of logits"], {"form": lambda logits: logits.argmax(-1)}),
+    (*SAID["squeeze takes the axis of the batch away"], {"form": torch.squeeze}),
+    (
+        *SAID["no gradient comes back"],
+        {"read": lambda hidden, mask: mean_of_real(hidden.detach(), mask)},
     ),
 ):
-    misread(head, name, read, why)
-head.mistake(
-    "the bias is masked, too",
-    "The logits of the tokens were averaged. That is the same as long as there is a "
-    "real token; without any, the bias is lost. First the mean, then the linear map: "
-    "it is also B products in place of B·T.",
-)(lambda hidden, mask, weight, bias: mean_of_real(linear(hidden, weight, bias), mask))
-mistakes_in_answering(head)
+    head.mistake(name, why)(partial(answered, **slip))
 head.accident("None", *NO_MASK)
 
 # --- the check ------------------------------------------------------------------------

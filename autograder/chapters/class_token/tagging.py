@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -65,16 +66,27 @@ class Batch:
         return self.logits[:, self.count :]
 
 
-def _average(each: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """Average the words of the batch."""
-    return each[batch.real].mean()
+def _cross_entropy(logits: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
+    """Compute what each position costs, (B, T)."""
+    return F.cross_entropy(logits.mT, tags, reduction="none")
+
+
+def _picked(scores: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
+    """Take the scores of the tags."""
+    return scores.gather(-1, tags[..., None])[..., 0]
+
+
+def _total(costs: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+    return costs[kept].sum()
 
 
 def loss_by(
     *given: Data,
     own: Callable[[Batch], torch.Tensor] = lambda batch: batch.own,
-    cost: Callable[[torch.Tensor], torch.Tensor] = lambda each: each,
-    average: Callable[[torch.Tensor, Batch], torch.Tensor] = _average,
+    each: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = _cross_entropy,
+    kept: Callable[[Batch], torch.Tensor] = lambda batch: batch.real,
+    number: Callable[[Batch, torch.Tensor], Any] = lambda batch, kept: kept.sum(),
+    total: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = _total,
     unit: Callable[[torch.Tensor], torch.Tensor] = lambda loss: loss,
 ) -> torch.Tensor:
     """Compute the loss by rules that can be varied.
@@ -82,13 +94,15 @@ def loss_by(
     Args:
         given: logits, tags, mask and perhaps the number of class tokens.
         own: the logits of the words and of the padding, (B, T, classes).
-        cost: of each position, made of its cross-entropy, (B, T).
-        average: of the costs of a batch.
+        each: the cost of each position, (B, T), of these logits and the tags.
+        kept: which positions are added up, (B, T).
+        number: what the total is divided by, of the batch and what is kept.
+        total: of the costs (B, T) and what is kept.
         unit: what is made of the average.
     """
     batch = Batch(*given)
-    each = F.cross_entropy(own(batch).mT, batch.tags, reduction="none")
-    return unit(average(cost(each), batch))
+    costs, positions = each(own(batch), batch.tags), kept(batch)
+    return unit(total(costs, positions) / number(batch, positions))
 
 
 def made(
@@ -107,11 +121,32 @@ def made(
         losses.mistake(name, why, when=shows)(partial(loss_by, **each))
 
 
-def averaged(
-    name: str, why: str, *averages: Callable[[torch.Tensor, Batch], torch.Tensor]
-) -> None:
-    """State a mistake in which costs are averaged otherwise."""
-    made(name, why, *({"average": each} for each in averages))
+def _undivided(batch: Batch, kept: torch.Tensor) -> int:
+    return 1
+
+
+def _words(batch: Batch, kept: torch.Tensor) -> torch.Tensor:
+    return batch.real.sum()
+
+
+def _everything(batch: Batch) -> torch.Tensor:
+    return torch.ones_like(batch.real)
+
+
+def _padding(batch: Batch) -> torch.Tensor:
+    return ~batch.real
+
+
+def _means(costs: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+    return ((costs * kept).sum(1) / kept.sum(1)).mean()
+
+
+def _means_of_all(costs: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+    return ((costs * kept).sum(1) / kept.sum(1).clamp(1)).mean()
+
+
+def _probability(logits: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
+    return (-_cross_entropy(logits, tags)).exp()
 
 
 @losses.mistake(
@@ -124,11 +159,9 @@ def _(*given):
     """As if the tag of each were 0."""
     batch = Batch(*given)
     front = batch.logits[:, : batch.count]
-    costs = F.cross_entropy(
-        front.mT, torch.zeros(front.shape[:2], dtype=torch.long), reduction="none"
-    )
-    words = F.cross_entropy(batch.own.mT, batch.tags, reduction="none")[batch.real]
-    return torch.cat([costs.flatten(), words]).mean()
+    tags = torch.zeros(front.shape[:2], dtype=torch.long)
+    words = _cross_entropy(batch.own, batch.tags)[batch.real]
+    return torch.cat([_cross_entropy(front, tags).flatten(), words]).mean()
 
 
 made(
@@ -143,70 +176,95 @@ made(
     {"own": lambda b: b.logits[:, 1 : b.tags.shape[1] + 1]},
     when=lambda b: b.count > 1,
 )
-averaged(
+made(
     "padding is scored",
     "Padding is no word: leave its positions out, in the sum and in the number.",
-    lambda each, b: each.mean(),
-    lambda each, b: each.sum() / b.real.sum(),
+    {"kept": _everything},
+    {"kept": _everything, "number": _words},
 )
-for kept in (
-    lambda each, b: each * b.mask.squeeze(),
-    lambda each, b: torch.where(b.mask.squeeze(), each, torch.zeros(())),
-):
-    made(
-        *SQUEEZED,
-        {"average": lambda each, b, kept=kept: kept(each, b).sum() / b.real.sum()},
-        when=lambda b: b.real.shape[1] == 1 < len(b.real),
-    )
-averaged(
+made(
+    *SQUEEZED,
+    {"total": lambda costs, kept: (costs * kept.squeeze()).sum()},
+    when=lambda b: b.real.shape[1] == 1 < len(b.real),
+)
+made(
     "the mean over all positions",
     "Divide by the number of words. With the padding in the divisor the loss depends "
     "on how wide the batch happens to be.",
-    lambda each, b: (each * b.real).mean(),
+    {"number": lambda b, kept: kept.numel()},
 )
-averaged(
+made(
+    "the class tokens are in the divisor",
+    "Divide by the number of words. A class token is none, and its row is left out.",
+    {"number": lambda b, kept: kept.sum() + b.count * len(kept)},
+)
+made(
     "mask inverted",
     "The padding was scored and the words were left out. True means a word.",
-    lambda each, b: each[~b.real].mean(),
-    lambda each, b: (each * ~b.real).sum() / (~b.real).sum().clamp(min=1),
-    lambda each, b: each.masked_fill(b.real, 0).sum() / b.real.sum(),
+    {"kept": _padding},
+    {"kept": _padding, "number": lambda b, kept: kept.sum().clamp(min=1)},
+    {"kept": _padding, "number": _words},
+)
+made(
+    "the mask is shifted by the class tokens",
+    "The mask has no entry for the class tokens: its entry t belongs to word t, whose "
+    "row is the first one after theirs.",
+    {"kept": lambda b: F.pad(b.real, (b.count, 0), value=True)[:, : -b.count]},
 )
 made(
     "logits multiplied by the mask",
     "A logit of 0 does not silence a position: all tags become equally likely, and it "
     "adds the logarithm of their number. Leave it out.",
-    {"own": lambda b: b.own * b.mask.mT, "average": lambda each, b: each.mean()},
-    {
-        "own": lambda b: b.own * b.mask.mT,
-        "average": lambda each, b: each.sum() / b.real.sum(),
-    },
+    {"own": lambda b: b.own * b.mask.mT, "kept": _everything},
+    {"own": lambda b: b.own * b.mask.mT, "kept": _everything, "number": _words},
 )
-averaged(
+made(
     "tag 0 is taken for padding",
     "0 is a tag like the others. What is padding, the mask says.",
-    lambda each, b: each[b.tags != 0].mean(),
-    lambda each, b: each[b.real & (b.tags != 0)].mean(),
-    lambda each, b: each[b.real & (b.tags != 0)].sum() / b.real.sum(),
+    {"kept": lambda b: b.tags != 0},
+    {"kept": lambda b: b.real & (b.tags != 0)},
+    {"kept": lambda b: b.real & (b.tags != 0), "number": _words},
 )
-averaged(
+made(
     "the sum in place of the mean",
     "A mean, so that batches of different sizes compare: divide by the number of "
     "words.",
-    lambda each, b: each[b.real].sum(),
+    {"number": _undivided},
 )
-averaged(
+made(
     "divided by the number of sentences",
     "Divide by the number of words.",
-    lambda each, b: each[b.real].sum() / len(b.real),
+    {"number": lambda b, kept: len(kept)},
 )
-averaged(
+made(
+    "divided by the number of classes, too",
+    "The loss of a position is one number: divide by the number of words only.",
+    {"number": lambda b, kept: kept.sum() * b.own.shape[2]},
+)
+made(
+    "one word too many in the divisor",
+    "n words are divided by n. Against 0/0 use clamp(min=1): it changes 0 and nothing "
+    "else.",
+    {"number": lambda b, kept: kept.sum() + 1},
+)
+made(
     "the mean of the sentences' means",
     "All words of the batch count alike, in whatever sentence they stand.",
-    lambda each, b: ((each * b.real).sum(1) / b.real.sum(1)).mean(),
-    lambda each, b: ((each * b.real).sum(1) / b.real.sum(1).clamp(1)).mean(),
+    {"total": _means, "number": _undivided},
+    {"total": _means_of_all, "number": _undivided},
 )
 EACH = "a loss for each position", "One number for the whole batch, shape ()."
-averaged(*EACH, lambda each, b: each * b.real, lambda each, b: each[b.real])
+AXIS = (
+    "a list of one number",
+    "The loss has the shape (), not (1,). torch.zeros(1) is a list of one number; "
+    "torch.zeros(()), or a sum over all axes, is a number.",
+)
+made(*AXIS, {"unit": lambda loss: loss[None]})
+made(
+    *EACH,
+    {"total": lambda costs, kept: costs * kept, "number": _undivided},
+    {"total": lambda costs, kept: costs[kept], "number": _undivided},
+)
 made(
     "reshaped in place of transposed",
     "reshape and view keep the order of the numbers, so logits of different words are "
@@ -216,7 +274,31 @@ made(
 made(
     "softmax taken twice",
     "Logits go in: cross_entropy applies a softmax of its own.",
-    {"own": lambda b: b.own.softmax(-1)},
+    {"each": lambda logits, tags: _cross_entropy(logits.softmax(-1), tags)},
+)
+made(
+    "no softmax",
+    "A logit is no logarithm of a probability: take the log_softmax of each position, "
+    "over its classes.",
+    {"each": lambda logits, tags: -_picked(logits, tags)},
+)
+made(
+    "softmax over the wrong axis",
+    "A softmax runs over the classes of one position, the last axis of the logits.",
+    {"each": lambda logits, tags: -_picked(logits.log_softmax(1), tags)},
+    {"each": lambda logits, tags: -_picked(logits.log_softmax(0), tags)},
+)
+made(
+    "no logarithm",
+    "The loss is the negative logarithm of the tag's probability.",
+    {"each": _probability},
+    {"each": lambda logits, tags: 1 - _probability(logits, tags)},
+    {"each": lambda logits, tags: -_probability(logits, tags)},
+)
+made(
+    "the logarithm of the mean",
+    "First the logarithm for each word, then the mean: the two do not change places.",
+    {"each": _probability, "unit": lambda chance: -chance.log()},
 )
 made(
     "the sign is missing",
@@ -224,15 +306,14 @@ made(
     {"unit": torch.neg},
 )
 made(
-    "no logarithm",
-    "The loss is the negative logarithm of the tag's probability.",
-    {"cost": lambda each: (-each).exp()},
-    {"cost": lambda each: (-each).exp(), "unit": lambda loss: 1 - loss},
-)
-made(
     "in bits",
     "The natural logarithm is meant.",
     {"unit": lambda loss: loss / math.log(2)},
+)
+made(
+    "logarithm to base 10",
+    "The natural logarithm is meant.",
+    {"unit": lambda loss: loss / math.log(10)},
 )
 made("no gradient comes back", CUT_OFF, {"unit": lambda loss: loss.detach()})
 
@@ -270,9 +351,7 @@ def tagging_loss(student: StudentFunction, seed: int = 0) -> None:
     for case in _cases(seed):
         with losses.accidents_named():
             got = student(*case.inputs)
-        each = isinstance(got, torch.Tensor) and got.dim() > 0
-        say = {"on": case.on, "got": show(got), "expected": "a tensor of shape ()"}
-        refuse_if(each, *EACH, **say)
+        _expect_one_number(got, case.on)
         losses.compare(got, case)
     generator = seeded(seed + 1)
     logits = normal(generator, 3, 6, 4)
@@ -282,4 +361,13 @@ def tagging_loss(student: StudentFunction, seed: int = 0) -> None:
     losses.judge_gradient(student, case, torch.tensor(1.0))
     nothing = torch.zeros_like(mask)
     on = "logits (3, 6, 4), a batch without any word"
+    _expect_one_number(student(logits, tags, nothing), on)
     judge_nothing_scored(student, (logits, tags, nothing), on)
+
+
+def _expect_one_number(got: Data, on: str) -> None:
+    if not isinstance(got, torch.Tensor):
+        return
+    say = {"on": on, "got": show(got), "expected": "a tensor of shape ()"}
+    refuse_if(got.numel() == 1 and got.dim() > 0, *AXIS, **say)
+    refuse_if(got.dim() > 0, *EACH, **say)

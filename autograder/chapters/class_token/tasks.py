@@ -1,132 +1,204 @@
 """Several class tokens: a head for each task."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
 
 import torch
 
 from autograder import expect
 from autograder.chapters.class_token.chapter import chapter
-from autograder.chapters.class_token.heads import BIAS, WEIGHT, class_head, linear
+from autograder.chapters.class_token.heads import (
+    BIAS,
+    WEIGHT,
+    class_head,
+    first,
+    linear,
+)
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.parameters import Shapes, State, expect_parameters
-from autograder.exercise.spec import CUT_OFF, GRADIENT, Case, Module, expect_gradients
+from autograder.exercise.spec import GRADIENT, Case, Module, expect_gradients
 from autograder.expect import refuse_if, show
 from autograder.interface import StudentInstance, StudentModule
 
 
-def answered(rows: list[torch.Tensor], flat: tuple[torch.Tensor, ...]) -> list:
-    """Answer each task from what it reads; its weight and bias follow each other."""
-    pairs = zip(rows, flat[::2], flat[1::2], strict=True)
-    return [linear(row, weight, bias) for row, weight, bias in pairs]
+def answered(
+    hidden: torch.Tensor,
+    *flat: torch.Tensor,
+    places: Callable = range,
+    heads: Callable = range,
+    read: Callable = lambda hidden, place: hidden[:, place],
+    biased: Callable = lambda bias: bias,
+    form: Callable = lambda logits: logits,
+    listed: Callable = list,
+) -> Any:
+    """Answer each task, with slips, which may be several.
+
+    Args:
+        hidden: (B, T, d).
+        flat: weight and bias of each head, one after the other.
+        places: the positions that are read, of the number of tasks.
+        heads: the heads that answer, of the number of tasks.
+        read: what a head gets, of hidden and a position.
+        biased: what is added, of the bias.
+        form: of the logits of a task.
+        listed: of all of them.
+    """
+    count = len(flat) // 2
+    return listed(
+        form(linear(read(hidden, place), flat[2 * i], biased(flat[2 * i + 1])))
+        for place, i in zip(places(count), heads(count), strict=True)
+    )
 
 
-def from_places(places: range | list[int], hidden, flat) -> list[torch.Tensor]:
-    """Answer each task from a position."""
-    return answered([hidden[:, place] for place in places], flat)
-
-
-def right(hidden: torch.Tensor, *flat: torch.Tensor) -> list[torch.Tensor]:
-    """Answer task i from position i."""
-    return from_places(range(len(flat) // 2), hidden, flat)
-
-
-tasks = Module("task-heads", "TaskHeads", right)
+tasks = Module("task-heads", "TaskHeads", answered)
 
 # --- what goes wrong ------------------------------------------------------------------
 
 
-def _several(hidden: torch.Tensor, *flat: torch.Tensor) -> bool:
-    return len(flat) > 2
+def _together(answers: Iterable[torch.Tensor]) -> torch.Tensor:
+    return torch.cat(list(answers), -1)
 
 
 IN_FRONT = (
     "the heads read the last positions",
     "The class tokens come first: positions 0 to the number of tasks − 1.",
 )
-for name, places, when, why in (
-    (
-        "all heads read position 0",
-        lambda n: [0] * n,
-        _several,
-        "Position 0 belongs to task 0. Each task has a class token of its own, which "
-        "can attend to what this task needs: the head of task i reads position i.",
-    ),
-    (
-        "class tokens counted from 1",
-        lambda n: range(1, n + 1),
-        None,
-        "Positions and tasks are both counted from 0: task i reads position i.",
-    ),
-    (
-        "the class tokens are read backwards",
-        lambda n: range(n - 1, -1, -1),
-        _several,
-        "The head of task i reads position i.",
-    ),
-    (
-        "positions counted from the end",
-        lambda n: [-i for i in range(n)],
-        _several,
-        "hidden[:, -i:] begins i places before the end. Task i reads position i, "
-        "counted from the front: hidden[:, i].",
-    ),
-    (IN_FRONT[0], lambda n: range(-n, 0), None, IN_FRONT[1]),
-    (IN_FRONT[0], lambda n: range(-1, -n - 1, -1), None, IN_FRONT[1]),
-):
-    tasks.mistake(name, why, when=when)(
-        lambda hidden, *flat, places=places: from_places(
-            places(len(flat) // 2), hidden, flat
-        )
-    )
-for name, read, why in (
-    (
-        "the heads read the mean",
-        lambda hidden, task: hidden.mean(1),
-        "Then all tasks get the same vector. The head of task i reads position i.",
-    ),
-    (
-        "the heads read every position",
-        lambda hidden, task: hidden,
-        "There is one answer for each sequence and task: pick position i first.",
-    ),
-    (
-        "the axis of the positions is kept",
-        lambda hidden, task: hidden[:, task : task + 1],
-        "hidden[:, i : i + 1] is a piece of length 1; hidden[:, i] is one position.",
-    ),
-    (
-        "the heads read sequence i",
-        lambda hidden, task: hidden[task],
-        "Axis 0 is the batch. Positions are axis 1: hidden[:, i].",
-    ),
-):
-    tasks.mistake(name, why)(
-        lambda hidden, *flat, read=read: answered(
-            [read(hidden, task) for task in range(len(flat) // 2)], flat
-        )
-    )
-tasks.mistake(
-    "the heads read the mean of the class tokens",
-    "Then all tasks get the same vector. The head of task i reads position i alone.",
-    when=_several,
-)(
-    lambda hidden, *flat: answered(
-        [hidden[:, : len(flat) // 2].mean(1)] * (len(flat) // 2), flat
-    )
-)
-tasks.mistake(
-    "probabilities in place of logits",
-    "A softmax was applied. F.cross_entropy wants logits and applies its own softmax; "
-    "twice is too often: the gradient becomes small and the loss never gets near 0.",
-)(lambda *given: [logits.softmax(-1) for logits in right(*given)])
 ONE_TENSOR = (
     "one tensor for all tasks",
     "Tasks may differ in their classes: return a list, one entry a task.",
 )
-tasks.mistake(*ONE_TENSOR)(lambda *given: torch.cat(right(*given), -1))
-tasks.mistake("no gradient comes back", CUT_OFF)(
-    lambda hidden, *flat: right(hidden.detach(), *flat)
+WORDS = (
+    "the heads read words",
+    "The words come after the class tokens, and these are what the heads read: task i "
+    "reads position i.",
 )
+SAID = {each.name: (each.name, each.why) for each in first.mistakes}
+for name, why, slip in (
+    (
+        "all heads read position 0",
+        "Position 0 belongs to task 0. Each task has a class token of its own, which "
+        "can attend to what this task needs: the head of task i reads position i.",
+        {"places": lambda n: [0] * n},
+    ),
+    (
+        "class tokens counted from 1",
+        "Positions and tasks are both counted from 0: task i reads position i.",
+        {"places": lambda n: range(1, n + 1)},
+    ),
+    (
+        "the class tokens are read backwards",
+        "The head of task i reads position i.",
+        {"places": lambda n: range(n - 1, -1, -1)},
+    ),
+    (
+        "positions counted from the end",
+        "hidden[:, -i:] begins i places before the end. Task i reads position i, "
+        "counted from the front: hidden[:, i].",
+        {"places": lambda n: [-i for i in range(n)]},
+    ),
+    (*IN_FRONT, {"places": lambda n: range(-n, 0)}),
+    (*IN_FRONT, {"places": lambda n: range(-1, -n - 1, -1)}),
+    (
+        "every head reads the last class token",
+        "The head of task i reads position i. A loop that ends before its variable is "
+        "used leaves the last value in it.",
+        {"places": lambda n: [n - 1] * n},
+    ),
+    (*WORDS, {"places": lambda n: [n] * n}),
+    (*WORDS, {"places": lambda n: range(n, 2 * n)}),
+    (
+        "positions are cut off again and again",
+        "Cut i positions off the whole of hidden. What is left after the task before "
+        "lacks its positions already, so that task 2 reads position 3.",
+        {"places": lambda n: [i * (i + 1) // 2 for i in range(n)]},
+    ),
+    (
+        "the heads read the mean",
+        "Then all tasks get the same vector. The head of task i reads position i.",
+        {"read": lambda hidden, place: hidden.mean(1)},
+    ),
+    (
+        "the heads read the mean from position i on",
+        "hidden[:, i:] begins at position i. Its first row is what the head reads, not "
+        "the mean of all.",
+        {"read": lambda hidden, place: hidden[:, place:].mean(1)},
+    ),
+    (
+        "the heads read the mean of the class tokens",
+        "Then all tasks get the same vector. The head of task i reads position i.",
+        {
+            "places": lambda n: [range(n)] * n,
+            "read": lambda hidden, place: hidden[:, list(place)].mean(1),
+        },
+    ),
+    (
+        "the heads read every position",
+        "There is one answer for each sequence and task: pick position i first.",
+        {"read": lambda hidden, place: hidden},
+    ),
+    (
+        "the axis of the positions is kept",
+        "hidden[:, i : i + 1] is a piece of length 1; hidden[:, i] is one position.",
+        {"read": lambda hidden, place: hidden[:, place, None]},
+    ),
+    (
+        "the heads read sequence i",
+        "Axis 0 is the batch. Positions are axis 1: hidden[:, i].",
+        {"read": lambda hidden, place: hidden[place]},
+    ),
+    (
+        "sequences are left out in place of positions",
+        "hidden[i:] begins at sequence i. Positions are axis 1: hidden[:, i:].",
+        {"read": lambda hidden, place: hidden[place:, 0]},
+    ),
+    (
+        "one head answers all tasks",
+        "Task i has a head of its own, self.heads[i].",
+        {"heads": lambda n: [0] * n},
+    ),
+    (
+        "the last head answers all tasks",
+        "Task i has a head of its own, self.heads[i].",
+        {"heads": lambda n: [n - 1] * n},
+    ),
+    (
+        "the heads are asked in reverse order",
+        "Head i answers task i, from position i.",
+        {"heads": lambda n: range(n - 1, -1, -1)},
+    ),
+    (*SAID["the bias is not added"], {"biased": torch.zeros_like}),
+    (
+        *SAID["probabilities in place of logits"],
+        {"form": lambda logits: logits.softmax(-1)},
+    ),
+    (
+        *SAID["logarithms of probabilities in place of logits"],
+        {"form": lambda logits: logits.log_softmax(-1)},
+    ),
+    (
+        *SAID["a class in place of logits"],
+        {"form": lambda logits: logits.argmax(-1)},
+    ),
+    (
+        *SAID["squeeze takes the axis of the batch away"],
+        {"form": torch.squeeze},
+    ),
+    (*SAID["no gradient comes back"], {"form": torch.detach}),
+    (*ONE_TENSOR, {"listed": _together}),
+    (
+        "the answers in reverse order",
+        "Entry i of the list is the answer to task i.",
+        {"listed": lambda answers: list(answers)[::-1]},
+    ),
+    (
+        "only the first task is answered",
+        "A return inside the loop ends it at the first task: collect all answers, and "
+        "return the list after the loop.",
+        {"listed": lambda answers: list(answers)[:1]},
+    ),
+):
+    tasks.mistake(name, why)(partial(answered, **slip))
 
 # --- the check ------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +14,7 @@ from autograder.exercise.inputs import normal, seeded
 from autograder.exercise.losses import judge_nothing_scored
 from autograder.exercise.spec import Case, Function
 from autograder.expect import refuse_if, show
-from autograder.interface import Data, StudentFunction
+from autograder.interface import StudentFunction
 
 
 def _right(logits, labels, pad=0, smoothing=0.0):
@@ -32,202 +33,312 @@ losses = Function("sequence-loss", "sequence_loss", _right)
 # --- what goes wrong ------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Batch:
-    """What the loss is asked for, taken apart: (B, T, V), (B, T), and two numbers."""
-
-    logits: torch.Tensor
-    labels: torch.Tensor
-    pad: int = 0
-    share: float = 0.0
-
-    @property
-    def real(self) -> torch.Tensor:
-        """Whether a position is scored: (B, T)."""
-        return self.labels != self.pad
-
-    def of(self, logits: torch.Tensor) -> torch.Tensor:
-        """Compute the loss of each position, real or not: (B, T)."""
-        return F.cross_entropy(
-            logits.mT, self.labels, reduction="none", label_smoothing=self.share
-        )
-
-    @property
-    def each(self) -> torch.Tensor:
-        """The right losses."""
-        return self.of(self.logits)
-
-    @property
-    def every(self) -> torch.Tensor:
-        """−ln p of each class at each real position: (N, V)."""
-        return -self.logits[self.real].log_softmax(-1)
-
-    @property
-    def own(self) -> torch.Tensor:
-        """−ln p of each real label: (N,)."""
-        return F.nll_loss(-self.every, self.labels[self.real], reduction="none")
-
-    def mixed(self, even: torch.Tensor) -> torch.Tensor:
-        """Mix the labels' share with something else, and average."""
-        return ((1 - self.share) * self.own + self.share * even).mean()
+def _mean(each: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    return (each * real).sum() / real.sum()
 
 
-def made(
-    name: str,
-    why: str,
-    *answers: Callable[[Batch], torch.Tensor],
-    when: Callable[[Batch], bool] = lambda batch: True,
-) -> None:
-    """State a mistake by what it makes of a batch in which some label is real."""
-
-    def shows(*given: Data) -> bool:
-        batch = Batch(*given)
-        return bool(batch.real.any()) and when(batch)
-
-    for answer in answers:
-        losses.mistake(name, why, when=shows)(
-            lambda *given, answer=answer: answer(Batch(*given))
-        )
+def _all(each: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    return each.mean()
 
 
-made(
-    "the mean over all positions",
-    "Divide by the number of real labels. With the padding in the denominator the loss "
-    "depends on how wide the batch happens to be.",
-    lambda b: (b.each * b.real).mean(),
-)
-made(
+def _all_by_real(each: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    return each.sum() / real.sum()
+
+
+def _sentences(each: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    return (each * real).sum(1) / real.sum(1)
+
+
+def _logarithms(logits: torch.Tensor) -> torch.Tensor:
+    return logits.log_softmax(-1)
+
+
+def mixed(
+    logits: torch.Tensor,
+    labels: torch.Tensor,
+    pad: int = 0,
+    share: float = 0.0,
+    *,
+    hides: Callable = lambda labels, pad: labels != pad,
+    shifted: bool = False,
+    before: Callable = lambda logits, real: logits,
+    logs: Callable = _logarithms,
+    even: Callable = lambda minus, own, pad: minus.mean(-1),
+    mix: Callable = lambda own, even, e, v: (1 - e) * own + e * even,
+    mean: Callable = _mean,
+    apart: Callable | None = None,
+    after: Callable = lambda loss: loss,
+) -> torch.Tensor:
+    """Compute the loss with slips, which may be several.
+
+    Args:
+        logits: (B, T, V).
+        labels: (B, T).
+        pad: the id of padding.
+        share: of the even part.
+        hides: which positions are real, of labels and ``pad``.
+        shifted: whether the labels are moved once more.
+        before: what is done to the logits first, of them and what is real.
+        logs: makes ln p of logits.
+        even: the even part of each position, of all −ln p, that of the label, ``pad``.
+        mix: joins both parts, with the share and the number of classes.
+        mean: of the positions, of losses and what is real.
+        apart: the same of the even part, if it is another.
+        after: what is done to the loss in the end.
+    """
+    if shifted:
+        logits, labels = logits[:, :-1], labels[:, 1:]
+    real = hides(labels, pad)
+    minus = -logs(before(logits, real))
+    own = minus.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+    spread, classes = even(minus, own, pad), minus.shape[-1]
+    if apart:
+        return after(mix(mean(own, real), apart(spread, real), share, classes))
+    return after(mean(mix(own, spread, share, classes), real))
+
+
+def _shows(logits, labels, pad=0, share=0.0) -> bool:
+    return bool((labels != pad).any())
+
+
+SCORED = (
     "padding is scored",
     "Padding is nothing to be predicted: leave its positions out, labels != pad_id.",
-    lambda b: b.each.mean(),
-    lambda b: b.each.sum() / b.real.sum(),
 )
-made(
+SILENT = (
     "logits multiplied by the mask",
     "A logit of 0 does not silence a position: all classes become equally likely, and "
     "the position adds ln V for a class that nobody asked for. Leave it out.",
-    lambda b: b.of(b.logits * b.real.unsqueeze(-1)).mean(),
-    lambda b: b.of(b.logits * b.real.unsqueeze(-1)).sum() / b.real.sum(),
 )
-made(
-    "the sum in place of the mean",
-    "A mean, so that batches of different sizes compare: divide by the number.",
-    lambda b: b.each[b.real].sum(),
-)
-made(
-    "divided by the number of sentences",
-    "Divide by the number of real labels.",
-    lambda b: b.each[b.real].sum() / len(b.real),
-)
-made(
+SENTENCES = (
     "the mean of the sentences' means",
     "All real labels of the batch count alike, in whatever sentence. A sentence "
     "without any has no say.",
-    lambda b: ((b.each * b.real).sum(1) / b.real.sum(1)).mean(),
-    lambda b: ((b.each * b.real).sum(1) / b.real.sum(1).clamp(1)).mean(),
-    lambda b: ((b.each * b.real).sum(1) / b.real.sum(1)).nanmean(),
 )
-made(
-    "pad_id is ignored",
-    "Padding is where a label equals pad_id, which need not be 0.",
-    lambda b: b.each[b.labels != 0].mean(),
-    when=lambda b: b.pad != 0,
-)
-made(
-    "softmax taken twice",
-    "Logits go in. The softmax was applied to what had been through one already.",
-    lambda b: b.of(b.logits.softmax(-1))[b.real].mean(),
-)
-made(
-    "positions taken for classes",
-    "cross_entropy expects the classes in the second axis, (B, V, T). Given (B, T, V) "
-    "with one-hot labels it takes the positions for the classes, silently.",
-    lambda b: F.cross_entropy(
-        b.logits,
-        F.one_hot(b.labels, b.logits.shape[-1]).float(),
-        label_smoothing=b.share,
-    ),
-)
-made(
-    "the sign is missing",
-    "A loss is minus the logarithm.",
-    lambda b: -b.each[b.real].mean(),
-)
-made(
-    "in bits",
-    "The natural logarithm is meant.",
-    lambda b: b.each[b.real].mean() / math.log(2),
-)
+NUMBER = "Divide by the number of real labels."
 EACH = "a loss for each position", "One number for the whole batch, shape ()."
-made(*EACH, lambda b: b.each * b.real, lambda b: b.each[b.real])
-made(
+NO_LOGARITHM = (
     "no logarithm",
     "The loss is the negative logarithm of the label's probability.",
-    lambda b: -(-b.own).exp().mean(),
-    lambda b: 1 - (-b.own).exp().mean(),
 )
-made(
-    "the logarithm of the mean",
-    "First the logarithm of each probability, then the mean.",
-    lambda b: -(-b.own).exp().mean().log(),
-)
-made(
+NO_SOFTMAX = (
     "no softmax",
     "Logits become logarithms of probabilities by log_softmax first.",
-    lambda b: F.nll_loss(b.logits[b.real], b.labels[b.real]),
 )
-
-
-def smoothed(name: str, why: str, *answers: Callable[[Batch], torch.Tensor]) -> None:
-    """State a mistake that shows where there is smoothing."""
-    made(name, why, *answers, when=lambda b: b.share > 0)
-
-
-smoothed(
-    "smoothing is ignored",
-    "smoothing has to act: mix in the mean of −ln p over all V classes.",
-    lambda b: b.own.mean(),
+AXIS = (
+    "softmax over the wrong axis",
+    "The probabilities of one position add up to 1 over the classes, the last axis: "
+    "log_softmax(dim=-1).",
 )
-smoothed(
+CUT_OFF = (
+    "the logarithm is cut off",
+    "With a small number added to it, a probability of 0 has a logarithm of −20 or so. "
+    "A very wrong answer then costs no more than that, and teaches nothing. "
+    "log_softmax never leaves the logarithms, and needs no such number.",
+)
+SMALL = (1e-12, 1e-10, 1e-9, 1e-8, 1e-7)
+OTHERS = (
     "spread over the other classes only",
     "ε is spread over all V classes, the label included: (1 − ε)(−ln p_label) + ε · "
     "mean over the V classes.",
-    lambda b: b.mixed((b.every.sum(-1) - b.own) / (b.every.shape[-1] - 1)),
-    lambda b: b.mixed((b.every.sum(-1) - b.own) / b.every.shape[-1]),
-    lambda b: b.mixed(b.every.sum(-1) / (b.every.shape[-1] - 1)),
 )
-smoothed(
-    "the label keeps its full share",
-    "The shares add up to 1: what goes to all classes is taken from the label.",
-    lambda b: (b.own + b.share * b.every.mean(-1)).mean(),
-)
-smoothed(
-    "the two shares are exchanged",
-    "1 − ε belongs to the label, ε to the even part.",
-    lambda b: (b.share * b.own + (1 - b.share) * b.every.mean(-1)).mean(),
-)
-smoothed(
+SUM = (
     "the sum over the classes in place of their mean",
     "The even part is the mean over the V classes: their sum divided by V.",
-    lambda b: b.mixed(b.every.sum(-1)),
 )
-smoothed(
-    "the even part is the entropy",
-    "The even part is the mean of the logarithms: each class counts 1/V.",
-    lambda b: b.mixed(((-b.every).exp() * b.every).sum(-1)),
-)
-smoothed(
+EVEN_PADDING = (
     "padding counted in the even part",
     "Both parts are means over the real positions only.",
-    lambda b: b.mixed(-b.logits.log_softmax(-1).mean()),
-    lambda b: b.mixed(-b.logits.log_softmax(-1).mean(-1).sum() / b.real.sum()),
 )
-smoothed(
-    "the sum over the classes in place of their mean, and padding counted in it",
-    "The even part is the mean over the V classes: their sum divided by V. And both "
-    "parts are means over the real positions only.",
-    lambda b: b.mixed(-b.logits.log_softmax(-1).sum(-1).mean()),
-    lambda b: b.mixed(-b.logits.log_softmax(-1).sum() / b.real.sum()),
+PAD_CLASS = (
+    "the class of padding is left out",
+    "ε is spread over all V classes, that of padding included. Only positions are left "
+    "out, not classes.",
+)
+
+
+def _without_pad(minus: torch.Tensor, pad: int) -> torch.Tensor:
+    return minus.sum(-1) - minus[..., pad]
+
+
+for name, why, slip in (
+    (
+        "the mean over all positions",
+        "Divide by the number of real labels. With the padding in the denominator the "
+        "loss depends on how wide the batch happens to be.",
+        {"mean": lambda each, real: (each * real).mean()},
+    ),
+    (*SCORED, {"mean": _all}),
+    (*SCORED, {"mean": _all_by_real}),
+    *(
+        (*SILENT, {"before": lambda x, real: x * real.unsqueeze(-1), "mean": mean})
+        for mean in (_all, _all_by_real)
+    ),
+    (
+        "the sum in place of the mean",
+        "A mean, so that batches of different sizes compare: divide by the number.",
+        {"mean": lambda each, real: (each * real).sum()},
+    ),
+    (
+        "divided by the number of sentences",
+        NUMBER,
+        {"mean": lambda each, real: (each * real).sum() / len(real)},
+    ),
+    (
+        "one too many in the divisor",
+        "Adding 1 keeps from dividing by 0, but makes every loss too small. Divide by "
+        "the number of real labels, and by 1 only if there is none: clamp(min=1).",
+        {"mean": lambda each, real: (each * real).sum() / (real.sum() + 1)},
+    ),
+    (*SENTENCES, {"mean": lambda *each: _sentences(*each).mean()}),
+    (
+        *SENTENCES,
+        {
+            "mean": lambda each, real: (
+                (each * real).sum(1) / real.sum(1).clamp(1)
+            ).mean()
+        },
+    ),
+    (*SENTENCES, {"mean": lambda *each: _sentences(*each).nanmean()}),
+    (
+        "the mean of the positions' means",
+        "All real labels of the batch count alike, at whatever position.",
+        {
+            "mean": lambda each, real: (
+                (each * real).sum(0) / real.sum(0).clamp(1)
+            ).mean()
+        },
+    ),
+    (
+        "softmax taken twice",
+        "Logits go in. The softmax was applied to what had been through one already.",
+        {"before": lambda logits, real: logits.softmax(-1)},
+    ),
+    (
+        "shifted once more",
+        "logits[:, t] already scores labels[:, t]: shift_right has moved them.",
+        {"shifted": True},
+    ),
+    (
+        "the sign is missing",
+        "A loss is minus the logarithm.",
+        {"after": lambda loss: -loss},
+    ),
+    (
+        "in bits",
+        "The natural logarithm is meant.",
+        {"after": lambda loss: loss / math.log(2)},
+    ),
+    (
+        "the exponential of the loss",
+        "That is the perplexity. The loss is the mean logarithm itself.",
+        {"after": torch.exp},
+    ),
+    (*EACH, {"mean": lambda each, real: each * real}),
+    (*EACH, {"mean": lambda each, real: each[real]}),
+    (*NO_LOGARITHM, {"logs": lambda logits: logits.softmax(-1)}),
+    *(
+        (
+            *NO_LOGARITHM,
+            {"mix": lambda own, *_, sign=sign: sign - (-own).exp()},
+        )
+        for sign in (0, 1)
+    ),
+    (
+        "the logarithm of the mean",
+        "First the logarithm of each probability, then the mean.",
+        {
+            "mix": lambda own, *_: (-own).exp(),
+            "after": lambda mean: -mean.log(),
+        },
+    ),
+    (*NO_SOFTMAX, {"logs": lambda logits: logits}),
+    (*NO_SOFTMAX, {"logs": lambda logits: logits, "mix": lambda own, *_: own}),
+    (*AXIS, {"logs": lambda logits: logits.log_softmax(1)}),
+    (*AXIS, {"logs": lambda logits: logits.log_softmax(0)}),
+    (
+        "the two shares are exchanged",
+        "1 − ε belongs to the label, ε to the even part.",
+        {"mix": lambda own, even, e, v: e * own + (1 - e) * even},
+    ),
+    (
+        "the even part is not weighed",
+        "The even part has the share ε, and the label 1 − ε.",
+        {"mix": lambda own, even, e, v: (1 - e) * own + even},
+    ),
+    *(
+        (*CUT_OFF, {"logs": logs})
+        for least in SMALL
+        for logs in (
+            lambda logits, least=least: (logits.softmax(-1) + least).log(),
+            lambda logits, least=least: logits.softmax(-1).clamp(min=least).log(),
+        )
+    ),
+    (
+        "smoothing is ignored",
+        "smoothing has to act: mix in the mean of −ln p over all V classes.",
+        {"mix": lambda own, *_: own},
+    ),
+    *(
+        (*OTHERS, {"even": even})
+        for even in (
+            lambda minus, own, pad: (minus.sum(-1) - own) / (minus.shape[-1] - 1),
+            lambda minus, own, pad: (minus.sum(-1) - own) / minus.shape[-1],
+            lambda minus, own, pad: minus.sum(-1) / (minus.shape[-1] - 1),
+        )
+    ),
+    *(
+        (*PAD_CLASS, {"even": even})
+        for even in (
+            lambda minus, own, pad: _without_pad(minus, pad) / (minus.shape[-1] - 1),
+            lambda minus, own, pad: _without_pad(minus, pad) / minus.shape[-1],
+            lambda minus, own, pad: (
+                (_without_pad(minus, pad) - own) / (minus.shape[-1] - 2)
+            ),
+        )
+    ),
+    (
+        "the label keeps its full share",
+        "The shares add up to 1: what goes to all classes is taken from the label.",
+        {"mix": lambda own, even, e, v: own + e * even},
+    ),
+    (
+        "the label's even share counts twice",
+        "The mean over the V classes includes the label. Its own part is 1 − ε, and no "
+        "more.",
+        {"mix": lambda own, even, e, v: (1 - e + e / v) * own + e * even},
+    ),
+    (
+        "the even part has the wrong sign",
+        "Both parts are minus the logarithm of a probability, and above 0.",
+        {"mix": lambda own, even, e, v: (1 - e) * own - e * even},
+    ),
+    (*SUM, {"even": lambda minus, own, pad: minus.sum(-1)}),
+    (
+        "the even part is the entropy",
+        "The even part is the mean of the logarithms: each class counts 1/V.",
+        {"even": lambda minus, own, pad: ((-minus).exp() * minus).sum(-1)},
+    ),
+    (*EVEN_PADDING, {"apart": _all}),
+    (*EVEN_PADDING, {"apart": _all_by_real}),
+):
+    losses.mistake(name, why, when=_shows)(partial(mixed, **slip))
+losses.mistake(
+    "pad_id is ignored",
+    "Padding is where a label equals pad_id, which need not be 0.",
+    when=lambda logits, labels, pad=0, share=0.0: (
+        pad != 0 and _shows(logits, labels, pad)
+    ),
+)(partial(mixed, hides=lambda labels, pad: labels != 0))
+losses.mistake(
+    "positions taken for classes",
+    "cross_entropy expects the classes in the second axis, (B, V, T). Given (B, T, V) "
+    "with one-hot labels it takes the positions for the classes, silently.",
+    when=_shows,
+)(
+    lambda logits, labels, pad=0, share=0.0: F.cross_entropy(
+        logits, F.one_hot(labels, logits.shape[-1]).float(), label_smoothing=share
+    )
 )
 
 # --- the check ------------------------------------------------------------------------

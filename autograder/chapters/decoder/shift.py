@@ -1,7 +1,7 @@
 """What the decoder reads and what it is to predict: one step apart."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
@@ -13,58 +13,7 @@ from autograder.expect import refuse_if, show
 from autograder.forms import several
 from autograder.interface import StudentFunction
 
-
-@dataclass
-class Batch:
-    """Sentences and special ids, from which rows are made in any way."""
-
-    sequences: list[list[int]]
-    sos: int
-    eos: int
-    pad: int
-
-    def rows(
-        self, make: Callable, more: int = 1, fill: int | None = None, *, left=False
-    ) -> torch.Tensor:
-        """Make a row of each sentence, ``more`` wider than the longest of them."""
-        width = max(map(len, self.sequences)) + more
-        fill = self.pad if fill is None else fill
-        made = []
-        for row in ([*make(sequence)][:width] for sequence in self.sequences):
-            padding = [fill] * (width - len(row))
-            made.append([*padding, *row] if left else [*row, *padding])
-        return torch.tensor(made)
-
-    def inputs(self, *changes: int, **options: bool) -> torch.Tensor:
-        """Make rows of <sos> and the sentence."""
-        return self.rows(lambda row: [self.sos, *row], *changes, **options)
-
-    def labels(self, *changes: int, **options: bool) -> torch.Tensor:
-        """Make rows of the sentence and <eos>."""
-        return self.rows(lambda row: [*row, self.eos], *changes, **options)
-
-    def whole(self, more: int = 2) -> torch.Tensor:
-        """Make rows of <sos>, the sentence and <eos>."""
-        return self.rows(lambda row: [self.sos, *row, self.eos], more)
-
-    def without_last(self) -> torch.Tensor:
-        """Make labels without the <eos> of the longest sentences."""
-        labels = self.labels()
-        labels[:, -1] = self.pad
-        return labels
-
-    def without_empty(self) -> "Batch":
-        """Leave the empty sentences out."""
-        return replace(self, sequences=[row for row in self.sequences if row])
-
-    def late(self) -> torch.Tensor:
-        """Make labels with <eos> in the last column."""
-        longest = max(map(len, self.sequences))
-
-        def row(words: list[int]) -> list[int]:
-            return [*words, *[self.pad] * (longest - len(words)), self.eos]
-
-        return self.rows(row)
+Words = list[int]
 
 
 def _right(sequences, sos, eos, pad=0):
@@ -89,139 +38,238 @@ shifts.accident(
 # --- what goes wrong ------------------------------------------------------------------
 
 
-def made(name: str, why: str, *answers: Callable, when: Callable | None = None) -> None:
-    """State a mistake by the two tensors that it makes of a batch."""
+def rows(
+    sequences: list[Words],
+    sos: int,
+    eos: int,
+    pad: int = 0,
+    *,
+    reads: Callable = lambda words, sos, eos, width: [sos, *words],
+    says: Callable = lambda words, sos, eos, width: [*words, eos],
+    wide: int = 1,
+    broad: int = 1,
+    longest: Callable = lambda sequences: max(map(len, sequences)),
+    fill: Callable | None = None,
+    blank: Callable | None = None,
+    turned: bool = False,
+    left: bool = False,
+    empty: bool = True,
+    form: Callable = lambda inputs, labels: (inputs, labels),
+) -> tuple[torch.Tensor, ...]:
+    """Make both tensors with slips, which may be several.
 
-    def of(answer: Callable) -> Callable:
-        return lambda sequences, sos, eos, pad=0: answer(
-            Batch(sequences, sos, eos, pad)
-        )
+    Args:
+        sequences: the sentences.
+        sos: stands before each input.
+        eos: stands after each label.
+        pad: fills up.
+        reads: a row of inputs, None for padding, of words, ids and width.
+        says: a row of labels.
+        wide: how much wider than the longest sentence the inputs are.
+        broad: the same, of the labels.
+        longest: the length of the longest sentence.
+        fill: what fills the inputs up in place of ``pad``, of the three ids.
+        blank: the same, of the labels.
+        turned: whether the two special ids are exchanged.
+        left: whether padding stands on the left.
+        empty: whether an empty sentence has a row.
+        form: what is made of the two.
+    """
+    special = (eos, sos) if turned else (sos, eos)
+    kept = [words for words in sequences if words or empty]
 
-    for answer in answers:
-        shifts.mistake(name, why, when=when)(of(answer))
+    def filled(make: Callable, more: int, other: Callable | None) -> torch.Tensor:
+        width, fills = longest(sequences) + more, other(sos, eos, pad) if other else pad
+        made = []
+        for words in kept:
+            row = [*make(words, *special, width)][:width]
+            padding = [None] * (width - len(row))
+            row = [*padding, *row] if left else [*row, *padding]
+            made += [[fills if each is None else each for each in row]]
+        return torch.tensor(made)
+
+    return form(filled(reads, wide, fill), filled(says, broad, blank))
 
 
-made(
+def _start(words: Words, sos: int, eos: int, width: int) -> Words:
+    return [sos, *words]
+
+
+def _end(words: Words, sos: int, eos: int, width: int) -> Words:
+    return [*words, eos]
+
+
+def _whole(words: Words, sos: int, eos: int, width: int) -> Words:
+    return [sos, *words, eos]
+
+
+def _plain(words: Words, sos: int, eos: int, width: int) -> Words:
+    return words
+
+
+def _at(place: Callable[[int, int], int]) -> Callable:
+    """Put the last id at a place, of the number of words and the width."""
+
+    def row(words: Words, sos: int, eos: int, width: int) -> list:
+        made: list = [*words, *[None] * (width - len(words))]
+        made[place(len(words), width)] = eos
+        return made
+
+    return row
+
+
+COPIED = (
     "the labels are the inputs",
     "The labels are the sentence itself and <eos>, one step to the left of the inputs. "
     "With labels = inputs the answer is where the model reads, and it learns to "
     "copy.",
-    lambda b: (b.inputs(), b.inputs()),
-    lambda b: (b.labels(), b.labels()),
-    lambda b: (b.whole(), b.whole()),
 )
-made(
-    "inputs and labels exchanged",
-    "inputs first, labels second.",
-    lambda b: (b.labels(), b.inputs()),
-)
-made(
+NO_START = (
     "<sos> is missing",
     "Without <sos> the first label has nothing to be predicted from, and inputs and "
     "labels begin with the same token.",
-    lambda b: (b.rows(list), b.labels()),
-    lambda b: (b.rows(list, 0), b.labels()),
 )
-made(
+NO_END = (
     "<eos> is missing",
     "A model that never sees <eos> as a label never learns to stop.",
-    lambda b: (b.inputs(), b.rows(list)),
-    lambda b: (b.inputs(), b.rows(list, 0)),
-    lambda b: (b.inputs(0), b.rows(list, 0)),
 )
-made(
-    "<eos> is missing in the longest sentence",
-    "The rows are longest + 1 wide, so <eos> fits behind the longest sentence, too: it "
-    "follows the last word of every sentence.",
-    lambda b: (b.inputs(), b.without_last()),
-)
+READ = "<eos> among the inputs"
 NEVER_READ = (
     "<eos> is the end: nothing is to be predicted after it, so the decoder never reads "
     "it. Inputs are <sos> and the sentence."
 )
-made(
-    "<eos> among the inputs",
-    NEVER_READ,
-    lambda b: (b.whole(), b.labels()),
-    lambda b: (b.whole(), b.labels(2)),
-    lambda b: (b.whole(1), b.labels()),
-)
-made(
-    "<eos> among the inputs",
-    "Cutting the last column of the padded batch takes <eos> from the longest sentence "
-    "only; the shorter ones keep it in their inputs.",
-    lambda b: (b.whole()[:, :-1], b.whole()[:, 1:]),
-)
-made(
+SAID = (
     "<sos> among the labels",
     "The model is not asked for <sos>: labels begin with the first word.",
-    lambda b: (b.inputs(), b.whole(1)),
-    lambda b: (b.inputs(), b.whole()),
-    lambda b: (b.inputs(2), b.whole()),
 )
-made(
-    "the labels are shifted twice",
-    "inputs and labels are one step apart, not two: the first word is the first label.",
-    lambda b: (b.inputs(), b.rows(lambda row: [*row[1:], b.eos])),
+OTHER_ID = "padded with another id", "Fill up with pad_id, both of them."
+PADS: tuple[Callable, ...] = (
+    lambda sos, eos, pad: 0,
+    lambda sos, eos, pad: eos,
+    lambda sos, eos, pad: -100,
+    lambda sos, eos, pad: sos,
 )
-made(
-    "an empty sentence is left out",
-    "An empty sentence has a row, too: <sos> in, <eos> out.",
-    lambda b: _right([row for row in b.sequences if row], b.sos, b.eos, b.pad),
-    when=lambda sequences, *_: any(sequences),
-)
-made(
-    "the axes are exchanged",
-    "A row for each sentence, a column for each position: (B, T). batch_first?",
-    lambda b: (b.inputs().T, b.labels().T),
-)
-made(
-    "too wide by one",
-    "Both rows hold the sentence and one special token: longest + 1.",
-    lambda b: (b.inputs(2), b.labels(2)),
-)
-made(
-    "too narrow: the longest sentence is cut",
-    "Both rows hold the sentence and one special token: longest + 1.",
-    lambda b: (b.inputs(0), b.labels(0)),
-)
-made(
-    "padding on the left",
-    "Fill up on the right, after the sentence.",
-    lambda b: (b.inputs(left=True), b.labels(left=True)),
-)
-made(
-    "padding on the left, and an empty sentence is left out",
-    "Fill up on the right, after the sentence. An empty sentence has a row, too: <sos> "
-    "in, <eos> out.",
-    lambda b: (
-        b.without_empty().inputs(left=True),
-        b.without_empty().labels(left=True),
+for name, why, slip in (
+    (*COPIED, {"says": _start}),
+    (*COPIED, {"reads": _end}),
+    (*COPIED, {"reads": _whole, "says": _whole, "wide": 2, "broad": 2}),
+    (
+        "inputs and labels exchanged",
+        "inputs first, labels second.",
+        {"form": lambda inputs, labels: (labels, inputs)},
     ),
-    when=lambda sequences, *_: any(sequences),
-)
-made(
-    "<eos> after the padding",
-    "<eos> follows the last word directly; padding comes after it.",
-    lambda b: (b.inputs(), b.late()),
-)
-made(
-    "padded with another id",
-    "Fill up with pad_id, both of them.",
-    lambda b: (b.inputs(1, 0), b.labels(1, 0)),
-    lambda b: (b.inputs(1, b.eos), b.labels(1, b.eos)),
-    lambda b: (b.inputs(1, -100), b.labels(1, -100)),
-    lambda b: (b.inputs(), b.labels(1, -100)),
-    lambda b: (b.inputs(1, b.eos), b.labels()),
-    lambda b: (b.inputs(), b.labels(1, b.eos)),
-)
-made(
-    "<sos> and <eos> exchanged",
-    "The ids are those of the arguments: sos_id before, eos_id after.",
-    lambda b: _right(b.sequences, b.eos, b.sos, b.pad),
-)
+    (*NO_START, {"reads": _plain}),
+    (*NO_START, {"reads": _plain, "wide": 0}),
+    (*NO_END, {"says": _plain}),
+    (*NO_END, {"says": _plain, "broad": 0}),
+    (*NO_END, {"says": _plain, "wide": 0, "broad": 0}),
+    (
+        "<eos> is missing in the longest sentence",
+        "The rows are longest + 1 wide, so <eos> fits behind the longest sentence, "
+        "too: it follows the last word of every sentence.",
+        {"says": lambda words, sos, eos, t: [*words, eos][: t - 1]},
+    ),
+    (
+        READ,
+        "Cutting the last column of the padded batch takes <eos> from the longest "
+        "sentence only; the shorter ones keep it in their inputs.",
+        {"reads": _whole},
+    ),
+    (READ, NEVER_READ, {"reads": _whole, "wide": 2}),
+    (READ, NEVER_READ, {"reads": _whole, "wide": 2, "broad": 2}),
+    (*SAID, {"says": _whole}),
+    (*SAID, {"says": _whole, "broad": 2}),
+    (*SAID, {"says": _whole, "wide": 2, "broad": 2}),
+    (
+        "<sos> at the end of the labels",
+        "torch.roll brings what leaves on the left back in on the right. The labels "
+        "are the sentence and <eos>, and then padding.",
+        {"says": lambda words, sos, eos, t: _at(lambda n, t: -1)(words, sos, sos, t)},
+    ),
+    (
+        "the labels are shifted twice",
+        "inputs and labels are one step apart, not two: the first word is the first "
+        "label.",
+        {"says": lambda words, sos, eos, t: [*words[1:], eos]},
+    ),
+    (
+        "<sos> in place of the first word",
+        "<sos> stands before the sentence, and all of its words follow.",
+        {"reads": lambda words, sos, eos, t: [sos, *words[1:]]},
+    ),
+    (
+        "the last word is not read",
+        "Inputs are <sos> and the whole sentence: <eos> is predicted from the last "
+        "word.",
+        {"reads": lambda words, sos, eos, t: [sos, *words[:-1]]},
+    ),
+    *(
+        (
+            "<eos> in place of the last word",
+            "<eos> stands after the sentence, at the place len(sentence), and no word "
+            "is lost.",
+            {"says": says},
+        )
+        for says in (
+            lambda words, sos, eos, t: [*words[:-1], eos],
+            _at(lambda n, t: n - 1),
+        )
+    ),
+    (
+        "padding on the left",
+        "Fill up on the right, after the sentence.",
+        {"left": True},
+    ),
+    (
+        "an empty sentence is left out",
+        "An empty sentence has a row, too: <sos> in, <eos> out.",
+        {"empty": False},
+    ),
+    (
+        "the axes are exchanged",
+        "A row for each sentence, a column for each position: (B, T). batch_first?",
+        {"form": lambda inputs, labels: (inputs.T, labels.T)},
+    ),
+    (
+        "too wide by one",
+        "Both rows hold the sentence and one special token: longest + 1.",
+        {"wide": 2, "broad": 2},
+    ),
+    (
+        "too narrow: the longest sentence is cut",
+        "Both rows hold the sentence and one special token: longest + 1.",
+        {"wide": 0, "broad": 0},
+    ),
+    (
+        "as wide as the first sentence",
+        "The longest sentence, plus 1, is the width, and it need not be the first.",
+        {"longest": lambda sequences: len(sequences[0])},
+    ),
+    (
+        "<eos> after the padding",
+        "<eos> follows the last word directly; padding comes after it.",
+        {"says": _at(lambda n, t: -1)},
+    ),
+    *(
+        (*OTHER_ID, dict.fromkeys(sides, other))
+        for sides in (("fill", "blank"), ("blank",), ("fill",))
+        for other in PADS
+    ),
+    (
+        "<sos> and <eos> exchanged",
+        "The ids are those of the arguments: sos_id before, eos_id after.",
+        {"turned": True},
+    ),
+):
+    shifts.mistake(
+        name,
+        why,
+        when=(lambda sequences, *_: any(sequences)) if "empty" in slip else None,
+    )(partial(rows, **slip))
 FLOATS = "ids that are floats", "Ids are integers; an embedding takes nothing else."
-made(*FLOATS, lambda b: (b.inputs().float(), b.labels().float()))
+shifts.mistake(*FLOATS)(
+    partial(rows, form=lambda inputs, labels: (inputs.float(), labels.float()))
+)
 
 # --- the check ------------------------------------------------------------------------
 

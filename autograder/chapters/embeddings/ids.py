@@ -1,5 +1,9 @@
 """Tokens to ids, and ids to tokens."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from autograder.chapters.embeddings.chapter import chapter
 from autograder.chapters.embeddings.refusals import expect_refusal, mistakes_in_refusing
 from autograder.exercise.inputs import Source, WholeNumbers, draw_order
@@ -23,70 +27,142 @@ decoding = Function("encode-decode", "decode", searched)
 
 # --- what goes wrong: encode ----------------------------------------------------------
 
+
+def encoded(
+    tokens: list[str],
+    words: dict[str, int],
+    *,
+    asked: Callable = lambda token: token,
+    known: Callable = lambda token, words: token in words,
+    own: Callable = lambda token, words: words[token],
+    unknown: Callable | None = None,
+    form: Callable = list,
+) -> Any:
+    """Look ids up with slips, which may be several.
+
+    Args:
+        tokens: to look up.
+        words: token -> id.
+        asked: what is looked up of a token.
+        known: whether it is in the vocabulary.
+        own: the id of a token.
+        unknown: a list of what an unknown one gets; None: the id of <unk>.
+        form: of the ids.
+    """
+    unknown = unknown or (lambda token, words: [own("<unk>", words)])
+    return form(
+        i
+        for each in map(asked, tokens)
+        for i in ([own(each, words)] if known(each, words) else unknown(each, words))
+    )
+
+
 STOPS = (
     "an unknown token stops the program",
     "encode must not insist on finding the token: ask the dict with .get(token, the id "
     'of "<unk>").',
 )
-encoding.accident("KeyError", *STOPS)
-encoding.mistake(*STOPS)(lambda tokens, words: [words[token] for token in tokens])
-encoding.mistake(
-    "unknown tokens are left out",
-    "Each token needs an id, or sequence and ids no longer match.",
-)(lambda tokens, words: [words[token] for token in tokens if token in words])
+for words in ("KeyError", "ValueError"):
+    encoding.accident(words, *STOPS)
 NO_TOKEN, ASSUMED = "an id that no token has", "the id of <unk> is assumed"
 LOOK_UP = 'Look up the id of "<unk>" in the vocabulary you are given.'
-for name, why, number in (
+POSITION = "the position in the dict in place of the id"
+TURN_ROUND = "A token's place in the dict need not be its id: turn the dict round."
+SPELT = "Another spelling is another token: look the tokens up as they are."
+AFTER = "the id after", "Ids are what the dict says, and are not shifted."
+ONCE = "repetitions are left out", "What comes again is there again: T in, T out."
+for name, why, slip in (
+    (*STOPS, {"unknown": lambda token, words: [words[token]]}),
+    (
+        "unknown tokens are left out",
+        "Each token needs an id, or sequence and ids no longer match.",
+        {"unknown": lambda *_: []},
+    ),
     (
         "unknown tokens become <pad>",
         "<pad> says 'there is no token here'. An unknown token is one: <unk>.",
-        lambda words: words["<pad>"],
+        {"unknown": lambda token, words: [words["<pad>"]]},
     ),
     (
         "unknown tokens have no id",
         ".get(token) answers None for a token that is missing. Its second argument "
         'says what to answer then: vocabulary["<unk>"].',
-        lambda words: None,
+        {"unknown": lambda *_: [None]},
     ),
     (
         NO_TOKEN,
         "There is no row -1 (Python would take the last).",
-        lambda words: -1,
+        {"unknown": lambda *_: [-1]},
     ),
-    (NO_TOKEN, "There is no such row in the table.", len),
-    (ASSUMED, LOOK_UP, lambda words: 0),
-    (ASSUMED, LOOK_UP, lambda words: 1),
+    (
+        NO_TOKEN,
+        "There is no such row in the table.",
+        {"unknown": lambda token, words: [len(words)]},
+    ),
+    (ASSUMED, LOOK_UP, {"unknown": lambda *_: [0]}),
+    (ASSUMED, LOOK_UP, {"unknown": lambda *_: [1]}),
     (
         "the token <unk> in place of its id",
         'The answer for an unknown token is a number: vocabulary["<unk>"].',
-        lambda words: "<unk>",
+        {"unknown": lambda *_: ["<unk>"]},
     ),
+    (
+        POSITION,
+        "A token's place in the dict need not be its id: ask the dict itself.",
+        {"own": lambda token, words: list(words).index(token)},
+    ),
+    (*AFTER, {"own": lambda token, words: words[token] + 1}),
+    (
+        "the id 0 is taken for none",
+        "0 is an id like any other, and Python takes it for False. Ask whether the "
+        "token is in the vocabulary, or give `get` a second argument.",
+        {"known": lambda token, words: words.get(token)},
+    ),
+    ("capital letters are lost", SPELT, {"asked": str.lower}),
+    ("the spaces are lost", SPELT, {"asked": str.strip}),
+    (*ONCE, {"form": lambda ids: list(dict.fromkeys(ids))}),
 ):
-    encoding.mistake(name, why)(
-        lambda tokens, words, number=number: [
-            words.get(token, number(words)) for token in tokens
-        ]
-    )
-POSITION = "the position in the dict in place of the id"
-encoding.mistake(
-    POSITION, "A token's place in the dict need not be its id: ask the dict itself."
-)(
-    lambda tokens, words: [
-        list(words).index(token if token in words else "<unk>") for token in tokens
-    ]
-)
-encoding.mistake(
-    "the id 0 is taken for none",
-    "0 is an id like any other, and Python takes it for False. Ask whether the token "
-    "is in the vocabulary, or give `get` a second argument.",
-)(lambda tokens, words: [words.get(token) or words["<unk>"] for token in tokens])
+    encoding.mistake(name, why)(partial(encoded, **slip))
 
 
 # --- what goes wrong: decode ----------------------------------------------------------
 
 
-def _turned_round(words: dict[str, int]) -> dict[int, str]:
-    return {i: token for token, i in words.items()}
+def _turned_round(i: int, words: dict[str, int]) -> str:
+    return {number: token for token, number in words.items()}[i]
+
+
+def decoded(
+    ids: list[int],
+    words: dict[str, int],
+    *,
+    named: Callable = _turned_round,
+    shift: int = 0,
+    unknown: Callable | None = None,
+    form: Callable = list,
+) -> Any:
+    """Look tokens up with slips, which may be several.
+
+    Args:
+        ids: to look up.
+        words: token -> id.
+        named: the token of an id.
+        shift: what is added to an id.
+        unknown: a list of what an id gets that no token has; None: it is an error.
+        form: of the tokens.
+    """
+    found = []
+    for i in (each + shift for each in ids):
+        outside = unknown and i not in words.values()
+        found += unknown() if outside else [named(i, words)]
+    return form(found)
+
+
+def _in_a_list(i: int, words: dict[str, int], largest: Callable = len) -> str:
+    names = [None] * largest(words)
+    for token, number in words.items():
+        names[number] = token
+    return names[i]
 
 
 def _known(ids: list[int], words: dict[str, int]) -> bool:
@@ -97,34 +173,11 @@ def _outside(ids: list[int], words: dict[str, int]) -> bool:
     return not _known(ids, words)
 
 
-TURN_ROUND = "A token's place in the dict need not be its id: turn the dict round."
-decoding.accident("list index out of range", POSITION, TURN_ROUND)
-decoding.mistake(POSITION, TURN_ROUND, when=_known)(
-    lambda ids, words: [list(words)[i] for i in ids]
-)
-for glue in ("", " "):
-    decoding.mistake(
-        "a string in place of a list",
-        "A list of tokens is wanted. Joining them is a second step, and for special "
-        "tokens not always the right one.",
-    )(lambda ids, words, glue=glue: glue.join(searched(ids, words)))
-decoding.mistake("the id before", "Ids count from 0 and are not shifted.")(
-    lambda ids, words: [_turned_round(words).get(i - 1) for i in ids]
-)
 GAPS = (
     "a list that is as long as the vocabulary",
     "The largest id may be larger than the number of tokens: the ids need not be 0, 1, "
     "2, ... without a gap. Turn the dict round.",
 )
-
-
-def _in_a_list(ids: list[int], words: dict[str, int], length: int) -> list[str]:
-    names = [None] * length
-    for token, i in words.items():
-        names[i] = token
-    return [names[i] for i in ids]
-
-
 SIZE = (
     "the size of the vocabulary taken for its largest id",
     "The ids may have gaps, so that the largest one is not smaller than the number of "
@@ -135,32 +188,62 @@ REFUSED = (
     "an id that exists is refused",
     "Each of these ids is one of the vocabulary's values: only others are refused.",
 )
-decoding.accident("list assignment index out of range", *GAPS)
-decoding.mistake(*GAPS, when=_known)(
-    lambda ids, words: _in_a_list(ids, words, len(words))
+EMPTY = (
+    "an empty list is refused",
+    "max and min of nothing stop with an error, and in an empty list there is nothing "
+    "to refuse. Test each id by itself.",
 )
-decoding.mistake(
-    "a negative id counts from the end",
-    "names[-1] is the last element of a list, so a bug (an id shifted by one) would "
-    "come out as an ordinary word.",
-    when=lambda ids, words: min(ids, default=0) < 0,
-)(lambda ids, words: _in_a_list(ids, words, max(words.values()) + 1))
-for unknown in ("<unk>", None):
-    decoding.mistake(
-        "a wrong id becomes <unk>",
-        "<unk> stands for a token that the vocabulary does not know. An id that does "
-        "not exist is a bug elsewhere, and hiding it makes it hard to find.",
-        when=_outside,
-    )(
-        lambda ids, words, unknown=unknown: [
-            _turned_round(words).get(i, unknown) for i in ids
-        ]
-    )
-decoding.mistake(
-    "a wrong id is left out",
-    "The tokens that come back no longer match the ids. Refuse instead.",
-    when=_outside,
-)(lambda ids, words: [_turned_round(words)[i] for i in ids if i in words.values()])
+STRING = (
+    "a string in place of a list",
+    "A list of tokens is wanted. Joining them is a second step, and for special tokens "
+    "not always the right one.",
+)
+HIDDEN = (
+    "a wrong id becomes <unk>",
+    "<unk> stands for a token that the vocabulary does not know. An id that does not "
+    "exist is a bug elsewhere, and hiding it makes it hard to find.",
+)
+decoding.accident("list index out of range", POSITION, TURN_ROUND)
+decoding.accident("list assignment index out of range", *GAPS)
+decoding.accident("empty", *EMPTY)
+for name, why, slip, when in (
+    (POSITION, TURN_ROUND, {"named": lambda i, words: list(words)[i]}, _known),
+    (*GAPS, {"named": _in_a_list}, _known),
+    (
+        "a negative id counts from the end",
+        "names[-1] is the last element of a list, so a bug (an id shifted by one) "
+        "would come out as an ordinary word.",
+        {"named": partial(_in_a_list, largest=lambda words: max(words.values()) + 1)},
+        lambda ids, words: min(ids, default=0) < 0,
+    ),
+    (
+        "the id before",
+        "Ids count from 0 and are not shifted.",
+        {"shift": -1, "unknown": lambda: [None]},
+        None,
+    ),
+    (*AFTER, {"shift": 1, "unknown": lambda: [None]}, None),
+    (*HIDDEN, {"unknown": lambda: ["<unk>"]}, _outside),
+    (*HIDDEN, {"unknown": lambda: [None]}, _outside),
+    (
+        "a wrong id is left out",
+        "The tokens that come back no longer match the ids. Refuse instead.",
+        {"unknown": list},
+        _outside,
+    ),
+    (*STRING, {"form": "".join}, None),
+    (*STRING, {"form": " ".join}, None),
+    (
+        "special tokens are left out",
+        "Every id has its token, special ones, too. Who wants the words alone takes "
+        "the others out afterwards.",
+        {"form": lambda tokens: [each for each in tokens if each[0] != "<"]},
+        None,
+    ),
+    (*ONCE, {"form": lambda tokens: list(dict.fromkeys(tokens))}, None),
+    (*EMPTY, {"form": max}, lambda ids, words: not ids),
+):
+    decoding.mistake(name, why, when=when)(partial(decoded, **slip))
 mistakes_in_refusing(decoding, _outside)
 
 
@@ -189,6 +272,7 @@ def encode_decode(
         (["the", "fox", "the"], ordered),
         (["mice", "fox", "the", "gap", "cat", "hen"], shuffled),
         (["dog", "sees"], shuffled),
+        (["The", "dog", " dog"], ordered),
         ([], ordered),
     ):
         on = f"encode({tokens}, {words})"

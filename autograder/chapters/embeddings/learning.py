@@ -1,6 +1,9 @@
 """Byte-pair encoding: which pairs are merged, in which order."""
 
+import functools
+from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 from autograder import expect
 from autograder.chapters.embeddings.chapter import chapter
@@ -76,17 +79,54 @@ learning = Function(
 
 # --- what goes wrong ------------------------------------------------------------------
 
+
+def slipped(
+    text: str,
+    merges: int,
+    specials: tuple[str, ...],
+    pieces: list[str],
+    *,
+    others: Callable | None = None,
+    known: bool = True,
+    more: int = 0,
+    form: Callable = tuple,
+    **rules: Any,
+) -> list:
+    """Learn with slips, which may be several.
+
+    Args:
+        text: what is learned from.
+        merges: how many at most.
+        specials: the special tokens.
+        pieces: of the text, cut with them.
+        others: the pieces that are taken instead, of the text and those three.
+        known: whether a special token is one symbol.
+        more: merges beyond those that are wanted.
+        form: of a pair.
+        rules: of ``learn``.
+    """
+    pieces = others(text, specials, pieces) if others else pieces
+    found = learn(pieces, merges + more, specials if known else (), **rules)
+    return [form(pair) for pair in found]
+
+
+def _by_frequency(pieces: list[str]) -> list[str]:
+    return [piece for piece, n in Counter(pieces).most_common() for _ in range(n)]
+
+
 CUT = (
     "special tokens are cut",
     "A special token is one symbol from the start, ('<eos>',), and has no pairs. Pass "
     "the special tokens on to split_words and do not take tuple() of them.",
 )
-for cut in (
-    lambda text, merges, specials, pieces: learn(pieces, merges),
-    lambda text, merges, specials, pieces: learn(split_words(text), merges),
-    lambda text, merges, specials, pieces: learn(split_words(text), merges, specials),
+for slip in (
+    {"known": False},
+    {"others": lambda text, *_: split_words(text), "known": False},
+    {"others": lambda text, *_: split_words(text)},
 ):
-    learning.mistake(*CUT, when=lambda text, merges, specials, *_: bool(specials))(cut)
+    learning.mistake(*CUT, when=lambda text, merges, specials, *_: bool(specials))(
+        functools.partial(slipped, **slip)
+    )
 
 ACROSS = (
     "merges reach from word to word",
@@ -98,23 +138,6 @@ SPACES = (
     "A space is the first symbol of the word after it and takes part in merges. "
     "split_words keeps it; split() and strip() do not.",
 )
-for name, why, others in (
-    (*ACROSS, lambda text, specials, pieces: [text]),
-    (*SPACES, lambda text, specials, pieces: stripped(pieces, specials)),
-    (*SPACES, lambda text, specials, pieces: text.split()),
-    (
-        "capital letters are lost",
-        "B and b are two symbols. Made small, a text could never be put together again "
-        "as it was: take the pieces as they are.",
-        lambda text, specials, pieces: [piece.lower() for piece in pieces],
-    ),
-):
-    learning.mistake(name, why)(
-        lambda text, merges, specials, pieces, others=others: learn(
-            others(text, specials, pieces), merges, specials
-        )
-    )
-
 LAST = (
     "ties go to the last pair",
     "Of several pairs with the largest count the first one is merged.",
@@ -124,8 +147,35 @@ ALPHABET = (
     "Of several pairs with the largest count the one that appears first is merged, not "
     "the one that sorts first or last.",
 )
+LISTS = (
+    "lists in place of tuples",
+    "A list is never equal to a tuple of symbols, so a later comparison with such a "
+    "pair finds nothing. Keep the pairs as they are counted.",
+)
+NO_STOP = (
+    "does not stop when no pair is left",
+    "Without counts there is no largest one. When every word has become a single "
+    "symbol, no pair is left: return what has been found.",
+)
+learning.accident("empty", *NO_STOP)
+learning.accident("list index out of range", *NO_STOP)
 for name, why, slip in (
+    (*ACROSS, {"others": lambda text, *_: [text]}),
+    (*SPACES, {"others": lambda text, specials, pieces: stripped(pieces, specials)}),
+    (*SPACES, {"others": lambda text, *_: text.split()}),
+    (
+        "capital letters are lost",
+        "B and b are two symbols. Made small, a text could never be put together again "
+        "as it was: take the pieces as they are.",
+        {"others": lambda text, specials, pieces: [each.lower() for each in pieces]},
+    ),
     (*ACROSS, {"across": True}),
+    (
+        "the words in order of frequency",
+        "Of equally frequent pairs the first of the text is merged. most_common() "
+        "puts the most frequent words first: leave them in their order.",
+        {"others": lambda text, specials, pieces: _by_frequency(pieces)},
+    ),
     (
         "every word counts once",
         "A frequent word has frequent pairs: count how often each piece occurs.",
@@ -163,22 +213,25 @@ for name, why, slip in (
         "as any pair is left.",
         {"least": 2},
     ),
+    (*NO_STOP, {"stops": False}),
+    (
+        "strings in place of pairs",
+        "Joined, nobody can tell (l, ow) from (lo, w). Keep the pairs.",
+        {"form": "".join},
+    ),
+    (*LISTS, {"form": list}),
+    (
+        "one merge too many",
+        "`merges` says how many merges there are at most.",
+        {"more": 1},
+    ),
+    (
+        "one merge too few",
+        "`merges` says how many merges there are, the last one included.",
+        {"more": -1},
+    ),
 ):
-    learning.mistake(name, why)(
-        lambda text, merges, specials, pieces, slip=slip: learn(
-            pieces, merges, specials, **slip
-        )
-    )
-NO_STOP = (
-    "does not stop when no pair is left",
-    "Without counts there is no largest one. When every word has become a single "
-    "symbol, no pair is left: return what has been found.",
-)
-learning.mistake(*NO_STOP)(
-    lambda text, merges, specials, pieces: learn(pieces, merges, specials, stops=False)
-)
-learning.accident("empty", *NO_STOP)
-learning.accident("list index out of range", *NO_STOP)
+    learning.mistake(name, why)(functools.partial(slipped, **slip))
 
 
 @learning.mistake(
@@ -190,43 +243,6 @@ def _(text, merges, specials, pieces):
     words = [((p,) if p in specials else tuple(p), 1) for p in pieces]
     counts = counted(words)
     return sorted(counts, key=counts.get, reverse=True)[:merges]
-
-
-LISTS = (
-    "lists in place of tuples",
-    "A list is never equal to a tuple of symbols, so a later comparison with such a "
-    "pair finds nothing. Keep the pairs as they are counted.",
-)
-for name, why, change in (
-    (
-        "strings in place of pairs",
-        "Joined, nobody can tell (l, ow) from (lo, w). Keep the pairs.",
-        "".join,
-    ),
-    (*LISTS, list),
-):
-    learning.mistake(name, why)(
-        lambda text, merges, specials, pieces, change=change: [
-            change(pair) for pair in learn(pieces, merges, specials)
-        ]
-    )
-for name, why, more in (
-    (
-        "one merge too many",
-        "`merges` says how many merges there are at most.",
-        1,
-    ),
-    (
-        "one merge too few",
-        "`merges` says how many merges there are, the last one included.",
-        -1,
-    ),
-):
-    learning.mistake(name, why)(
-        lambda text, merges, specials, pieces, more=more: learn(
-            pieces, merges + more, specials
-        )
-    )
 
 
 # --- the check ------------------------------------------------------------------------

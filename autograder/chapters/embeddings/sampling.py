@@ -1,8 +1,8 @@
 """The loss of skip-gram with negative sampling."""
 
-import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -27,24 +27,68 @@ def by_cross_entropy(centers, contexts, negatives) -> torch.Tensor:
 losses = Function("skip-gram-loss", "skip_gram_loss", by_cross_entropy)
 
 
-# --- what goes wrong: with the scores that are right ----------------------------------
+# --- what goes wrong ------------------------------------------------------------------
 
 
-def with_scores(name: str, why: str) -> Callable:
-    """Add a mistake in what is made of the scores, true (B,) and false (B, K)."""
+def _scores(centers: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+    """Score each center with what is its own, (B, d) or (B, K, d)."""
+    own = centers if others.dim() == 2 else centers[:, None]
+    return (own * others).sum(-1)
 
-    def add(loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> None:
-        losses.mistake(name, why)(
-            lambda centers, contexts, negatives: loss(
-                torch.einsum("bd,bd->b", centers, contexts),
-                torch.einsum("bd,bkd->bk", centers, negatives),
-            )
+
+def _added(terms: torch.Tensor) -> torch.Tensor:
+    """Add up what belongs to a pair."""
+    return terms.reshape(len(terms), -1).sum(1)
+
+
+def _mean(terms: torch.Tensor, draws: int) -> torch.Tensor:
+    return terms.mean()
+
+
+def loss_by(
+    centers: torch.Tensor,
+    contexts: torch.Tensor,
+    negatives: torch.Tensor,
+    *,
+    made: Callable = lambda vectors: vectors,
+    true: Callable = _scores,
+    false: Callable = lambda centers, contexts, negatives: _scores(centers, negatives),
+    turned: tuple[Callable, Callable] = (torch.clone, torch.neg),
+    log: Callable = F.logsigmoid,
+    signs: tuple[float, float] = (-1, -1),
+    over_true: Callable = _added,
+    over_draws: Callable = _added,
+    batch: tuple[Callable, Callable] = (_mean, _mean),
+) -> torch.Tensor:
+    """Compute the loss by rules that can be varied.
+
+    Args:
+        centers: (B, d).
+        contexts: (B, d).
+        negatives: (B, K, d).
+        made: of each kind of vectors.
+        true: the scores of the true pairs, (B, ...), of centers and contexts.
+        false: those of the false ones, (B, ...), of all three.
+        turned: the two kinds of scores.
+        log: of both, the logarithms of the sigmoids.
+        signs: before the two terms.
+        over_true: one number for each pair, of the first terms.
+        over_draws: the same, of the second ones.
+        batch: what is made of each over the batch, with K.
+    """
+    draws = negatives.shape[1]
+    c, x, n = made(centers), made(contexts), made(negatives)
+    kinds = (true(c, x), over_true), (false(c, x, n), over_draws)
+    terms = [
+        sign * total(over(log(turn(scores))), draws)
+        for (scores, over), turn, sign, total in zip(
+            kinds, turned, signs, batch, strict=True
         )
+        if sign
+    ]
+    return sum(terms[1:], terms[0])
 
-    return add
 
-
-MEAN = "mean over the negatives"
 UNSTABLE = (
     "not stable for large scores",
     "The sigmoid of -200 is 0 in floating point, and the logarithm of 0 is -∞. "
@@ -55,211 +99,209 @@ CUT_OFF = (
     "A small number added before the logarithm, or a limit, keeps it finite, but the "
     "worst mistakes then cost, and teach, too little. F.logsigmoid needs neither.",
 )
-log = F.logsigmoid
-for name, why, loss in (
-    (
-        "no negatives",
-        "Without false neighbours, longer and longer equal vectors are best.",
-        lambda t, f: -log(t).mean(),
-    ),
-    (
-        "only negatives",
-        "The term of the true neighbour is missing.",
-        lambda t, f: -log(-f).sum(-1).mean(),
-    ),
-    (
-        "only one of the negatives",
-        "All K negatives count: sum over their axis.",
-        lambda t, f: (-log(t) - log(-f[:, 0])).mean(),
-    ),
-    (
-        "softmax in place of sigmoids",
-        "That asks which of K + 1 is the neighbour. The formula asks K + 1 separate "
-        "yes-or-no questions.",
-        lambda t, f: -torch.cat([t[:, None], f], -1).log_softmax(-1)[:, 0].mean(),
-    ),
-    (
-        "mean over the K + 1 terms",
-        "The terms of one pair, a true one and K false ones, are added; the mean is "
-        "taken over the batch only.",
-        lambda t, f: -log(torch.cat([t[:, None], -f], dim=-1)).mean(),
-    ),
-    (
-        "the scores are added before the sigmoid",
-        "Each negative is a question of its own: first ln σ of each score, then the "
-        "sum over K.",
-        lambda t, f: (-log(t) - log(-f.sum(-1))).mean(),
-    ),
-    (
-        *UNSTABLE,
-        lambda t, f: (-t.sigmoid().log() - (-f).sigmoid().log().sum(-1)).mean(),
-    ),
-    (
-        *CUT_OFF,
-        lambda t, f: (
-            -(t.sigmoid() + 1e-9).log() - ((-f).sigmoid() + 1e-9).log().sum(-1)
-        ).mean(),
-    ),
-    (
-        *CUT_OFF,
-        lambda t, f: (
-            -t.sigmoid().clamp(min=1e-7).log()
-            - (-f).sigmoid().clamp(min=1e-7).log().sum(-1)
-        ).mean(),
-    ),
-):
-    with_scores(name, why)(loss)
-
-# --- what goes wrong: in the terms, in their sum, or in both -------------------------
-
-IN_TERMS = (  # the two terms, (B,) and (B, K)
-    (
-        "the sign of the negatives is not turned",
-        "A false neighbour should NOT fit: ln σ(-c·n). With +c·n the negatives are "
-        "treated as true neighbours.",
-        lambda t, f: (-log(t), -log(f)),
-    ),
-    (
-        "one minus the score in place of minus the score",
-        "The probability that it is no neighbour is 1 - σ(x), and that is σ(-x), not "
-        "σ(1 - x): only the sign of the score is turned.",
-        lambda t, f: (-log(t), -log(1 - f)),
-    ),
-    (
-        "the minus sign is missing",
-        "A loss is to be made small. Logarithms of probabilities are negative, so "
-        "there is a minus before both terms.",
-        lambda t, f: (log(t), log(-f)),
-    ),
-    (
-        "a minus too few before the negatives",
-        "Both terms are logarithms of probabilities and get a minus.",
-        lambda t, f: (-log(t), log(-f)),
-    ),
-    (
-        "no logarithm",
-        "These are probabilities; the formula takes their logarithm.",
-        lambda t, f: (-t.sigmoid(), -(-f).sigmoid()),
-    ),
-    (
-        "no sigmoid",
-        "Without ln σ the loss has no lower end, and the vectors grow for ever.",
-        lambda t, f: (-t, f),
-    ),
-)
-IN_SUMS = (
-    (
-        MEAN,
-        "The formula sums over the K negatives; the mean is taken over the batch only. "
-        ".mean() of a (B, K) tensor divides by K as well.",
-        lambda true, false: true.mean() + false.mean(),
-    ),
-    (
-        "sum over the batch",
-        "Divide by the size of the batch: the loss should not grow with it.",
-        lambda true, false: true.sum() + false.sum(),
-    ),
-    (
-        "one loss for each pair",
-        "One number is wanted, the mean over the batch: a tensor of shape ().",
-        lambda true, false: true + false.sum(-1),
-    ),
-)
-for name, why, terms in IN_TERMS:
-    with_scores(name, why)(
-        lambda t, f, terms=terms: sum(each.sum() for each in terms(t, f)) / len(t)
-    )
-for name, why, added in IN_SUMS:
-    with_scores(name, why)(lambda t, f, added=added: added(-log(t), -log(-f)))
-for (first, reason, terms), (second, other, added) in itertools.product(
-    IN_TERMS, IN_SUMS
-):
-    with_scores(f"{first}, and {second}", f"{reason}\n{other}")(
-        lambda t, f, terms=terms, added=added: added(*terms(t, f))
-    )
-
-
-# --- what goes wrong: in the scores ---------------------------------------------------
-
-
-def with_questions(name: str, why: str) -> Callable:
-    """Add a mistake in the scores; all that belong to a pair are summed.
-
-    The function gives those of the true pairs (B, ...) and of the false ones.
-    """
-
-    def add(score: Callable[..., tuple[torch.Tensor, torch.Tensor]]) -> None:
-        def answer(centers, contexts, negatives) -> torch.Tensor:
-            true, false = score(centers, contexts, negatives)
-            return -(log(true).sum() + log(-false).sum()) / len(centers)
-
-        losses.mistake(name, why)(answer)
-
-    return add
-
-
-def scores(centers, contexts, negatives) -> tuple[torch.Tensor, torch.Tensor]:
-    """Score the true pairs (B,) and the false ones (B, K)."""
-    return (centers * contexts).sum(-1), (centers[:, None] * negatives).sum(-1)
-
-
 EVERY = (
     "every center with every context",
     "centers @ contexts.T has the shape (B, B): it also scores the contexts of other "
     "pairs. Pair b has one score: (centers * contexts).sum(-1).",
 )
-for name, why, score in (
-    (
-        "the products are not added up to a score",
-        "A score is one number for a pair: add the d products, then take the sigmoid.",
-        lambda c, x, n: (c * x, c[:, None] * n),
-    ),
-    (*EVERY, lambda c, x, n: (c @ x.T, scores(c, x, n)[1])),
-    (
-        "negatives compared with the contexts",
-        "The negatives are false neighbours of the center: c·n.",
-        lambda c, x, n: (scores(c, x, n)[0], scores(x, x, n)[1]),
-    ),
-    (
-        "the negatives of other pairs, too",
-        "Each center has K negatives of its own: keep the axes of the batch together.",
-        lambda c, x, n: (scores(c, x, n)[0], c @ n.flatten(0, 1).T),
-    ),
-    (
-        "divided by √d",
-        "The scores are plain dot products here.",
-        lambda c, x, n: scores(c / math.sqrt(c.shape[-1]), x, n),
-    ),
+OTHERS = (
+    "the negatives of other pairs, too",
+    "Each center has K negatives of its own: keep the axes of the batch together.",
+)
+TERMS = (
+    "mean over the K + 1 terms",
+    "The terms of one pair, a true one and K false ones, are added; the mean is "
+    "taken over the batch only.",
+)
+SUM = (
+    "sum over the batch",
+    "Divide by the size of the batch: the loss should not grow with it.",
+)
+ONE = (
+    "one loss for each pair",
+    "One number is wanted, the mean over the batch: a tensor of shape ().",
+)
+ONLY_ONE = (
+    "only one of the negatives",
+    "All K negatives count: sum over their axis.",
+)
+NATURAL = "The formula has the natural logarithm, which F.logsigmoid takes."
+PLAIN = "The scores are plain dot products here."
+
+
+def _every_negative(centers, contexts, negatives) -> torch.Tensor:
+    return centers @ negatives.flatten(0, 1).T
+
+
+def _total(terms: torch.Tensor, draws: int) -> torch.Tensor:
+    return terms.sum()
+
+
+def _over_all(terms: torch.Tensor, draws: int) -> torch.Tensor:
+    return terms.mean() / (1 + draws)
+
+
+def _as_it_is(terms: torch.Tensor, draws: int) -> torch.Tensor:
+    return terms
+
+
+for name, why, slip in (
     (
         "cosines in place of dot products",
         "A cosine is at most 1, so ln σ never comes near 0. The lengths count, too.",
-        lambda c, x, n: scores(*(F.normalize(each, dim=-1) for each in (c, x, n))),
+        {"made": lambda vectors: F.normalize(vectors, dim=-1)},
     ),
+    ("divided by √d", PLAIN, {"made": lambda x: x / x.shape[-1] ** 0.25}),
+    (
+        "divided by d",
+        f"{PLAIN} A mean of the products is d times too small: add them up.",
+        {"made": lambda x: x / x.shape[-1] ** 0.5},
+    ),
+    (
+        "the products are not added up to a score",
+        "A score is one number for a pair: add the d products, then take the sigmoid.",
+        {"true": torch.mul, "false": lambda c, x, n: c[:, None] * n},
+    ),
+    (*EVERY, {"true": lambda c, x: c @ x.T}),
+    (*EVERY, {"true": lambda c, x: c @ x.T, "over_true": lambda terms: terms.mean(1)}),
+    (
+        "negatives compared with the contexts",
+        "The negatives are false neighbours of the center: c·n.",
+        {"false": lambda c, x, n: _scores(x, n)},
+    ),
+    (*OTHERS, {"false": _every_negative}),
+    (*OTHERS, {"false": lambda c, x, n: _every_negative(c, x, n) / len(c)}),
+    (
+        "the scores are added before the sigmoid",
+        "Each negative is a question of its own: first ln σ of each score, then the "
+        "sum over K.",
+        {"false": lambda c, x, n: _scores(c, n).sum(-1)},
+    ),
+    (
+        "the mean of the negatives is scored",
+        "Each negative is a question of its own: first ln σ of each score, then the "
+        "sum over K.",
+        {"false": lambda c, x, n: _scores(c, n).mean(-1)},
+    ),
+    (
+        "the sign of the negatives is not turned",
+        "A false neighbour should NOT fit: ln σ(-c·n). With +c·n the negatives are "
+        "treated as true neighbours.",
+        {"turned": (torch.clone, torch.clone)},
+    ),
+    (
+        "one minus the score in place of minus the score",
+        "The probability that it is no neighbour is 1 - σ(x), and that is σ(-x), not "
+        "σ(1 - x): only the sign of the score is turned.",
+        {"turned": (torch.clone, lambda scores: 1 - scores)},
+    ),
+    (
+        "the wrong sign is turned",
+        "The true neighbour should fit, ln σ(c·o), and the false ones should not, "
+        "ln σ(-c·n): the minus belongs to the false ones.",
+        {"turned": (torch.neg, torch.clone)},
+    ),
+    (
+        "the sign of the true neighbour is turned",
+        "The true neighbour should fit, ln σ(c·o): only the false ones get a minus.",
+        {"turned": (torch.neg, torch.neg)},
+    ),
+    (
+        "the minus sign is missing",
+        "A loss is to be made small. Logarithms of probabilities are negative, so "
+        "there is a minus before both terms.",
+        {"signs": (1, 1)},
+    ),
+    (
+        "a minus too few before the negatives",
+        "Both terms are logarithms of probabilities and get a minus.",
+        {"signs": (-1, 1)},
+    ),
+    (
+        "a minus too few before the true neighbour",
+        "Both terms are logarithms of probabilities and get a minus.",
+        {"signs": (1, -1)},
+    ),
+    (
+        "no negatives",
+        "Without false neighbours, longer and longer equal vectors are best.",
+        {"signs": (-1, 0)},
+    ),
+    (
+        "only negatives",
+        "The term of the true neighbour is missing.",
+        {"signs": (0, -1)},
+    ),
+    (
+        "no logarithm",
+        "These are probabilities; the formula takes their logarithm.",
+        {"log": torch.sigmoid},
+    ),
+    (
+        "no sigmoid",
+        "Without ln σ the loss has no lower end, and the vectors grow for ever.",
+        {"log": torch.clone},
+    ),
+    ("logarithm to base 2", NATURAL, {"log": lambda x: F.logsigmoid(x) / math.log(2)}),
+    (
+        "logarithm to base 10",
+        NATURAL,
+        {"log": lambda x: F.logsigmoid(x) / math.log(10)},
+    ),
+    (*UNSTABLE, {"log": lambda x: x.sigmoid().log()}),
+    (*CUT_OFF, {"log": lambda x: (x.sigmoid() + 1e-9).log()}),
+    (*CUT_OFF, {"log": lambda x: x.sigmoid().clamp(min=1e-7).log()}),
+    (
+        "mean over the negatives",
+        "The formula sums over the K negatives; the mean is taken over the batch only. "
+        ".mean() of a (B, K) tensor divides by K as well.",
+        {"over_draws": lambda terms: terms.mean(-1)},
+    ),
+    (*ONLY_ONE, {"over_draws": lambda terms: terms[:, 0]}),
+    (*ONLY_ONE, {"over_draws": lambda terms: terms[:, -1]}),
+    (*ONLY_ONE, {"over_draws": lambda terms: terms.amin(-1)}),
+    (
+        "the sum is taken before the logarithm",
+        "The logarithm of a sum is not the sum of logarithms: first ln σ of each "
+        "score, then the sum over K.",
+        {"over_draws": lambda terms: terms.logsumexp(-1)},
+    ),
+    (*TERMS, {"batch": (_over_all, _over_all)}),
+    (
+        "the true neighbour counts once for each negative",
+        "(B, 1) and (B, K) were added before the sum over K, so the first term is "
+        "there K times. Sum over the negatives first, then add the two terms.",
+        {"batch": (lambda terms, draws: terms.mean() * draws, _mean)},
+    ),
+    (*SUM, {"batch": (_total, _total)}),
+    (*SUM, {"batch": (_mean, _total)}),
+    (*SUM, {"batch": (_total, _mean)}),
+    (*ONE, {"batch": (_as_it_is, _as_it_is)}),
+    (*ONE, {"batch": (_mean, _as_it_is)}),
 ):
-    with_questions(name, why)(score)
+    losses.mistake(name, why)(partial(loss_by, **slip))
 
 
-def _single(centers, contexts, negatives) -> bool:
-    return negatives.shape[1] == 1 < len(centers)
+@losses.mistake(
+    "softmax in place of sigmoids",
+    "That asks which of K + 1 is the neighbour. The formula asks K + 1 separate "
+    "yes-or-no questions.",
+)
+def _(centers, contexts, negatives):
+    scored = _scores(centers, contexts)[:, None], _scores(centers, negatives)
+    return -torch.cat(scored, -1).log_softmax(-1)[:, 0].mean()
 
 
 for false in (
-    lambda c, n: (c[:, None] * n).sum(-1).squeeze(),
-    lambda c, n: c @ n.squeeze().T,
+    lambda c, x, n: _scores(c, n).squeeze(),
+    lambda c, x, n: c @ n.squeeze().T,
 ):
-
-    @losses.mistake(
-        *squeezed("negatives", "with a single negative for each pair"), when=_single
-    )
-    def _(centers, contexts, negatives, false=false):
-        true = (centers * contexts).sum(-1)
-        return (-log(true) - log(-false(centers, negatives)).sum(-1)).mean()
-
-
-@losses.mistake(*EVERY)
-def _(centers, contexts, negatives):
-    _, false = scores(centers, contexts, negatives)
-    return -log(centers @ contexts.T).mean() - log(-false).sum(-1).mean()
+    losses.mistake(
+        *squeezed("negatives", "with a single negative for each pair"),
+        when=lambda centers, contexts, negatives: (
+            negatives.shape[1] == 1 < len(centers)
+        ),
+    )(partial(loss_by, false=false, over_draws=lambda terms: terms.sum(-1)))
 
 
 # --- the check ------------------------------------------------------------------------

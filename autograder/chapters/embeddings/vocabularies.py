@@ -1,7 +1,8 @@
 """The vocabulary: every token once, the special tokens first, ids from 0."""
 
+import functools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from autograder.chapters.embeddings.chapter import chapter
 from autograder.chapters.embeddings.texts import called
@@ -26,57 +27,113 @@ vocabularies = Function("vocabulary", "build_vocabulary", numbered)
 
 # --- what goes wrong ------------------------------------------------------------------
 
+
+def numbering(
+    tokens: Iterable[str],
+    specials: Iterable[str],
+    *,
+    ordered: Callable = tuple,
+    listed: Callable | None = None,
+    again: Callable | None = None,
+    start: int = 0,
+    left_out: int = 0,
+) -> dict[str, int]:
+    """Number with slips, which may be several.
+
+    Args:
+        tokens: of the text.
+        specials: the special tokens.
+        ordered: what is made of the text's tokens first.
+        listed: all tokens in order, of both; None: the special ones come first.
+        again: the next id of a special token that is in the text, of the ids so far and
+            how many were given; None: it keeps the one that it has.
+        start: the first id.
+        left_out: ids between the special tokens and the others.
+    """
+    tokens = ordered(tokens)
+    if listed:
+        return {t: i + start for t, i in numbered(listed(tokens, specials), ()).items()}
+    words = {token: i + start for token, i in numbered((), specials).items()}
+    given = len(words) + left_out
+    for token in dict.fromkeys(tokens):
+        if again or token not in specials:
+            words[token] = start + (again(words, given) if again else given)
+            given += 1
+    return words
+
+
 ALPHABET = (
     "tokens in alphabetical order",
     "The ids follow the order in which tokens first appear: do not sort.",
 )
-for name, why, in_order in (
+AGAIN = (
+    "a special token in the text takes a new id",
+    "A special token keeps its first id, also where it occurs in the text. Number only "
+    "what is not yet in the vocabulary.",
+)
+for name, why, slip in (
     (
         "the special tokens come last",
         "Put the special tokens first: their ids stay the same, whatever the text.",
-        lambda tokens, specials: [*(t for t in tokens if t not in specials), *specials],
+        {"listed": lambda tokens, specials: [*_others(tokens, specials), *specials]},
     ),
     (
         "the special tokens are missing",
         "Without <unk> there is no answer for a new word, without <pad> no batch.",
-        lambda tokens, specials: tokens,
+        {"listed": lambda tokens, specials: tokens},
     ),
     (
         "the argument special_tokens is not used",
         "The ids of the default special tokens came out, although others were given.",
-        lambda tokens, specials: [*DEFAULT, *tokens],
+        {"listed": lambda tokens, specials: [*DEFAULT, *tokens]},
     ),
-    (*ALPHABET, lambda tokens, specials: [*specials, *sorted(tokens)]),
-    (*ALPHABET, lambda tokens, specials: sorted({*specials, *tokens})),
+    (*ALPHABET, {"ordered": sorted}),
+    (*ALPHABET, {"listed": lambda tokens, specials: sorted({*specials, *tokens})}),
     (
         *ALPHABET,
-        lambda tokens, specials: sorted([*specials, *tokens], key=str.lower),
+        {
+            "listed": lambda tokens, specials: sorted(
+                [*specials, *tokens], key=str.lower
+            )
+        },
     ),
     (
         "tokens in order of frequency",
         "The most frequent token came first. Wanted is the order of first appearance.",
-        lambda tokens, specials: [*specials, *dict(Counter(tokens).most_common())],
+        {"ordered": lambda tokens: dict(Counter(tokens).most_common())},
     ),
     (
         "capital letters are lost",
         "Bobby and bobby are two tokens: take them as they are.",
-        lambda tokens, specials: [*specials, *map(str.lower, tokens)],
+        {"ordered": lambda tokens: [token.lower() for token in tokens]},
     ),
     (
         "the spaces are lost",
         "' likes' and 'likes' are two tokens: the space belongs to the word.",
-        lambda tokens, specials: [*specials, *map(str.strip, tokens)],
+        {"ordered": lambda tokens: [token.strip() for token in tokens]},
     ),
+    (
+        "ids start at 1",
+        "An id is the number of a row, and rows start at 0. With ids from 1 to N the "
+        "last one has no row, and row 0 is never used.",
+        {"start": 1},
+    ),
+    (
+        "an id is left out after the special tokens",
+        "Ids follow one another without a gap: the first token after the special ones "
+        "gets len(special_tokens).",
+        {"left_out": 1},
+    ),
+    (*AGAIN, {"again": lambda words, given: len(words)}),
+    (*AGAIN, {"again": lambda words, given: given}),
 ):
-    vocabularies.mistake(name, why)(
-        lambda *given, in_order=in_order: numbered(in_order(*given), ())
-    )
+    vocabularies.mistake(name, why)(functools.partial(numbering, **slip))
 
-vocabularies.mistake(
-    "ids start at 1",
-    "An id is the number of a row, and rows start at 0. With ids from 1 to N the last "
-    "one has no row, and row 0 is never used.",
-)(lambda *given: {token: i + 1 for token, i in numbered(*given).items()})
+
+def _others(tokens: Iterable[str], specials: Iterable[str]) -> list[str]:
+    return [token for token in tokens if token not in specials]
+
+
 NEW_ID = "a repeated token takes a new id"
 vocabularies.mistake(
     NEW_ID,
@@ -96,15 +153,6 @@ vocabularies.mistake(
     "vocabulary[token] = len(vocabulary) also writes over the id of a token that has "
     "one, and then two tokens share a number. Ask first whether it is there.",
 )(lambda tokens, specials: _renumbered({}, [*specials, *tokens]))
-vocabularies.mistake(
-    "a special token in the text takes a new id",
-    "A special token keeps its first id, also where it occurs in the text. Number only "
-    "what is not yet in the vocabulary.",
-)(
-    lambda tokens, specials: _renumbered(
-        numbered((), specials), numbered(tokens, ()).keys()
-    )
-)
 
 
 @vocabularies.mistake(

@@ -1,8 +1,9 @@
 """tf-idf: how often a word occurs in a document, and in how few."""
 
-import itertools
 import math
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -48,136 +49,61 @@ weighting = Function("tf-idf", "tf_idf", by_definition)
 
 def _counts(documents: Documents, terms: list[str]) -> torch.Tensor:
     rows = [[document.count(term) for term in terms] for document in documents]
-    return torch.tensor(rows, dtype=torch.float32)
+    return torch.tensor(rows, dtype=torch.float32).view(len(documents), len(terms))
 
 
-def with_matrix(name: str, why: str) -> Callable:
-    """Add a mistake in the matrix: of the counts, documents, and those with a term."""
+def weighed(
+    documents: Documents,
+    *,
+    listed: Callable = terms_of,
+    columns: Callable = lambda terms: terms,
+    rows: Callable = _counts,
+    frequency: Callable = lambda counts: counts,
+    total: Callable = len,
+    holding: Callable = lambda counts, own: (counts > 0).sum(0),
+    fraction: Callable = lambda number, held: number / held,
+    logarithm: Callable = torch.log,
+    more: float = 0.0,
+    joined: Callable = torch.mul,
+    form: Callable = lambda matrix: matrix,
+) -> Weighed:
+    """Weigh with slips, which may be several.
 
-    def add(weigh: Callable[[torch.Tensor, int, torch.Tensor], torch.Tensor]) -> None:
-        def answer(documents: Documents) -> Weighed:
-            terms = terms_of(documents)
-            counts = _counts(documents, terms)
-            return weigh(counts, len(documents), (counts > 0).sum(0)), terms
+    Args:
+        documents: tokens of each.
+        listed: the terms, of the documents.
+        columns: the terms in the order of the columns, of the terms as they are listed.
+        rows: counts of the terms in the documents, of both.
+        frequency: the first factor, of the counts.
+        total: the number of documents, of the counts.
+        holding: documents with the term, of the counts and of those that are right.
+        fraction: of both.
+        logarithm: of the fraction.
+        more: what is added to the logarithm.
+        joined: both factors in one.
+        form: of the matrix.
+    """
+    terms = listed(documents)
+    order = columns(terms)
+    counts = rows(documents, order)
+    held = holding(counts, _counts(documents, order))
+    special = logarithm(fraction(torch.as_tensor(total(counts)), held)) + more
+    return form(joined(frequency(counts), special)), terms
 
-        weighting.mistake(name, why)(answer)
 
-    return add
-
-
-NATURAL = "The natural logarithm is wanted: torch.log, math.log."
 OCCURRENCES = "occurrences in place of documents"
+HOW_MANY = "The logarithm is of documents over documents that hold the term."
+NATURAL = "The natural logarithm is wanted: torch.log, math.log."
+NO_FRACTION = "not the logarithm of the fraction"
 VARIANT = (
     "another variant of the formula",
     "Libraries add 1 in the fraction, after the logarithm, or both, and may scale rows "
     "to length 1. Here it is count · ln(documents / those with the term).",
 )
-
-
-def _smooth(number: int, holding: torch.Tensor) -> torch.Tensor:
-    return torch.log((1 + number) / (1 + holding))
-
-
-for name, why, weigh in (
-    (
-        "only the counts",
-        "'the' would be the most important word. Multiply by the logarithm.",
-        lambda c, n, h: c,
-    ),
-    (
-        "only the logarithms",
-        "How often the term is in this document counts, too: multiply by the count.",
-        lambda c, n, h: torch.log(n / h).expand_as(c),
-    ),
-    (*VARIANT, lambda c, n, h: c * _smooth(n, h)),
-    (*VARIANT, lambda c, n, h: c * (_smooth(n, h) + 1)),
-    (*VARIANT, lambda c, n, h: c * (torch.log(n / h) + 1)),
-    (*VARIANT, lambda c, n, h: c * torch.log(1 + n / h)),
-    (*VARIANT, lambda c, n, h: c * torch.log(n / (1 + h))),
-    (*VARIANT, lambda c, n, h: F.normalize(c * torch.log(n / h), dim=1)),
-    (*VARIANT, lambda c, n, h: F.normalize(c * (_smooth(n, h) + 1), dim=1)),
-    (*VARIANT, lambda c, n, h: torch.log(1 + c) * torch.log(n / h)),
-    (
-        "terms in rows",
-        "A document is a row, a term a column.",
-        lambda c, n, h: (c * torch.log(n / h)).T,
-    ),
-):
-    with_matrix(name, why)(weigh)
-
-
-SHARES = (
-    "shares in place of counts",
-    "The counts were divided by the length of the document; here they are not.",
-)
-IN_COUNTS = (
-    (*SHARES, lambda c: c / c.sum(1, keepdim=True)),
-    (*SHARES, lambda c: c / c.sum(1, keepdim=True).clamp(min=1)),
-    (
-        "0 or 1 in place of counts",
-        "A term that occurs twice in a document counts twice.",
-        lambda c: (c > 0).float(),
-    ),
-)
-IN_FACTORS = (
-    (
-        OCCURRENCES,
-        "How many documents hold the term, not how often it occurs in all: "
-        "(counts > 0).sum(dim=0).",
-        lambda c, n, h: torch.log(n / c.sum(0)),
-    ),
-    (
-        OCCURRENCES,
-        "The logarithm is of documents over documents that hold the term.",
-        lambda c, n, h: torch.log(c.sum() / c.sum(0)),
-    ),
-    ("logarithm to base 10", NATURAL, lambda c, n, h: torch.log10(n / h)),
-    ("logarithm to base 2", NATURAL, lambda c, n, h: torch.log2(n / h)),
-    (
-        "no logarithm",
-        "Without the logarithm, a term that is everywhere has the factor 1, not 0.",
-        lambda c, n, h: n / h,
-    ),
-    (
-        "terms counted in place of documents",
-        "The logarithm is of all documents over those that hold the term; how many "
-        "terms there are has no part in it.",
-        lambda c, n, h: torch.log(c.shape[1] / h),
-    ),
-    (
-        "the fraction upside down",
-        "The logarithm of (documents with the term / documents) is negative. A rare "
-        "term has a large weight: documents over documents with the term.",
-        lambda c, n, h: torch.log(h / n),
-    ),
-)
-for name, why, change in IN_COUNTS:
-    with_matrix(name, why)(lambda c, n, h, change=change: change(c) * torch.log(n / h))
-for name, why, factor in IN_FACTORS:
-    with_matrix(name, why)(lambda c, n, h, factor=factor: c * factor(c, n, h))
-for (first, reason, change), (second, other, factor) in itertools.product(
-    IN_COUNTS, IN_FACTORS
-):
-    with_matrix(f"{first}, and {second}", f"{reason}\n{other}")(
-        lambda c, n, h, change=change, factor=factor: change(c) * factor(c, n, h)
-    )
-
-
-def in_order(documents: Documents, terms: list[str]) -> Weighed:
-    """Weigh these terms, in this order."""
-    counts = _counts(documents, terms)
-    holding = (counts > 0).sum(0)
-    return counts * torch.log(len(documents) / holding), terms
-
-
-weighting.mistake(
-    "columns in another order than the terms",
-    "The columns are sorted, the list of terms is not: make both from one list.",
-)(
-    lambda documents: (
-        in_order(documents, sorted(terms_of(documents)))[0],
-        terms_of(documents),
-    )
+EMPTY = (
+    "an empty document is left out",
+    "A document without any word is a document, too: it has a row, of zeros, and it "
+    "counts among the documents.",
 )
 EQUAL = (
     "equal documents are not told apart",
@@ -185,10 +111,29 @@ EQUAL = (
     "document up finds the first that is equal: number the rows in the order in which "
     "you go through them.",
 )
-
-
-def _repeated(documents: Documents) -> bool:
-    return any(documents.index(each) < i for i, each in enumerate(documents))
+ORDER = (
+    "columns in another order than the terms",
+    "The columns are sorted, the list of terms is not: make both from one list.",
+)
+SORTED = (
+    "terms in alphabetical order",
+    "Right terms, but sorted. In order of first appearance they match your "
+    "vocabulary: dict.fromkeys keeps that order.",
+)
+TWICE = "a term is listed twice", "A term that occurs again gets no second column."
+CAPITALS = (
+    "capital letters are lost",
+    "Zebra and zebra are two tokens, and two terms: take the tokens as they are.",
+)
+FEWER = (
+    "terms are missing",
+    "Every token that occurs in any of the documents is a term, however rare, frequent "
+    "or short it is.",
+)
+OTHER_ORDER = (
+    "terms in another order",
+    "Right terms; wanted in order of first appearance (a set has no order).",
+)
 
 
 def _looked_up(documents: Documents, terms: list[str], *, added: bool) -> torch.Tensor:
@@ -201,33 +146,138 @@ def _looked_up(documents: Documents, terms: list[str], *, added: bool) -> torch.
     return counts
 
 
-for added, from_counts in itertools.product((True, False), repeat=2):
+def _small(terms: list[str]) -> list[str]:
+    return list(dict.fromkeys(term.lower() for term in terms))
 
-    def _one_row(documents, added=added, from_counts=from_counts):
-        terms = terms_of(documents)
-        counts = _looked_up(documents, terms, added=added)
-        held = counts if from_counts else _counts(documents, terms)
-        return counts * torch.log(len(documents) / (held > 0).sum(0)), terms
 
-    weighting.mistake(*EQUAL, when=_repeated)(_one_row)
-SORTED = (
-    "terms in alphabetical order",
-    "Right terms, but sorted. In order of first appearance they match your "
-    "vocabulary: dict.fromkeys keeps that order.",
+def _normalized(matrix: torch.Tensor) -> torch.Tensor:
+    return F.normalize(matrix, dim=1)
+
+
+DIVISORS: tuple[tuple[str, Callable], ...] = (
+    ("the length of the document", lambda c: c.sum(1, True)),
+    ("the length of the document", lambda c: c.sum(1, True).clamp(1)),
+    ("the number of its different words", lambda c: (c > 0).sum(1, True).clamp(1)),
+    ("the largest of the document", lambda c: c.amax(1, True).clamp(1)),
+    ("the number of all terms", lambda c: c.shape[1]),
+    ("how often the term occurs in all", lambda c: c.sum(0)),
+    ("the number of all words", torch.sum),
 )
-TWICE = "a term is listed twice", "A term that occurs again gets no second column."
-OTHER_ORDER = (
-    "terms in another order",
-    "Right terms; wanted in order of first appearance (a set has no order).",
+PLAIN: dict[str, Callable] = {"logarithm": lambda fraction: fraction}
+ADDED: dict[str, Callable] = {"total": lambda counts: 1 + len(counts)}
+HELD: dict[str, Callable] = {"holding": lambda counts, own: 1 + (counts > 0).sum(0)}
+ALL: dict[str, Callable] = {"holding": lambda counts, own: counts.sum(0)}
+OWN: dict[str, Callable] = {"holding": lambda counts, own: (own > 0).sum(0)}
+SLIPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    (*VARIANT, {"frequency": torch.log1p}),
+    (*VARIANT, {"frequency": lambda c: (1 + c.clamp(1).log()) * (c > 0)}),
+    (*VARIANT, ADDED | HELD),
+    (*VARIANT, ADDED | HELD | {"more": 1.0}),
+    (*VARIANT, {"more": 1.0}),
+    (*VARIANT, {"logarithm": torch.log1p}),
+    (*VARIANT, HELD),
+    (*VARIANT, ADDED),
+    (*VARIANT, HELD | {"more": 1.0}),
+    (*VARIANT, {"fraction": lambda number, held: (number - held) / held}),
+    (*VARIANT, {"form": _normalized}),
+    (*VARIANT, ADDED | HELD | {"more": 1.0, "form": _normalized}),
+    *(
+        (
+            "shares in place of counts",
+            f"The counts were divided by {what}; here they are not.",
+            {"frequency": lambda counts, divisor=divisor: counts / divisor(counts)},
+        )
+        for what, divisor in DIVISORS
+    ),
+    (
+        "0 or 1 in place of counts",
+        "A term that occurs twice in a document counts twice.",
+        {"frequency": lambda c: (c > 0).float()},
+    ),
+    (
+        "only the counts",
+        "'the' would be the most important word. Multiply by the logarithm.",
+        {"joined": lambda c, special: c},
+    ),
+    (
+        "only the logarithms",
+        "How often the term is in this document counts, too: multiply by the count.",
+        {"joined": lambda c, special: special.expand_as(c)},
+    ),
+    (
+        "a sum in place of the product",
+        "Multiply the count by the logarithm: a word that is not there then gets 0.",
+        {"joined": torch.add},
+    ),
+    (
+        OCCURRENCES,
+        "How many documents hold the term, not how often it occurs in all: "
+        "(counts > 0).sum(dim=0).",
+        ALL,
+    ),
+    (OCCURRENCES, HOW_MANY, {"total": torch.sum} | ALL),
+    (OCCURRENCES, HOW_MANY, {"total": torch.sum}),
+    (
+        "terms counted in place of documents",
+        "The logarithm is of all documents over those that hold the term; how many "
+        "terms there are has no part in it.",
+        {"total": lambda counts: counts.shape[1]},
+    ),
+    (
+        "the fraction upside down",
+        "The logarithm of (documents with the term / documents) is negative. A rare "
+        "term has a large weight: documents over documents with the term.",
+        {"fraction": lambda number, held: held / number},
+    ),
+    (
+        "the fraction is rounded down",
+        "// drops what stands behind the point: of 3 documents over 2 it makes 1, and "
+        "the logarithm is 0. Divide with /.",
+        {"fraction": lambda number, held: number // held},
+    ),
+    ("logarithm to base 10", NATURAL, {"logarithm": torch.log10}),
+    ("logarithm to base 2", NATURAL, {"logarithm": torch.log2}),
+    (
+        "no logarithm",
+        "Without the logarithm, a term that is everywhere has the factor 1, not 0.",
+        PLAIN,
+    ),
+    (
+        NO_FRACTION,
+        "Divide first; then take the logarithm of the quotient.",
+        {"fraction": lambda number, held: number.log() / held} | PLAIN,
+    ),
+    (
+        NO_FRACTION,
+        "ln(a / b) is no quotient of two logarithms. Divide first, then take one.",
+        {"fraction": lambda number, held: number.log() / held.log()} | PLAIN,
+    ),
+    ("terms in rows", "A document is a row, a term a column.", {"form": torch.t}),
+    (*ORDER, {"columns": sorted}),
+    (*ORDER, {"columns": lambda terms: terms[::-1]}),
+    (*EMPTY, {"total": lambda counts: counts.any(1).sum()}),
+    (
+        *EMPTY,
+        {"rows": lambda documents, terms: _counts([*filter(None, documents)], terms)},
+    ),
+    (*EQUAL, {"rows": partial(_looked_up, added=True)}),
+    (*EQUAL, {"rows": partial(_looked_up, added=False)}),
+    (*EQUAL, {"rows": partial(_looked_up, added=True)} | OWN),
+    (*EQUAL, {"rows": partial(_looked_up, added=False)} | OWN),
+    (*SORTED, {"listed": lambda documents: sorted(terms_of(documents))}),
+    (*TWICE, {"listed": lambda documents: [t for each in documents for t in each]}),
+    (*CAPITALS, {"listed": lambda documents: _small(terms_of(documents))}),
+    (*FEWER, {"listed": lambda documents: terms_of(documents[:1])}),
+    (*OTHER_ORDER, {"listed": lambda documents: terms_of(documents)[::-1]}),
 )
-for name, why, listed in (
-    (*SORTED, lambda documents: sorted(terms_of(documents))),
-    (*TWICE, lambda documents: [token for each in documents for token in each]),
-    (*OTHER_ORDER, lambda documents: terms_of(documents)[::-1]),
-):
-    weighting.mistake(name, why)(
-        lambda documents, listed=listed: in_order(documents, listed(documents))
-    )
+SHOWS = {
+    EMPTY[0]: lambda documents: not all(documents),
+    EQUAL[0]: lambda documents: any(
+        documents.index(each) < i for i, each in enumerate(documents)
+    ),
+}
+for name, why, slip in SLIPS:
+    weighting.mistake(name, why, when=SHOWS.get(name))(partial(weighed, **slip))
 
 
 # --- the check ------------------------------------------------------------------------
@@ -243,7 +293,7 @@ def tf_idf(student: StudentFunction, seed: int = 0) -> None:
         [stock[i] for i in draw_several(generator, 0, 8, 4 + length)]
         for length in lengths
     ]
-    drawn[0] += ["zebra"] * count
+    drawn[0] += ["zebra"] * count + ["Zebra"]
     hand = ["the cat sees the dog", "the dog sleeps", "the cat sleeps"]
     for documents in (
         [each.split() for each in hand],
@@ -266,4 +316,6 @@ def _expect_terms(got: Data, terms: list[str], on: str) -> None:
     refuse_if(got != terms and got == sorted(terms), *SORTED, **say)
     refuse_if(len(got) > len(set(got)), *TWICE, **say)
     refuse_if(got != terms and set(got) == set(terms), *OTHER_ORDER, **say)
+    refuse_if(got == _small(terms) != terms, *CAPITALS, **say)
+    refuse_if(set(got) < set(terms), *FEWER, **say)
     expect.true(got == terms, "the terms are wrong", why=why, **say)

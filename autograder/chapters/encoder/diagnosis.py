@@ -1,6 +1,8 @@
 """Which of five normalisations was that?"""
 
 import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -42,14 +44,51 @@ def norms_by_name(x: torch.Tensor) -> dict[str, torch.Tensor]:
     }
 
 
-def nearest(x: torch.Tensor, y: torch.Tensor) -> str:
-    """Return the name of the norm that made y."""
+def nearest(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    *,
+    choose: Callable = min,
+    distance: Callable = torch.max,
+    exchanged: tuple[str, str] = ("", ""),
+) -> str:
+    """Return the name of the norm that made y, or another name.
+
+    Args:
+        x: what was normalised.
+        y: what came out.
+        choose: one of the distances, the smallest.
+        distance: from all absolute differences.
+        exchanged: two names that stand for each other.
+    """
     suspects = norms_by_name(x)
-    return min(suspects, key=lambda name: (suspects[name] - y).abs().max().item())
+    name = choose(suspects, key=lambda one: float(distance((suspects[one] - y).abs())))
+    return dict([exchanged, exchanged[::-1]]).get(name, name)
 
 
+SLIPS: tuple[tuple[str, str, dict], ...] = (
+    *(
+        (
+            "the farthest in place of the nearest",
+            "The norm that made y is the one whose result differs from it least: take "
+            "the smallest of the largest differences.",
+            {"choose": max, "distance": distance},
+        )
+        for distance in (torch.max, torch.mean, torch.norm)
+    ),
+    *(
+        (
+            f"“{one}” and “{other}” exchanged",
+            f"{HOW_TO_TELL[one]}\n{HOW_TO_TELL[other]}",
+            {"exchanged": (one, other)},
+        )
+        for one, other in itertools.combinations(HOW_TO_TELL, 2)
+    ),
+)
+rules = Function("diagnose-norm", "diagnose_norm", nearest)  # of all answers together
+for name, why, slip in SLIPS:
+    rules.mistake(name, why)(partial(nearest, **slip))
 diagnosis = Function("diagnose-norm", "diagnose_norm", nearest)
-
 for told, truth in itertools.permutations(HOW_TO_TELL, 2):
     diagnosis.mistake(
         f"takes “{truth}” for “{told}”",
@@ -64,6 +103,18 @@ FIRST = (
     "spread, the less it shows whether the variance divides by d or d − 1. Compare "
     "the distances of all five.",
 )
+
+
+def _slips() -> Iterator[tuple[str, str, dict]]:
+    """Give name, reason and rules of one slip, and then of two."""
+    yield from SLIPS
+    for one, other in itertools.combinations(SLIPS, 2):
+        if one[2].keys().isdisjoint(other[2]):
+            yield (
+                f"{one[0]}, and {other[0]}",
+                f"{one[1]}\n{other[1]}",
+                one[2] | other[2],
+            )
 
 
 def _by_a_tolerance(found: list[tuple]) -> bool:
@@ -108,6 +159,11 @@ def diagnose_norm(student: StudentFunction, seed: int = 0) -> None:
     why = "There are five possible answers, and each of them occurs in this check."
     say = {"on": "five y from different norms", "got": f"{first!r} each time"}
     refuse_if(same, "always the same answer", why, **say)
+    for answer, truth, on, _ in found:
+        say = {"on": on, "got": repr(answer), "expected": repr(truth)}
+        for name, why, slip in _slips() if answer != truth else ():
+            made = all(answer == nearest(*given, **slip) for answer, *_, given in found)
+            refuse_if(made, name, why, **say)
     for answer, truth, on, given in found:
         say = {"on": on, "got": repr(answer), "expected": repr(truth)}
         near = answer != truth and _by_a_tolerance(found)

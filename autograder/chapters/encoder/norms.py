@@ -1,7 +1,6 @@
 """Layer norm, RMS norm, and the mistakes that keep most of a token."""
 
 import functools
-import itertools
 from collections.abc import Callable, Iterator
 
 import torch
@@ -54,50 +53,83 @@ sizes = Module(
 )
 
 
-# --- layer norm: what goes wrong ------------------------------------------------------
+# --- what goes wrong ------------------------------------------------------------------
+
+Axes = tuple[int, ...]
 
 
-def _mean(x: torch.Tensor, axes: int | tuple = -1) -> torch.Tensor:
+def _mean(x: torch.Tensor, axes: Axes) -> torch.Tensor:
     return x.mean(axes, keepdim=True)
 
 
-def _variance(x: torch.Tensor, axes: int | tuple = -1) -> torch.Tensor:
-    return x.var(axes, correction=0, keepdim=True)
+def _variance(x: torch.Tensor, mean: torch.Tensor, axes: Axes) -> torch.Tensor:
+    return _mean((x - mean).square(), axes)
 
 
-def _rescaled(x: torch.Tensor, epsilon: float, axes: int | tuple = -1) -> torch.Tensor:
-    return (x - _mean(x, axes)) / (_variance(x, axes) + epsilon).sqrt()
+def _unbiased(x: torch.Tensor, mean: torch.Tensor, axes: Axes) -> torch.Tensor:
+    return x.var(axes, keepdim=True)
 
 
-UNDER_THE_ROOT = (
-    "Divide by √(σ² + ε), not by σ + ε. For σ = 0.001 and ε = 0.00001 the two divisors "
-    "are 0.0033 and 0.00101; and at σ = 0 the root of σ² alone has an infinite "
-    "derivative."
-)
-BIASED = (
-    "The variance of a norm is biased: the mean of the squares, divided by d. x.var() "
-    "and x.std() divide by d − 1 unless you pass correction=0."
-)
+def _mean_square(x: torch.Tensor, mean: torch.Tensor, axes: Axes) -> torch.Tensor:
+    return _mean(x.square(), axes)
 
 
-@layers.mistake("epsilon outside the root", UNDER_THE_ROOT)
-def _(x, gamma, beta, epsilon):
-    return gamma * (x - _mean(x)) / (_variance(x).sqrt() + epsilon) + beta
+def _sum_of_squares(x: torch.Tensor, mean: torch.Tensor, axes: Axes) -> torch.Tensor:
+    return x.square().sum(axes, keepdim=True)
 
 
-@layers.mistake("unbiased variance", BIASED)
-def _(x, gamma, beta, epsilon):
-    return gamma * (x - _mean(x)) / (x.var(-1, keepdim=True) + epsilon).sqrt() + beta
+def _centred(x: torch.Tensor, mean: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
+    return (x - mean) / root
 
 
-@layers.mistake("unbiased variance", BIASED)
-def _(x, gamma, beta, epsilon):
-    return gamma * (x - _mean(x)) / (x.std(-1, keepdim=True) + epsilon) + beta
+def _divided(x: torch.Tensor, mean: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
+    return x / root
 
 
-def over(axes: Callable[[int], tuple], x, gamma, beta, epsilon):
-    """Take the statistics over these axes of the tensor."""
-    return gamma * _rescaled(x, epsilon, axes(x.dim())) + beta
+def normalised(
+    x: torch.Tensor,
+    gamma: torch.Tensor,
+    beta: torch.Tensor,
+    epsilon: float,
+    *,
+    means: Callable[[int], Axes] = lambda n: (-1,),
+    spreads: Callable[[int], Axes] = lambda n: (-1,),
+    square: Callable = _variance,
+    divisor: Callable = lambda square, epsilon: (square + epsilon).sqrt(),
+    fixed: float | None = None,
+    join: Callable = _centred,
+    scale: Callable = lambda y, gamma, beta: gamma * y + beta,
+) -> torch.Tensor:
+    """Normalise tokens with slips, which may be several.
+
+    Args:
+        x: the tokens.
+        gamma: the scale.
+        beta: the offset.
+        epsilon: as in the exercise.
+        means: the axes of the mean, from the number of axes.
+        spreads: those of the spread.
+        square: the square of the spread, of x, mean and axes.
+        divisor: from that and epsilon.
+        fixed: an epsilon in place of the one that is given.
+        join: x, mean and divisor.
+        scale: by the parameters.
+    """
+    mean = _mean(x, means(x.dim()))
+    root = divisor(square(x, mean, spreads(x.dim())), fixed or epsilon)
+    return scale(join(x, mean, root), gamma, beta)
+
+
+def scaled(
+    x: torch.Tensor, gamma: torch.Tensor, epsilon: float, **slips: Callable
+) -> torch.Tensor:
+    """Scale tokens with the same slips, without mean and beta."""
+    right = {"square": _mean_square, "join": _divided, "scale": _by_gamma}
+    return normalised(x, gamma, gamma, epsilon, **(right | slips))
+
+
+def _by_gamma(y: torch.Tensor, gamma: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
+    return gamma * y
 
 
 def _has_rows(x, *_):
@@ -108,281 +140,243 @@ def _has_sentences(x, *_):
     return x.dim() > 2
 
 
+OUTSIDE = "epsilon outside the root"
+BIASED = (
+    "unbiased variance",
+    "The variance of a norm is biased: the mean of the squares, divided by d. x.var() "
+    "and x.std() divide by d − 1 unless you pass correction=0.",
+)
 OWN = (
     "Mean and variance belong to one token: take them along the last axis only "
     "(dim=-1, keepdim=True). Otherwise the other tokens have a say, in a decoder even "
     "those that are still to come."
 )
-for name, when, axes in (
-    ("statistics over the whole tensor", _has_rows, lambda n: tuple(range(n))),
-    ("statistics over the batch", _has_rows, lambda n: tuple(range(n - 1))),
-    ("statistics over the batch", _has_rows, lambda n: (0,)),
-    ("statistics over the sentence", _has_rows, lambda n: (-2, -1)),
-    ("statistics over the sentence", _has_sentences, lambda n: (-2, -1)),
-    ("statistics over the sentence", _has_rows, lambda n: (-2,)),
-):
-    layers.mistake(name, OWN, when=when)(functools.partial(over, axes))
-
-
-@layers.mistake(
-    "gamma added",
-    "gamma is a scale: it multiplies, feature by feature. Only beta is added.",
-)
-def _(x, gamma, beta, epsilon):
-    return _rescaled(x, epsilon) + gamma + beta
-
-
-@layers.mistake(
-    "beta added before gamma multiplies",
-    "Scale first, then shift: gamma · normalised + beta.",
-)
-def _(x, gamma, beta, epsilon):
-    return gamma * (_rescaled(x, epsilon) + beta)
-
-
-BOTH = "Both parameters act on the normalised token: gamma · normalised + beta."
-
-
-@layers.mistake("beta left out", BOTH)
-def _(x, gamma, beta, epsilon):
-    return gamma * _rescaled(x, epsilon)
-
-
-@layers.mistake("gamma left out", BOTH)
-def _(x, gamma, beta, epsilon):
-    return _rescaled(x, epsilon) + beta
-
-
-@layers.mistake("gamma and beta left out", BOTH)
-def _(x, gamma, beta, epsilon):
-    return _rescaled(x, epsilon)
-
-
-@layers.mistake(
-    "divided by the variance",
-    "Divide by the standard deviation, the root of the variance; only then the result "
-    "has variance 1.",
-)
-def _(x, gamma, beta, epsilon):
-    return gamma * (x - _mean(x)) / (_variance(x) + epsilon) + beta
-
-
-CENTRED = "Subtract the mean of the token first; y has mean 0 before gamma and beta."
-
-
-@layers.mistake("the mean is not subtracted", CENTRED)
-def _(x, gamma, beta, epsilon):
-    return gamma * x / (_variance(x) + epsilon).sqrt() + beta
-
-
-@layers.mistake("the mean is not subtracted", CENTRED)
-def _(x, gamma, beta, epsilon):
-    return gamma * x / (_mean(x.square()) + epsilon).sqrt() + beta
-
-
-BRACKETS = (
-    "Products and quotients come before differences: only the mean was divided. Write "
-    "gamma * (x − mean) / root + beta."
-)
-
-
-@layers.mistake("brackets are missing around x − mean", BRACKETS)
-def _(x, gamma, beta, epsilon):
-    return gamma * (x - _mean(x) / (_variance(x) + epsilon).sqrt()) + beta
-
-
-@layers.mistake("brackets are missing around x − mean", BRACKETS)
-def _(x, gamma, beta, epsilon):
-    return gamma * x - _mean(x) / (_variance(x) + epsilon).sqrt() + beta
-
-
-@layers.mistake(
-    "the variance of what is not centred",
-    "The variance is the mean of the squares of x − mean, not of x.",
-)
-def _(x, gamma, beta, epsilon):
-    return gamma * (x - _mean(x)) / (_mean(x.square()) + epsilon).sqrt() + beta
-
-
-@layers.mistake(
-    "no epsilon",
-    "Add epsilon to the variance. Without it a token of almost equal features is blown "
-    "up to full size, and one of equal features becomes 0/0.",
-)
-def _(x, gamma, beta, epsilon):
-    return gamma * (x - _mean(x)) / _variance(x).sqrt() + beta
-
-
-@layers.mistake(
-    "epsilon is always 0.00001",
-    "The layer was built with another epsilon: keep what __init__ is given.",
-)
-def _(x, gamma, beta, epsilon):
-    return gamma * _rescaled(x, EPSILON) + beta
-
-
 LIMIT = (
     "epsilon as a lower limit",
     "clamp and max keep the divisor from falling below epsilon, and change nothing "
     "above it. Epsilon is added under the root, to every token: √(… + ε).",
 )
-for spec, centred in ((layers, True), (sizes, False)):
-    for under in (True, False):  # the root, or on it
-
-        @spec.mistake(*LIMIT)
-        def _(x, gamma, *others, centred=centred, under=under):
-            *beta, epsilon = others
-            x = x - _mean(x) if centred else x
-            square = _mean(x.square())
-            root = (
-                square.clamp(min=epsilon).sqrt()
-                if under
-                else square.sqrt().clamp(min=epsilon)
-            )
-            return sum(beta, gamma * x / root)
-
-
-@sizes.mistake(
+ALWAYS = (
     "epsilon is always 0.00001",
     "The layer was built with another epsilon: keep what __init__ is given.",
 )
-def _(x, gamma, epsilon):
-    return gamma * x / (_mean(x.square()) + EPSILON).sqrt()
-
-
+PRODUCT = (
+    "multiplied in place of divided",
+    "Divide by the root; or multiply by its inverse, which torch.rsqrt gives.",
+)
+BOTH = "Both parameters act on the normalised token: gamma · normalised + beta."
+CENTRED = (
+    "the mean is not subtracted",
+    "Subtract the mean of the token first; y has mean 0 before gamma and beta.",
+)
+BRACKETS = (
+    "brackets are missing around x − mean",
+    "Products and quotients come before differences: only the mean was divided. Write "
+    "gamma * (x − mean) / root + beta.",
+)
 DETACHED = (
     "the statistics are detached",
     "The values are right, the gradient is not: it must flow through mean and size of "
     "the token, too. No .detach(), .data, .item() or torch.no_grad() on the way.",
 )
-for mean, variance in itertools.product((True, False), repeat=2):
-    if mean or variance:
-
-        @layers.mistake(*DETACHED)
-        def _(x, gamma, beta, epsilon, mean=mean, variance=variance):
-            centre, spread = _mean(x), _variance(x) + epsilon
-            centred = x - (centre.detach() if mean else centre)
-            root = spread.sqrt()
-            return gamma * centred / (root.detach() if variance else root) + beta
-
-
-@sizes.mistake(*DETACHED)
-def _(x, gamma, epsilon):
-    return gamma * x / (_mean(x.square()) + epsilon).sqrt().detach()
-
-
-# --- RMS norm: what goes wrong --------------------------------------------------------
-
-
-SIZE_ALONE = "RMS norm leaves the mean where it is: only the size is brought to 1."
-
-
-@sizes.mistake("the mean is subtracted", SIZE_ALONE)
-def _(x, gamma, epsilon):
-    return gamma * _rescaled(x, epsilon)
-
-
-@sizes.mistake("the mean is subtracted", SIZE_ALONE)
-def _(x, gamma, epsilon):
-    return gamma * (x - _mean(x)) / (_mean(x.square()) + epsilon).sqrt()
-
-
-@sizes.mistake(
-    "divided by the standard deviation",
-    "The divisor is the root of the mean square, without subtracting the mean.",
+SIZE_ALONE = (
+    "the mean is subtracted",
+    "RMS norm leaves the mean where it is: only the size is brought to 1.",
 )
-def _(x, gamma, epsilon):
-    return gamma * x / (_variance(x) + epsilon).sqrt()
-
-
-@sizes.mistake(
-    "epsilon outside the root",
-    "Add epsilon to the mean square, before the root. At a token of zeros the root "
-    "alone has an infinite derivative.",
+LENGTH = (
+    "the length in place of the root mean square",
+    "x.norm() is the root of the SUM of the squares: the token gets length 1 "
+    "instead of √d. And epsilon belongs under the root.",
 )
-def _(x, gamma, epsilon):
-    return gamma * x / (_mean(x.square()).sqrt() + epsilon)
-
-
-@sizes.mistake(
-    "the sum in place of the mean",
-    "Divide the sum of the squares by d. With the sum alone, which .norm() takes, the "
-    "token gets length 1 instead of √d.",
+BY_D = (
+    "the length divided by d in place of its root",
+    "The root of the mean square is x.norm() / √d: d belongs under the root, too. "
+    "And so does epsilon.",
 )
-def _(x, gamma, epsilon):
-    return gamma * x / (x.square().sum(-1, keepdim=True) + epsilon).sqrt()
+NORMS = (layers, normalised), (sizes, scaled)
+for spec, norm in NORMS:
+    for name, when, axes in (
+        ("statistics over the whole tensor", _has_rows, lambda n: tuple(range(n))),
+        ("statistics over the batch", _has_rows, lambda n: tuple(range(n - 1))),
+        ("statistics over the batch", _has_rows, lambda n: (0,)),
+        ("statistics over the sentence", _has_rows, lambda n: (-2, -1)),
+        ("statistics over the sentence", _has_sentences, lambda n: (-2, -1)),
+        ("statistics over the sentence", _has_rows, lambda n: (-2,)),
+    ):
+        for which in ("means", "spreads"), ("means",), ("spreads",):
+            if spec is layers or which == ("spreads",):  # RMS norm has no mean
+                spec.mistake(name, OWN, when=when)(
+                    functools.partial(norm, **dict.fromkeys(which, axes))
+                )
+for name, why, slip in (
+    (
+        OUTSIDE,
+        "Divide by √(σ² + ε), not by σ + ε. For σ = 0.001 and ε = 0.00001 the two "
+        "divisors are 0.0033 and 0.00101; and at σ = 0 the root of σ² alone has an "
+        "infinite derivative.",
+        {"divisor": lambda square, epsilon: square.sqrt() + epsilon},
+    ),
+    (*BIASED, {"square": _unbiased}),
+    (
+        "gamma added",
+        "gamma is a scale: it multiplies, feature by feature. Only beta is added.",
+        {"scale": lambda y, gamma, beta: y + gamma + beta},
+    ),
+    (
+        "beta added before gamma multiplies",
+        "Scale first, then shift: gamma · normalised + beta.",
+        {"scale": lambda y, gamma, beta: gamma * (y + beta)},
+    ),
+    ("beta left out", BOTH, {"scale": _by_gamma}),
+    ("gamma left out", BOTH, {"scale": lambda y, gamma, beta: y + beta}),
+    ("gamma and beta left out", BOTH, {"scale": lambda y, gamma, beta: y}),
+    (
+        "gamma and beta exchanged",
+        "gamma multiplies, beta is added.",
+        {"scale": lambda y, gamma, beta: beta * y + gamma},
+    ),
+    (
+        "divided by the variance",
+        "Divide by the standard deviation, the root of the variance; only then the "
+        "result has variance 1.",
+        {"divisor": lambda square, epsilon: square + epsilon},
+    ),
+    (*CENTRED, {"join": _divided}),
+    (*CENTRED, {"join": _divided, "square": _mean_square}),
+    (*BRACKETS, {"join": lambda x, mean, root: x - mean / root}),
+    (
+        "the variance of what is not centred",
+        "The variance is the mean of the squares of x − mean, not of x.",
+        {"square": _mean_square},
+    ),
+    (
+        "the sum in place of the mean",
+        "The variance is the mean of the squares: divide their sum by d.",
+        {"square": lambda x, mean, axes: _sum_of_squares(x - mean, mean, axes)},
+    ),
+    (
+        "the mean of the absolute values",
+        "The standard deviation is the root of the variance: square first, then the "
+        "mean, then the root.",
+        {
+            "square": lambda x, mean, axes: _mean((x - mean).abs(), axes),
+            "divisor": lambda spread, epsilon: spread + epsilon,
+        },
+    ),
+    (
+        "no epsilon",
+        "Add epsilon to the variance. Without it a token of almost equal features is "
+        "blown up to full size, and one of equal features becomes 0/0.",
+        {"divisor": lambda square, epsilon: square.sqrt()},
+    ),
+    (*DETACHED, {"join": lambda x, mean, root: (x - mean.detach()) / root}),
+    (*DETACHED, {"join": lambda x, mean, root: (x - mean) / root.detach()}),
+    (*DETACHED, {"join": lambda x, mean, root: (x - mean.detach()) / root.detach()}),
+    (*PRODUCT, {"join": lambda x, mean, root: (x - mean) * root}),
+):
+    layers.mistake(name, why)(functools.partial(normalised, **slip))
 
 
-for least in (0.0, 1.0):  # times epsilon
-
-    @sizes.mistake(
-        "the length in place of the root mean square",
-        "x.norm() is the root of the SUM of the squares: the token gets length 1 "
-        "instead of √d. And epsilon belongs under the root.",
-    )
-    def _(x, gamma, epsilon, least=least):
-        return gamma * x / (x.norm(dim=-1, keepdim=True) + least * epsilon)
+@layers.mistake(*BRACKETS)
+def _(x, gamma, beta, epsilon):
+    mean = _mean(x, (-1,))
+    return gamma * x - mean / (_variance(x, mean, (-1,)) + epsilon).sqrt() + beta
 
 
-for under in (False, True):  # epsilon, the root
-
-    @sizes.mistake(
-        "the length divided by d in place of its root",
-        "The root of the mean square is x.norm() / √d: d belongs under the root, too. "
-        "And so does epsilon.",
-    )
-    def _(x, gamma, epsilon, under=under):
-        mean = x.square().sum(-1, keepdim=True) / x.shape[-1] ** 2
-        divisor = (mean + epsilon).sqrt() if under else mean.sqrt() + epsilon
-        return gamma * x / divisor
-
-
-@sizes.mistake(
-    "the square of the mean",
-    "First each feature is squared, then the mean is taken: x.square().mean(-1).",
-)
-def _(x, gamma, epsilon):
-    return gamma * x / (_mean(x).square() + epsilon).sqrt()
-
-
-@sizes.mistake("divided by the mean square", "The root is missing.")
-def _(x, gamma, epsilon):
-    return gamma * x / (_mean(x.square()) + epsilon)
-
-
-@sizes.mistake(
-    "statistics over the whole tensor",
-    "Each token has its own mean square: dim=-1, keepdim=True.",
-    when=_has_rows,
-)
-def _(x, gamma, epsilon):
-    return gamma * x / (x.square().mean() + epsilon).sqrt()
-
-
-@sizes.mistake(
-    "the mean of the absolute values",
-    "Root mean square: square first, then the mean, then the root.",
-)
-def _(x, gamma, epsilon):
-    return gamma * x / (_mean(x.abs()) + epsilon)
-
-
-@sizes.mistake("gamma left out", "Multiply each feature by its gamma.")
-def _(x, gamma, epsilon):
-    return x / (_mean(x.square()) + epsilon).sqrt()
-
-
-@sizes.mistake("gamma added", "gamma is a scale: it multiplies.")
-def _(x, gamma, epsilon):
-    return x / (_mean(x.square()) + epsilon).sqrt() + gamma
-
-
-@sizes.mistake(
-    "no epsilon",
-    "Add epsilon to the mean square; a token of zeros would become 0/0.",
-)
-def _(x, gamma, epsilon):
-    return gamma * x / _mean(x.square()).sqrt()
+for name, why, slip in (
+    (*SIZE_ALONE, {"join": _centred, "square": _variance}),
+    (*SIZE_ALONE, {"join": _centred}),
+    *(
+        (
+            "divided by the standard deviation",
+            "The divisor is the root of the mean square, without subtracting the mean.",
+            {"square": square},
+        )
+        for square in (_variance, _unbiased)
+    ),
+    (
+        "divided by d − 1 in place of d",
+        "A mean of d squares is their sum divided by d.",
+        {"square": lambda x, *_: _sum_of_squares(x, *_) / (x.shape[-1] - 1)},
+    ),
+    (
+        OUTSIDE,
+        "Add epsilon to the mean square, before the root. At a token of zeros the root "
+        "alone has an infinite derivative.",
+        {"divisor": lambda square, epsilon: square.sqrt() + epsilon},
+    ),
+    (
+        "the sum in place of the mean",
+        "Divide the sum of the squares by d. With the sum alone, which .norm() takes, "
+        "the token gets length 1 instead of √d.",
+        {"square": _sum_of_squares},
+    ),
+    *(
+        (
+            *LENGTH,
+            {
+                "square": _sum_of_squares,
+                "divisor": lambda square, epsilon, n=n: square.sqrt() + n * epsilon,
+            },
+        )
+        for n in (0, 1)
+    ),
+    *(
+        (
+            *BY_D,
+            {"square": lambda *x: _sum_of_squares(*x) / x[0].shape[-1] ** 2, **divisor},
+        )
+        for divisor in ({"divisor": lambda square, e: square.sqrt() + e}, {})
+    ),
+    (
+        "the square of the mean",
+        "First each feature is squared, then the mean is taken: x.square().mean(-1).",
+        {"square": lambda x, mean, axes: mean.square()},
+    ),
+    (
+        "divided by the mean square",
+        "The root is missing.",
+        {"divisor": lambda square, epsilon: square + epsilon},
+    ),
+    (
+        "the mean of the absolute values",
+        "Root mean square: square first, then the mean, then the root.",
+        {
+            "square": lambda x, mean, axes: _mean(x.abs(), axes),
+            "divisor": lambda size, epsilon: size + epsilon,
+        },
+    ),
+    (
+        "gamma left out",
+        "Multiply each feature by its gamma.",
+        {"scale": lambda y, gamma, beta: y},
+    ),
+    (
+        "gamma added",
+        "gamma is a scale: it multiplies.",
+        {"scale": lambda y, gamma, beta: y + gamma},
+    ),
+    (
+        "no epsilon",
+        "Add epsilon to the mean square; a token of zeros would become 0/0.",
+        {"divisor": lambda square, epsilon: square.sqrt()},
+    ),
+    (*DETACHED, {"join": lambda x, mean, root: x / root.detach()}),
+    (*PRODUCT, {"join": lambda x, mean, root: x * root}),
+):
+    sizes.mistake(name, why)(functools.partial(scaled, **slip))
+for spec, norm in NORMS:
+    for name, why, slip in (
+        (*ALWAYS, {"fixed": EPSILON}),
+        (
+            "epsilon squared",
+            "Epsilon is added to the square of the spread as it is: σ² + ε.",
+            {"divisor": lambda square, epsilon: (square + epsilon**2).sqrt()},
+        ),
+        (*LIMIT, {"divisor": lambda square, least: square.clamp(min=least).sqrt()}),
+        (*LIMIT, {"divisor": lambda square, least: square.sqrt().clamp(min=least)}),
+    ):
+        spec.mistake(name, why)(functools.partial(norm, **slip))
 
 
 # --- the checks -----------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """What a run costs: parameters, operations, and bytes."""
 
-import math
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from autograder.chapters.language_model.chapter import chapter
 from autograder.exercise.answers import expect_entries
@@ -22,12 +22,7 @@ NAMES = (
     "number_bytes",
 )
 
-
-def matrices(d: int, heads: int, kv_heads: int, d_ff: int) -> list[tuple[int, ...]]:
-    """List the shapes of a block's parameters."""
-    shared = (d, d * kv_heads // heads)
-    feed_forward = [(d, d_ff), (d, d_ff), (d_ff, d)]
-    return [(d, d), shared, shared, (d, d), *feed_forward, (d,), (d,)]
+Rule = Callable[..., float]
 
 
 def budget(
@@ -42,31 +37,63 @@ def budget(
     window: int,
     number_bytes: int = 4,
     *,
-    parameters: int | None = None,
-    cached: Callable = lambda kept: kept,
-    windowed: Callable = min,
-    windowed_heads: str = "kv_heads",
-) -> dict[str, int]:
-    """Count from the shapes, parameter by parameter; what is counted can be varied."""
-    if parameters is None:
-        block = sum(map(math.prod, matrices(d_model, heads, kv_heads, d_ff)))
-        parameters = layers * block + vocab_size * d_model + d_model
-    groups = {"heads": heads, "kv_heads": kv_heads}
-    kept = {
-        "cache_multi_head": (heads, length),
-        "cache_grouped": (kv_heads, length),
-        "cache_windowed": (groups[windowed_heads], windowed(window, length)),
-    }
-    kinds = ("keys", "values")
-    caches = {
-        name: len(kinds) * layers * count * places * (d_model // heads) * number_bytes
-        for name, (count, places) in kept.items()
-    }
+    squares: int = 2,
+    pairs: int = 2,
+    shared: Rule = lambda d, heads, kv: d * kv // heads,
+    networks: int = 3,
+    norms: int = 2,
+    gains: int = 1,
+    more: Rule = lambda d, shared, d_ff, d_k: 0,
+    blocks: Rule = lambda layers: layers,
+    rows: Rule = lambda vocab_size, layers, length: vocab_size,
+    last: Rule = lambda layers: 1,
+    factor: int = 6,
+    read: Rule = lambda tokens, length: tokens,
+    idle: Rule = lambda vocab_size: 0,
+    scores: int = 0,
+    copies: int = 4,
+    untrained: Rule = lambda vocab_size: 0,
+    trained: Rule = lambda number_bytes: number_bytes,
+    kinds: int = 2,
+    caching: Rule = lambda layers: layers,
+    width: Rule = lambda d, heads, kv: d // heads,
+    cached: Rule = lambda number_bytes: number_bytes,
+    kept: Rule = lambda length, tokens: length,
+    full: Rule = lambda heads, kv: heads,
+    grouped: Rule = lambda heads, kv: kv,
+    windowed_heads: Rule | None = None,
+    windowed: Rule = min,
+) -> dict[str, float]:
+    """Count all costs by rules that can be varied.
+
+    Behind the exercise's own arguments, of a block: its matrices (d, d), its matrices
+    of keys and values, how wide these are, the matrices of its network, its norms, what
+    a norm has for each feature, and ``more`` than that. How many blocks, rows of tables
+    and last norms there are. Of a token: operations for a parameter, which tokens are
+    read, rows of the table without a part, operations for a score. Of the training: how
+    often a parameter is there, rows that do not learn, bytes. Of the caches: keys and
+    values, layers, the width of a head, bytes, positions, the heads of each, and what a
+    window leaves.
+    """
+    block = squares * d_model**2 + pairs * d_model * shared(d_model, heads, kv_heads)
+    block += networks * d_model * d_ff + norms * gains * d_model
+    block += more(d_model, shared(d_model, heads, kv_heads), d_ff, d_model // heads)
+    once = rows(vocab_size, layers, length) + last(layers) * gains
+    parameters = blocks(layers) * block + once * d_model
+    used = parameters - idle(vocab_size) * d_model
+    learned = parameters - untrained(vocab_size) * d_model
+    attended = scores * layers * d_model * length
+    position = kinds * caching(layers) * width(d_model, heads, kv_heads)
+    position *= cached(number_bytes)
+    places = kept(length, tokens)
+    seen = position * (windowed_heads or grouped)(heads, kv_heads)
     return {
         "parameters": parameters,
-        "operations": 6 * parameters * tokens,
-        "training_bytes": 4 * parameters * number_bytes,
-        **{name: cached(value) for name, value in caches.items()},
+        "operations": (factor * used + attended) * read(tokens, length),
+        "training_bytes": copies * learned * trained(number_bytes),
+        "cache_multi_head": position * full(heads, kv_heads) * places,
+        "cache_grouped": position * grouped(heads, kv_heads) * places,
+        "cache_windowed": seen * windowed(window, places),
     }
 
 
@@ -75,210 +102,207 @@ budgets = Function("run-budget", "run_budget", budget)
 
 # --- what goes wrong ------------------------------------------------------------------
 
-
-def _counted(layers, d, heads, kv_heads, d_ff, vocab_size, change: Callable) -> int:
-    """Count parameters of a block, a table and the last norm, after a change."""
-    shapes = matrices(d, heads, kv_heads, d_ff)
-    block, table, last = change(shapes, (vocab_size, d), (d,))
-    return sum(math.prod(shape) for shape in (*layers * block, *table, *last))
-
-
-for name, why, change in (
+BIASED = (
+    "the biases are counted, too",
+    "None of these projections has a bias: only the matrices count, and the norms.",
+)
+ALL_HEADS = (
+    "keys and values as wide as the queries",
+    "There are kv_heads heads of keys and values, each d_model / heads wide.",
+)
+GROUPS = (
+    "the groups in place of the kv heads",
+    "What is kept are the kv_heads heads; heads / kv_heads is how many queries share "
+    "one of them.",
+)
+NORMS = (
+    "the norms are not counted",
+    "An RMS norm has d_model numbers: two norms in each block, and one at the end.",
+)
+SIX = (
+    "For each token every parameter takes part in a multiplication and an addition "
+    "forward, and in twice as many backward: 2 + 4 = 6."
+)
+IDLE = (
+    "the operations without the embeddings",
+    "6 N counts all parameters: the table gives the logits, so it takes part in "
+    "every token, too.",
+)
+FOUR = (
+    "Each parameter takes four numbers while it is trained: itself, its gradient, and "
+    "Adam's two moments."
+)
+NUMBERS = "A number takes number_bytes bytes, 4 for float32."
+FIXED = (
+    "four bytes a number, whatever number_bytes is",
+    "A number takes number_bytes bytes, 2 in bfloat16.",
+)
+for name, why, rules in (
     (
         "the table is counted twice",
         "The logits are products with the rows of the embedding: one table for both.",
-        lambda block, table, last: (block, [table, table], [last]),
+        {"rows": lambda vocab_size, layers, length: 2 * vocab_size},
     ),
     (
         "the table is not counted",
         "The embedding's table has a row of d_model numbers for each token of the "
         "vocabulary.",
-        lambda block, table, last: (block, [], [last]),
+        {"rows": lambda vocab_size, layers, length: 0},
     ),
     (
-        "keys and values as wide as the queries",
-        "There are kv_heads heads of keys and values, each d_model / heads wide.",
-        lambda block, table, last: (
-            [*4 * block[:1], *block[4:]],
-            [table],
-            [last],
-        ),
+        "a table in each block",
+        "There is one table in the whole model: add it once, after the blocks.",
+        {"rows": lambda vocab_size, layers, length: layers * vocab_size},
+    ),
+    (
+        "a table of positions is counted",
+        "Rotary positions have no parameters.",
+        {"rows": lambda vocab_size, layers, length: vocab_size + length},
+    ),
+    (*ALL_HEADS, {"shared": lambda d, heads, kv: d}),
+    (
+        "keys and values of one head",
+        "All kv_heads heads have keys and values of their own, each d_model / heads "
+        "wide.",
+        {"shared": lambda d, heads, kv: d // heads},
+    ),
+    (
+        "each head as wide as the model",
+        "Heads have the width d_model / heads.",
+        {"shared": lambda d, heads, kv: d * kv},
+    ),
+    (*GROUPS, {"shared": lambda d, heads, kv: d // kv}),
+    (
+        "one matrix for keys and values",
+        "Keys and values are two projections of a token, W_K and W_V.",
+        {"pairs": 1},
     ),
     (
         "two matrices in the feed-forward network",
         "SwiGLU has three: gate, up and down.",
-        lambda block, table, last: ([*block[:4], *block[5:]], [table], [last]),
+        {"networks": 2},
     ),
     (
         "the output projection is forgotten",
         "Attention has four matrices: W_Q, W_K, W_V and, at the end, W_O.",
-        lambda block, table, last: (block[1:], [table], [last]),
+        {"squares": 1},
     ),
-    (
-        "the norms are not counted",
-        "An RMS norm has d_model numbers: two norms in each block, and one at the end.",
-        lambda block, table, last: (block[:-2], [table], []),
-    ),
+    (*NORMS, {"norms": 0, "last": lambda layers: 0}),
+    (*NORMS, {"norms": 0}),
     (
         "each norm has a bias, too",
         "An RMS norm has a gain alone, d_model numbers: there is no bias.",
-        lambda block, table, last: ([*block, *block[-2:]], [table], [last, last]),
+        {"gains": 2},
     ),
     (
         "one norm in a block",
         "A block has two norms, one before attention and one before the feed-forward "
         "network.",
-        lambda block, table, last: (block[:-1], [table], [last]),
+        {"norms": 1},
     ),
     (
         "the last norm is forgotten",
         "After the last block there is one more norm, before the logits.",
-        lambda block, table, last: (block, [table], []),
-    ),
-):
-    budgets.mistake(name, why)(
-        lambda *given, change=change: budget(
-            *given, parameters=_counted(*given[:6], change)
-        )
-    )
-for biased in (slice(0, 4), slice(4, 7), slice(0, 7)):  # attention, SwiGLU, both
-    budgets.mistake(
-        "the biases are counted, too",
-        "None of these projections has a bias: only the matrices count, and the norms.",
-    )(
-        lambda *given, biased=biased: budget(
-            *given,
-            parameters=_counted(
-                *given[:6],
-                lambda block, table, last: (
-                    [*block, *(shape[-1:] for shape in block[biased])],
-                    [table],
-                    [last],
-                ),
-            ),
-        )
-    )
-budgets.mistake(
-    "one block in place of all",
-    "Every block has matrices of its own: multiply by the number of layers.",
-)(
-    lambda *given: budget(
-        *given, parameters=_counted(1, *given[1:6], lambda b, t, n: (b, [t], [n]))
-    )
-)
-
-
-def _replaced(name: str, why: str, entry: str, value: Callable) -> None:
-    """Add a mistake in one entry, made of the right budget and the arguments."""
-    budgets.mistake(name, why)(
-        lambda *given: (
-            budget(*given)
-            | {entry: value(budget(*given), dict(zip(NAMES, given, strict=True)))}
-        )
-    )
-
-
-SIX = (
-    "For each token every parameter takes part in a multiplication and an addition "
-    "forward, and in twice as many backward: 2 + 4 = 6."
-)
-for name, why, value in (
-    (
-        "the way forward alone",
-        SIX,
-        lambda right, given: 2 * right["parameters"] * given["tokens"],
+        {"last": lambda layers: 0},
     ),
     (
-        "the way backward alone",
-        SIX,
-        lambda right, given: 4 * right["parameters"] * given["tokens"],
+        "the last norm in each block",
+        "After the last block there is one more norm, once in the whole model.",
+        {"last": lambda layers: layers},
     ),
+    (*BIASED, {"more": lambda d, shared, d_ff, d_k: 2 * d + 2 * shared}),
+    (*BIASED, {"more": lambda d, shared, d_ff, d_k: d + 2 * shared}),
+    (*BIASED, {"more": lambda d, shared, d_ff, d_k: 2 * d_ff + d}),
+    (*BIASED, {"more": lambda d, shared, d_ff, d_k: 3 * d + 2 * shared + 2 * d_ff}),
+    (
+        "norms of queries and keys are counted",
+        "The blocks of this exercise have two norms, one before attention and one "
+        "before the network. Queries and keys are not normalised here.",
+        {"more": lambda d, shared, d_ff, d_k: 2 * d_k},
+    ),
+    (
+        "one block in place of all",
+        "Every block has matrices of its own: multiply by the number of layers.",
+        {"blocks": lambda layers: 1},
+    ),
+    ("the way forward alone", SIX, {"factor": 2}),
+    ("the way backward alone", SIX, {"factor": 4}),
     (
         "multiply-adds in place of operations",
         "A multiplication and the addition after it are two operations here.",
-        lambda right, given: 3 * right["parameters"] * given["tokens"],
+        {"factor": 3},
     ),
     (
         "the operations of one token",
         "6 N is for one token. The run reads `tokens` of them.",
-        lambda right, given: 6 * right["parameters"],
+        {"read": lambda tokens, length: 1},
     ),
     (
         "the length of the text in place of the tokens of the run",
         "`tokens` is what the run learns from; `length` is the text of the cache.",
-        lambda right, given: 6 * right["parameters"] * given["length"],
+        {"read": lambda tokens, length: length},
     ),
-):
-    _replaced(name, why, "operations", value)
-for last in (0, 1):  # without the last norm or with it
-    _replaced(
-        "the operations without the embeddings",
-        "6 N counts all parameters: the table gives the logits, so it takes part in "
-        "every token, too.",
-        "operations",
-        lambda right, given, last=last: (
-            6
-            * (right["parameters"] - given["d_model"] * (given["vocab_size"] + last))
-            * given["tokens"]
-        ),
-    )
-FOUR = (
-    "Each parameter takes four numbers while it is trained: itself, its gradient, and "
-    "Adam's two moments."
-)
-for name, factor in (
-    ("the parameters alone", 1),
-    ("parameters and gradients alone", 2),
-    ("three numbers a parameter", 3),
-):
-    _replaced(
-        name,
-        FOUR,
-        "training_bytes",
-        lambda right, given, factor=factor: (
-            factor * right["parameters"] * given["number_bytes"]
-        ),
-    )
-_replaced(
-    "numbers in place of bytes",
-    "A number takes number_bytes bytes, 4 for float32.",
-    "training_bytes",
-    lambda right, given: 4 * right["parameters"],
-)
-_replaced(
-    "four bytes a number, whatever number_bytes is",
-    "A number takes number_bytes bytes, 2 in bfloat16.",
-    "training_bytes",
-    lambda right, given: 4 * right["parameters"] * 4,
-)
-for name, why, per in (
+    (
+        "the length of the text and the tokens of the run",
+        "`tokens` are all that the run learns from; `length` is the text of the cache, "
+        "and has no part in the training.",
+        {"read": lambda tokens, length: tokens * length},
+    ),
+    (*IDLE, {"idle": lambda vocab_size: vocab_size}),
+    (*IDLE, {"idle": lambda vocab_size: vocab_size + 1}),  # and the last norm
+    (
+        "the scores of attention are counted",
+        "6 N leaves them out: they belong to no parameter, and of short texts they are "
+        "few.",
+        {"scores": 12},
+    ),
+    (
+        "the training without the embeddings",
+        "The table is trained as the matrices are: all parameters count.",
+        {"untrained": lambda vocab_size: vocab_size},
+    ),
+    ("the parameters alone", FOUR, {"copies": 1}),
+    ("parameters and gradients alone", FOUR, {"copies": 2}),
+    ("three numbers a parameter", FOUR, {"copies": 3}),
+    ("numbers in place of bytes", NUMBERS, {"trained": lambda number_bytes: 1}),
+    (*FIXED, {"trained": lambda number_bytes: 4}),
+    (*FIXED, {"trained": lambda number_bytes: 2 + number_bytes // 2}),  # of the moments
+    (*FIXED, {"cached": lambda number_bytes: 4}),
+    (
+        *FIXED,
+        {"trained": lambda number_bytes: 4, "cached": lambda number_bytes: 4},
+    ),
     (
         "keys or values alone",
         "The cache holds a key and a value for each position: twice as much.",
-        lambda given: 2,
+        {"kinds": 1},
     ),
     (
         "the cache of one layer",
         "Each layer has keys and values of its own.",
-        lambda given: given["layers"],
+        {"caching": lambda layers: 1},
     ),
     (
         "the cache in numbers, not bytes",
-        "A number takes number_bytes bytes, 4 for float32.",
-        lambda given: given["number_bytes"],
+        NUMBERS,
+        {"cached": lambda number_bytes: 1},
     ),
-):
-    budgets.mistake(name, why)(
-        lambda *given, per=per: budget(
-            *given,
-            cached=lambda kept: kept // per(dict(zip(NAMES, given, strict=True))),
-        )
-    )
-budgets.mistake(
-    "each head as wide as the model",
-    "Heads have the width d_model / heads.",
-)(lambda *given: budget(*given, cached=lambda kept: kept * given[2]))
-for name, why, rule in (
+    (
+        "each head as wide as the model",
+        "Heads have the width d_model / heads.",
+        {"width": lambda d, heads, kv: d},
+    ),
+    (
+        "heads as wide as d_model / kv_heads",
+        "All heads have the width d_model / heads, those of keys and values, too: "
+        "there are only fewer of them.",
+        {"width": lambda d, heads, kv: d // kv},
+    ),
+    (
+        "the tokens of the run in place of the text",
+        "`length` is the text in the cache; `tokens` is what the run learns from.",
+        {"kept": lambda length, tokens: tokens},
+    ),
     (
         "the window of a shorter text",
         "A text shorter than the window fills only a part of it: the smaller of both.",
@@ -297,19 +321,29 @@ for name, why, rule in (
     (
         "the window has the heads of the queries",
         "The windowed cache is the grouped one, cut off: kv_heads heads.",
-        {"windowed_heads": "heads"},
+        {"windowed_heads": lambda heads, kv: heads},
+    ),
+    (
+        "keys and values of all heads are kept",
+        "Queries are not kept. Kept are the kv_heads heads of keys and values.",
+        {"grouped": lambda heads, kv: heads},
+    ),
+    (
+        "kv_heads in place of all heads",
+        "cache_multi_head is what it would be if all heads had keys and values of "
+        "their own.",
+        {"full": lambda heads, kv: kv},
+    ),
+    (*GROUPS, {"grouped": lambda heads, kv: heads // kv}),
+    (
+        *GROUPS,
+        {
+            "grouped": lambda heads, kv: heads // kv,
+            "windowed_heads": lambda heads, kv: kv,
+        },
     ),
 ):
-    budgets.mistake(name, why)(
-        lambda *given, rule=rule: budget(*given, **rule),
-    )
-_replaced(
-    "the groups in place of the kv heads",
-    "What is kept are the kv_heads heads; heads / kv_heads is how many queries share "
-    "one of them.",
-    "cache_grouped",
-    lambda right, given: right["cache_multi_head"] // given["kv_heads"],
-)
+    budgets.mistake(name, why)(partial(budget, **rules))
 
 
 # --- the check ------------------------------------------------------------------------
@@ -361,7 +395,7 @@ def _configurations(seed: int) -> Iterator[dict[str, int]]:
 def run_budget(student: StudentFunction, seed: int = 0) -> None:
     """By hand, and counted from the shapes."""
     for given in (BY_HAND, *_configurations(seed)):
-        right = WORKED if given is BY_HAND else budget(**given)
+        right = WORKED if given is BY_HAND else budget(*given.values())
         said = ", ".join(f"{name}={value}" for name, value in given.items())
         got = student(**given)
         expect_entries(got, right)

@@ -1,6 +1,7 @@
 """Causal attention for every choice: rotated or not, with shared keys or without."""
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -57,35 +58,46 @@ def attend(
     v: torch.Tensor,
     rotary: bool = False,
     *,
-    turn: tuple[Map, Map, Map] = (rotated, rotated, same),
+    rotates: Callable = lambda rotary, shared: rotary,
+    turn_q: Map = rotated,
+    turn_k: Map = rotated,
+    turn_v: Map = same,
     repeat: Callable = neighbours,
     repeat_values: Callable | None = None,
+    values: Callable = lambda keys, turned, v: v,
     hide: Map = torch.tril,
     power: float = -0.5,
     width: Callable = lambda q: q.shape[-1],
     soften: Callable = weights_of,
+    finish: Callable = lambda z, rotary: z,
 ) -> torch.Tensor:
-    """Attend with a step done in another way.
+    """Attend with steps done in another way.
 
     Args:
         q: (B, heads, T, d_k).
         k: (B, kv_heads, T, d_k).
         v: (B, kv_heads, T, d_k).
         rotary: whether queries and keys are rotated.
-        turn: how queries, keys and values are, if they are.
+        rotates: whether they are, of what is asked for and whether heads are shared.
+        turn_q: how queries are, if they are.
+        turn_k: keys.
+        turn_v: values.
         repeat: makes copies of the keys for each query head.
         repeat_values: if the values are repeated in another way.
+        values: what is mixed, of the keys, rotated or not, and the values.
         hide: makes the mask of ones (T, T).
         power: of the width, by which the scores are multiplied.
         width: of the queries, what is taken for d_k.
         soften: makes weights of scores and mask.
+        finish: makes the result of what is mixed.
     """
-    if rotary:
-        q, k, v = (change(each) for change, each in zip(turn, (q, k, v), strict=True))
-    times = q.shape[1] // k.shape[1]
+    keys, times = k, q.shape[1] // k.shape[1]
+    if rotates(rotary, times > 1):
+        q, k, v = turn_q(q), turn_k(k), turn_v(v)
+    v = values(keys, k, v)
     k, v = repeat(k, times), (repeat_values or repeat)(v, times)
     mask = hide(torch.ones(q.shape[-2], q.shape[-2])).bool()
-    return soften(q @ k.mT * width(q) ** power, mask) @ v
+    return finish(soften(q @ k.mT * width(q) ** power, mask) @ v, rotary)
 
 
 attention = Function("causal-attention", "causal_attention", by_torch)
@@ -127,42 +139,80 @@ stated(
     hide=lambda ones: ones.tril(-1),
 )
 stated(
-    "masked after the softmax",
-    "Set to 0 afterwards, the forbidden keys have had their share of the sum already, "
-    "and the weights of a row no longer sum to 1. Hide the scores before the softmax.",
-    soften=lambda scores, mask: scores.softmax(dim=-1) * mask,
+    "off by one: the next token is seen",
+    CAUSAL,
+    hide=lambda ones: ones.tril(1),
 )
-stated(
-    "scaled by √d_model in place of √d_k",
-    "Scores are sums over the d_k features of one head: divide by the root of d_k.",
-    lambda q, k, v, rotary=False: q.shape[1] > 1,
-    width=lambda q: q.shape[1] * q.shape[-1],
+TWICE = (
+    "scaled twice",
+    "The scores are divided by d_k. Your scaled_dot_product_attention divides them by "
+    "√d_k already: hand queries and keys over as they are.",
 )
-stated(
-    "scaled by √d_model in place of √d_k, and masked after the softmax",
-    "Divide by the root of d_k, the features of one head. And hide the scores before "
-    "the softmax: afterwards the weights of a row no longer sum to 1.",
-    width=lambda q: q.shape[1] * q.shape[-1],
-    soften=lambda scores, mask: scores.softmax(dim=-1) * mask,
-)
+for name, why, steps in (
+    (
+        "scaled by √d_model in place of √d_k",
+        "Scores are sums over the d_k features of one head: divide by the root of d_k.",
+        {"width": lambda q: q.shape[1] * q.shape[-1]},
+    ),
+    (
+        "scaled by the number of keys",
+        "The root was taken of T, the last axis but one. The width d_k is the last.",
+        {"width": lambda q: q.shape[-2]},
+    ),
+    (
+        "missing the scaling by 1/√d_k",
+        "The scores are not divided by √d_k. Your scaled_dot_product_attention does "
+        "that.",
+        {"power": 0},
+    ),
+    (*TWICE, {"power": -1}),
+    (TWICE[0], f"{TWICE[1]} Both were divided here.", {"power": -1.5}),
+    (
+        "multiplied by √d_k in place of divided",
+        "The scores got larger still. Divide them by √d_k.",
+        {"power": 0.5},
+    ),
+):
+    stated(name, why, **steps)
+HIDDEN = "Hide the scores before the softmax: −∞ where the mask is False."
+for name, why, soften in (
+    (
+        "masked after the softmax",
+        "Set to 0 afterwards, the forbidden keys have had their share of the sum "
+        "already, and the weights of a row no longer sum to 1. Hide the scores before "
+        "the softmax.",
+        lambda scores, mask: scores.softmax(dim=-1) * mask,
+    ),
+    (
+        "mask multiplied into the scores",
+        f"0 is an ordinary score, so a hidden key keeps some weight. {HIDDEN}",
+        lambda scores, mask: (scores * mask).softmax(dim=-1),
+    ),
+    (
+        "mask added as 0 and 1",
+        f"Adding 1 to an allowed score is a nudge, not a prohibition. {HIDDEN}",
+        lambda scores, mask: (scores + mask).softmax(dim=-1),
+    ),
+    (
+        "softmax over the wrong axis",
+        "The weights sum to 1 along another axis. Each row, along the last axis, "
+        "belongs to a query.",
+        partial(weights_of, axis=-2),
+    ),
+    (
+        "no softmax",
+        "Scores are no weights: the softmax makes shares of them that sum to 1.",
+        lambda scores, mask: scores * mask,
+    ),
+):
+    stated(name, why, soften=soften)
 BOTH_TURN = (
     "The score depends on the distance only if query and key are both rotated, each by "
     "its own position."
 )
-stated(
-    "nothing rotated",
-    "With rotary=True queries and keys go through apply_rotary before they meet.",
-    _rotates,
-    turn=(same, same, same),
-)
-stated("only the queries are rotated", BOTH_TURN, _rotates, turn=(rotated, same, same))
-stated("only the keys are rotated", BOTH_TURN, _rotates, turn=(same, rotated, same))
-stated(
-    "the values are rotated, too",
-    "Positions belong into the scores. The values are what is mixed: they stay as they "
-    "are.",
-    _rotates,
-    turn=(rotated, rotated, rotated),
+APART = (
+    "Rotation and repeating are two questions: with rotary=True queries and keys are "
+    "rotated whether heads are shared or not."
 )
 
 
@@ -174,74 +224,119 @@ def _side_by_side(x):
     return cut(rotated(join(x)), x.shape[1])
 
 
+def _twice(x):
+    return rotated(rotated(x))
+
+
 stated(
-    "rotated by the number of the head",
-    "apply_rotary takes positions from the last axis but one. That has to be the "
-    "tokens' axis: (B, heads, T, d_k), not (B, T, heads, d_k).",
+    "nothing rotated",
+    "With rotary=True queries and keys go through apply_rotary before they meet.",
     _rotates,
-    turn=(_by_heads, _by_heads, same),
+    rotates=lambda rotary, shared: False,
 )
+stated(
+    "nothing rotated where heads are shared",
+    APART,
+    lambda q, k, v, rotary=False: rotary and q.shape[1] > k.shape[1],
+    rotates=lambda rotary, shared: rotary and not shared,
+)
+stated(
+    "nothing rotated where no heads are shared",
+    APART,
+    lambda q, k, v, rotary=False: rotary and q.shape[1] == k.shape[1],
+    rotates=lambda rotary, shared: rotary and shared,
+)
+stated(
+    "rotated whatever is asked for",
+    "With rotary=False nothing is rotated: then the model has learned positions.",
+    lambda q, k, v, rotary=False: not rotary,
+    rotates=lambda rotary, shared: True,
+)
+stated(
+    "rotated only where nothing is to be",
+    "rotary=True asks for the rotation; with rotary=False the model has learned "
+    "positions.",
+    rotates=lambda rotary, shared: not rotary,
+)
+for name, why, turns in (
+    ("only the queries are rotated", BOTH_TURN, {"turn_k": same}),
+    ("only the keys are rotated", BOTH_TURN, {"turn_q": same}),
+    (
+        "the values are rotated, too",
+        "Positions belong into the scores. The values are what is mixed: they stay as "
+        "they are.",
+        {"turn_v": rotated},
+    ),
+    (
+        "rotated twice",
+        "Rotated twice, a token stands at twice its position. Rotate once.",
+        {"turn_q": _twice, "turn_k": _twice},
+    ),
+    (
+        "rotated by the number of the head",
+        "apply_rotary takes positions from the last axis but one. That has to be the "
+        "tokens' axis: (B, heads, T, d_k), not (B, T, heads, d_k).",
+        {"turn_q": _by_heads, "turn_k": _by_heads},
+    ),
+):
+    stated(name, why, _rotates, **turns)
 stated(
     "rotated before the heads are split",
     "Rates depend on the width that is rotated. Each head is rotated by itself, with "
     "the rates of d_k features, not of d_model.",
     lambda q, k, v, rotary=False: rotary and q.shape[1] > 1,
-    turn=(_side_by_side, _side_by_side, same),
+    turn_q=_side_by_side,
+    turn_k=_side_by_side,
 )
-attention.mistake(
-    "nothing rotated where heads are shared",
-    "Rotation and repeating are two questions: with rotary=True queries and keys are "
-    "rotated whether heads are shared or not.",
-    when=lambda q, k, v, rotary=False: rotary and q.shape[1] > k.shape[1],
-)(lambda q, k, v, rotary=False: attend(q, k, v))
-attention.mistake(
-    "nothing rotated where no heads are shared",
-    "Rotation and repeating are two questions: with rotary=True queries and keys are "
-    "rotated whether heads are shared or not.",
-    when=lambda q, k, v, rotary=False: rotary and q.shape[1] == k.shape[1],
-)(lambda q, k, v, rotary=False: attend(q, k, v))
-attention.mistake(
+stated(
     "the output is rotated",
     "Rotate queries and keys, before they meet. What was mixed of the values stays as "
     "it is.",
-    when=_rotates,
-)(lambda q, k, v, rotary=False: rotated(attend(q, k, v)))
-attention.mistake(
-    "rotated whatever is asked for",
-    "With rotary=False nothing is rotated: then the model has learned positions.",
-    when=lambda q, k, v, rotary=False: not rotary,
-)(lambda q, k, v, rotary=False: attend(q, k, v, rotary=True))
-stated(
-    "kv heads dealt out in turn",
-    "Query head i got the keys of head i mod kv_heads. Neighbours form a group: query "
-    "head i belongs to kv head i // (heads // kv_heads), as in repeat_heads.",
-    _shares,
-    repeat=in_turn,
+    _rotates,
+    finish=lambda z, rotary: rotated(z) if rotary else z,
 )
 stated(
-    "keys and values repeated in different ways",
-    "The keys' groups are right, the values' are not: query head i needs keys and "
-    "values of the same head.",
-    _shares,
-    repeat_values=in_turn,
+    "the heads are merged, too",
+    "The result is (B, heads, T, d_k), as the queries are: the block merges the heads.",
+    finish=lambda z, rotary: join(z),
 )
-stated(
-    "all query heads with the first kv head",
-    "Only kv head 0 is used: right for kv_heads = 1 only.",
-    _shares,
-    repeat=_first,
+FROM_KEYS = (
+    "output from the keys in place of the values",
+    "Keys only decide the weights; what is averaged is the values.",
 )
-stated(
-    "kv heads averaged",
-    "The heads of keys and values are averaged. Each serves its own group.",
-    _shares,
-    repeat=_average,
+stated(*FROM_KEYS, values=lambda keys, turned, v: keys)
+stated(*FROM_KEYS, values=lambda keys, turned, v: turned)
+for name, why, repeats in (
+    (
+        "kv heads dealt out in turn",
+        "Query head i got the keys of head i mod kv_heads. Neighbours form a group: "
+        "query head i belongs to kv head i // (heads // kv_heads), as in repeat_heads.",
+        {"repeat": in_turn},
+    ),
+    (
+        "keys and values repeated in different ways",
+        "The keys' groups are right, the values' are not: query head i needs keys and "
+        "values of the same head.",
+        {"repeat_values": in_turn},
+    ),
+    (
+        "all query heads with the first kv head",
+        "Only kv head 0 is used: right for kv_heads = 1 only.",
+        {"repeat": _first},
+    ),
+    (
+        "kv heads averaged",
+        "The heads of keys and values are averaged. Each serves its own group.",
+        {"repeat": _average},
+    ),
+):
+    stated(name, why, _shares, **repeats)
+TIMES = (
+    "heads repeated another number of times",
+    "Each of the kv heads is there for heads // kv_heads query heads: so many copies "
+    "are needed, and then there are as many as queries have.",
 )
-stated(
-    "missing the scaling by 1/√d_k",
-    "The scores are not divided by √d_k. Your scaled_dot_product_attention does that.",
-    power=0,
-)
+stated(*TIMES, repeat=lambda x, times: neighbours(x, x.shape[1]))
 PAIR = (
     "the weights are returned, too",
     "Your attention returns output and weights. Only the output goes on: take the "
@@ -305,7 +400,10 @@ def _unrepeated_named(case: Case) -> Iterator[None]:
         yield
     except StudentError as error:
         q, k, *_ = case.inputs
-        sizes = error.kind == "RuntimeError" and "must match the size" in error.text
         say = {"on": case.on, "got": f"{error.kind}: {describe_error(error)}"}
-        refuse_if(sizes and q.shape[1] > k.shape[1] > 1, *UNREPEATED, **say)
+        sizes = re.search(r"\((\d+)\) must match .* \((\d+)\) at .* (\d)", error.text)
+        if sizes and error.kind == "RuntimeError" and q.shape[1] > k.shape[1] > 1:
+            *met, axis = map(int, sizes.groups())
+            refuse_if({q.shape[1], k.shape[1]} == {*met}, *UNREPEATED, **say)
+            refuse_if(axis == 1 and q.shape[1] in met, *TIMES, **say)
         raise

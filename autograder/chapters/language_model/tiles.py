@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -43,112 +44,88 @@ tiled = Function("tiled-attention", "tiled_attention", by_torch)
 # --- what goes wrong ------------------------------------------------------------------
 
 
+Rule = Callable[..., torch.Tensor]
+
+
+def _softmax(scores: torch.Tensor) -> torch.Tensor:
+    return scores.softmax(dim=-1).nan_to_num(0.0)
+
+
 def attend(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
-    mask: torch.Tensor,
+    block: int,
+    causal: bool = False,
     *,
-    scale: float | None = None,
-    soften: Callable = lambda scores: scores.softmax(dim=-1).nan_to_num(0.0),
+    sees: Rule = lambda i, j, shift, block: j <= i + shift,
+    opened: Rule = lambda i, j, shift, block: j > -1,
+    always: bool = False,
+    visited: Callable | None = None,
+    twice: Callable | None = None,
+    divisor: Callable = lambda q, v: math.sqrt(q.shape[-1]),
     hide: float = -math.inf,
+    beyond: bool = False,
+    soften: Callable = _softmax,
+    added: bool = False,
+    joined: Callable | None = None,
+    kept: Callable = lambda queries, block: queries,
 ) -> torch.Tensor:
-    """Attend at once by rules that can be varied."""
-    scores = q @ k.mT / (scale or math.sqrt(q.shape[-1]))
-    return soften(scores.masked_fill(~mask, hide)) @ v
+    """Attend at once by rules that can be varied.
 
-
-def _mask(q, k, block, causal, change: Callable | None = None) -> torch.Tensor:
-    """Make the mask of a call; changed: a rule of queries i, keys j, and the block."""
-    if not causal:
-        return torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
-    if change is None:
-        return shown(q, k)
-    i = torch.arange(q.shape[-2]).unsqueeze(-1)
-    j = torch.arange(k.shape[-2])
-    return change(i, j, k.shape[-2] - q.shape[-2], block).expand(len(i), len(j))
-
-
-def _is_causal(q, k, v, block, causal=False):
-    return causal
-
-
-def _is_cut(q, k, v, block, causal=False):
-    return k.shape[-2] % block > 0
-
-
-for name, why, rule in (
-    (
-        "causal from the first key on",
-        "The queries are the last T_q of T_k positions, as with the cache of chapter "
-        "7: query i is at position T_k − T_q + i and sees the keys up to there.",
-        lambda i, j, shift, block: j <= i,
-    ),
-    (
-        "a token does not see itself",
-        "A query sees all keys up to and including its own position.",
-        lambda i, j, shift, block: j < i + shift,
-    ),
-    (
-        "causal ignored",
-        "With causal=True later keys are hidden: their scores become −∞.",
-        lambda i, j, shift, block: j > -1,
-    ),
-    (
-        "mask inverted",
-        "The keys after the query's position are to be hidden, not those before it.",
-        lambda i, j, shift, block: j > i + shift,
-    ),
-    (
-        "keys counted from 0 in each tile",
-        "The first key of a tile is at the position where the tile begins. Add "
-        "that to the numbers 0, 1, 2, … before you compare.",
-        lambda i, j, shift, block: j % block <= i + shift,
-    ),
-    (
-        "queries counted from 0 in each tile",
-        "The first query of a tile is where the tile begins. Add that to the "
-        "numbers 0, 1, 2, … before you compare.",
-        lambda i, j, shift, block: j <= i % block + shift,
-    ),
-    (
-        "positions counted from 0 in each tile",
-        "Positions in a tile begin where the tile begins. Compare positions "
-        "in the whole text.",
-        lambda i, j, shift, block: j % block <= i % block,
-    ),
-    (
-        "the tile on the diagonal is seen whole",
-        "Of a tile that the diagonal goes through each query sees a part of its own: "
-        "mask inside of it.",
-        lambda i, j, shift, block: j // block <= (i + shift) // block,
-    ),
-    (
-        "a tile that some queries see is skipped",
-        "A tile of keys may be skipped only if the last query of the tile sees none of "
-        "it. Yours asks the first one.",
-        lambda i, j, shift, block: (
-            (j <= i + shift) & (j // block * block <= i // block * block + shift)
-        ),
-    ),
-    (
-        "tiles skipped as if both texts began together",
-        "The first query is at position T_k − T_q: add that where you decide which "
-        "tiles are skipped, too.",
-        lambda i, j, shift, block: (j <= i + shift) & (j // block <= i // block),
-    ),
-    (
-        "the tile on the diagonal is skipped",
-        "Skip a tile only if none of its queries sees any key. Where the diagonal goes "
-        "through a tile, some keys are seen.",
-        lambda i, j, shift, block: j // block < (i + shift) // block,
-    ),
-):
-    tiled.mistake(name, why, when=_is_causal)(
-        lambda q, k, v, block, causal=False, rule=rule: attend(
-            q, k, v, _mask(q, k, block, causal, rule)
-        )
+    Args:
+        q: (..., T_q, d_k).
+        k: (..., T_k, d_k).
+        v: (..., T_k, d_v).
+        block: positions of a tile.
+        causal: whether later keys are hidden.
+        sees: which keys j the queries i see if they are; ``shift`` is T_k − T_q.
+        opened: which they see if they are not.
+        always: whether later keys are hidden whatever is asked for.
+        visited: which keys are in a tile that a query's tile goes to; of the same, and
+            of causal.
+        twice: which keys are met twice, of j and the block.
+        divisor: of the scores, made of q and v.
+        hide: the score of what is hidden.
+        beyond: whether it is so in tiles that are to be skipped, too.
+        soften: makes weights of scores.
+        added: whether the last tile is filled up with keys of zeros.
+        joined: makes a result of those of the tiles of keys, if each has its own.
+        kept: how many queries there are in the end.
+    """
+    i, j = torch.arange(q.shape[-2]).unsqueeze(-1), torch.arange(k.shape[-2])
+    shift = len(j) - len(i)
+    mask = (sees if causal or always else opened)(i, j, shift, block).expand(
+        len(i), len(j)
     )
+    if visited:
+        mask = mask & visited(i, j, shift, block, causal)
+    if added:
+        more = torch.full((len(i), -len(j) % block), not causal)
+        mask, pad = torch.cat((mask, more), dim=-1), (0, 0, 0, more.shape[1])
+        k, v = (torch.nn.functional.pad(x, pad) for x in (k, v))
+    scores = (q @ k.mT / divisor(q, v)).masked_fill(~mask, hide)
+    if not (beyond or math.isinf(hide)):
+        scores = scores.masked_fill(_skipped(mask, block), -math.inf)
+    if twice:
+        scores = scores + (1 + twice(j, block).float()).log()
+    size = block if joined else max(k.shape[-2], 1)
+    parts = scores.split(size, dim=-1), v.split(size, dim=-2)
+    outputs = [soften(one) @ values for one, values in zip(*parts, strict=True)]
+    output = joined(outputs) if joined else outputs[0]
+    return output[..., : kept(len(i), block), :]
+
+
+def _skipped(mask: torch.Tensor, block: int) -> torch.Tensor:
+    """Mark the tiles of keys behind the last key that a tile of queries sees."""
+    numbers = torch.arange(1, mask.shape[-1] + 1)
+    last = (mask * numbers).amax(dim=-1)
+    last = torch.cat([part.amax().expand(len(part)) for part in last.split(block)])
+    return (numbers - 1) // block * block >= last.unsqueeze(-1)
+
+
+def _is_empty(q, k, v, block, causal=False):
+    return causal and q.shape[-2] > k.shape[-2]
 
 
 def _plain(scores: torch.Tensor) -> torch.Tensor:
@@ -161,11 +138,207 @@ def _not_divided(scores: torch.Tensor) -> torch.Tensor:
     return (scores - largest.masked_fill(largest.isneginf(), 0.0)).exp()
 
 
+def _last(i: torch.Tensor, shift: int, block: int) -> torch.Tensor:
+    """Find the last key that any query of each one's tile may see."""
+    return ((i // block + 1) * block).clamp(max=len(i)) - 1 + shift
+
+
+def _before_the_last(i, j, shift, block, causal):
+    """Go through tiles that begin before the last key that a tile of queries sees."""
+    last = _last(i, shift, block) if causal else len(j) - 1
+    return j // block * block < last
+
+
+def _in_reach(sees, i, j, shift, block):
+    """Hide wrongly in the tiles that a tile of queries goes to, which are right."""
+    visited = j // block * block <= _last(i, shift, block)
+    return sees(i, j, shift, block) & visited
+
+
+SHORTER = (
+    "the keys of the last, shorter tile are left out",
+    "If block does not divide the number of keys, the last tile is shorter. "
+    "range(0, T_k, block) begins it, and a slice ends where the tensor ends.",
+)
+EMPTY = (
+    "NaN in an empty row",
+    "A query before the first key may attend to nothing. Its sum is 0, and 0/0 is NaN: "
+    "it gets 0. All other sums are at least 1.",
+)
+EMPTY_GRADIENT = (
+    "NaN gradient in an empty row",
+    "The output is right, the backward pass is not: it runs through a 0/0 or ∞ − ∞ "
+    "that was only replaced afterwards, and NaN times 0 stays NaN. Divide by "
+    "total.clamp(min=1): a sum is at least 1 unless its row is empty.",
+)
+IN_REACH = (  # also where tiles are rightly skipped
+    "causal from the first key on",
+    "off by one: the next token is seen",
+    "causal ignored",
+    "mask inverted",
+    "keys counted from 0 in each tile",
+)
+NEGATIVE = (
+    "a large negative number in place of −∞",
+    "A query that may attend to nothing has equal scores then, and mixes keys that are "
+    "all forbidden. Hide with −∞.",
+)
+ZERO = (
+    "0 in place of −∞",
+    "0 is an ordinary score, so a hidden key keeps some weight. Hide with −∞.",
+)
 for name, why, rules in (
+    (
+        "causal from the first key on",
+        "The queries are the last T_q of T_k positions, as with the cache of chapter "
+        "7: query i is at position T_k − T_q + i and sees the keys up to there.",
+        {"sees": lambda i, j, shift, block: j <= i},
+    ),
+    (
+        "shifted the other way",
+        "Query i is at position T_k − T_q + i: with more keys than queries it is later "
+        "than i, not earlier.",
+        {"sees": lambda i, j, shift, block: j <= i - shift},
+    ),
+    (
+        "a token does not see itself",
+        "A query sees all keys up to and including its own position.",
+        {"sees": lambda i, j, shift, block: j < i + shift},
+    ),
+    (
+        "a token does not see itself",
+        "A query sees all keys up to and including its last one, which is hidden here: "
+        "what comes after it is hidden, > and not >=.",
+        {
+            "sees": lambda i, j, shift, block: j < i + shift,
+            "opened": lambda i, j, shift, block: j < len(j) - 1,
+        },
+    ),
+    (
+        "off by one: the next token is seen",
+        "Query i is at position T_k − T_q + i and sees the keys up to there, not the "
+        "one after it.",
+        {"sees": lambda i, j, shift, block: j <= i + shift + 1},
+    ),
+    (
+        "causal ignored",
+        "With causal=True later keys are hidden: their scores become −∞.",
+        {"sees": lambda i, j, shift, block: j > -1},
+    ),
+    (
+        "causal whatever is asked for",
+        "With causal=False every query sees all keys.",
+        {"always": True},
+    ),
+    (
+        "the last key counted by the queries",
+        "Without causal every query sees all T_k keys, so the last one is T_k − 1, "
+        "however many queries there are.",
+        {"opened": lambda i, j, shift, block: j < len(i)},
+    ),
+    (
+        "mask inverted",
+        "The keys after the query's position are to be hidden, not those before it.",
+        {"sees": lambda i, j, shift, block: j > i + shift},
+    ),
+    (
+        "keys counted from 0 in each tile",
+        "The first key of a tile is at the position where the tile begins. Add "
+        "that to the numbers 0, 1, 2, … before you compare.",
+        {"sees": lambda i, j, shift, block: j % block <= i + shift},
+    ),
+    (
+        "queries counted from 0 in each tile",
+        "The first query of a tile is where the tile begins. Add that to the "
+        "numbers 0, 1, 2, … before you compare.",
+        {"sees": lambda i, j, shift, block: j <= i % block + shift},
+    ),
+    (
+        "positions counted from 0 in each tile",
+        "Positions in a tile begin where the tile begins. Compare positions "
+        "in the whole text.",
+        {"sees": lambda i, j, shift, block: j % block <= i % block},
+    ),
+    (
+        "the tile on the diagonal is seen whole",
+        "Of a tile that the diagonal goes through each query sees a part of its own: "
+        "mask inside of it.",
+        {"sees": lambda i, j, shift, block: j // block <= (i + shift) // block},
+    ),
+    (
+        "the tile on the diagonal is skipped",
+        "Skip a tile only if none of its queries sees any key. Where the diagonal goes "
+        "through a tile, some keys are seen.",
+        {"sees": lambda i, j, shift, block: j // block < (i + shift) // block},
+    ),
+    (
+        "a tile that some queries see is skipped",
+        "A tile of keys may be skipped only if the last query of the tile sees none of "
+        "it. Yours asks the first one.",
+        {
+            "visited": lambda i, j, shift, block, causal: (
+                (not causal) | (j // block * block <= i // block * block + shift)
+            )
+        },
+    ),
+    (
+        "tiles skipped as if both texts began together",
+        "The first query is at position T_k − T_q: add that where you decide which "
+        "tiles are skipped, too.",
+        {
+            "visited": lambda i, j, shift, block, causal: (
+                (not causal) | (j // block <= i // block)
+            )
+        },
+    ),
+    (
+        "the tile that begins with the last key is skipped",
+        "A range ends before its second number. A tile of keys counts, too, if it "
+        "begins with the very last one that is seen.",
+        {"visited": _before_the_last},
+    ),
     (
         "the scores are not scaled",
         "Divide the scores by the root of d_k, the width of queries and keys.",
-        {"scale": 1.0},
+        {"divisor": lambda q, v: 1.0},
+    ),
+    (
+        "scaled by √d_v in place of √d_k",
+        "Divide by the root of d_k, the width of queries and keys.",
+        {"divisor": lambda q, v: math.sqrt(v.shape[-1])},
+    ),
+    (
+        "scaled by d_k in place of √d_k",
+        "The root is missing, or the scores were divided twice.",
+        {"divisor": lambda q, v: q.shape[-1]},
+    ),
+    (
+        "multiplied by √d_k in place of divided",
+        "The scores got larger still. Divide them by √d_k.",
+        {"divisor": lambda q, v: 1 / math.sqrt(q.shape[-1])},
+    ),
+    (
+        *SHORTER,
+        {"visited": lambda i, j, shift, block, causal: j < len(j) // block * block},
+    ),
+    (
+        *SHORTER,  # but for a single one
+        {
+            "visited": lambda i, j, shift, block, causal: (
+                (j < len(j) // block * block) | (len(j) < block)
+            )
+        },
+    ),
+    (
+        "the last key of each tile is left out",
+        "A slice leaves out its end already: first : first + block are block keys.",
+        {"visited": lambda i, j, shift, block, causal: j % block != block - 1},
+    ),
+    (
+        "the first key of a tile is in the one before it, too",
+        "A slice leaves out its end: first : first + block are block keys, and the "
+        "next tile begins behind them. A key that is met twice counts twice.",
+        {"twice": lambda j, block: (j > 0) & (j % block == 0)},
     ),
     (
         "not divided at the end",
@@ -179,145 +352,45 @@ for name, why, rules in (
         "online_step keep the running maximum.",
         {"soften": _plain},
     ),
+    (*EMPTY, {"soften": lambda scores: scores.softmax(dim=-1)}),
+    *((*NEGATIVE, {"hide": -1e9, "beyond": each}) for each in (False, True)),
+    *((*ZERO, {"hide": 0.0, "beyond": each}) for each in (False, True)),
+    (
+        "each tile has a softmax of its own",
+        "The weights of all tiles together sum to 1. Let maximum, sum and output go "
+        "from tile to tile.",
+        {"joined": sum},
+    ),
+    (
+        "the last tile alone",
+        "Each tile begins anew. Begin with nothing before the loop, and let maximum, "
+        "sum and output go from tile to tile.",
+        {"joined": lambda outputs: outputs[-1]},
+    ),
+    (
+        "keys of zeros are added",
+        "A key of zeros has the score 0, which is an ordinary one. Leave the last tile "
+        "shorter, or hide what was added.",
+        {"added": True},
+    ),
+    (
+        "the queries of the last, shorter tile are left out",
+        "If block does not divide the number of queries, the last tile is shorter, and "
+        "belongs to the result as the others do.",
+        {"kept": lambda queries, block: queries // block * block},
+    ),
 ):
-    tiled.mistake(name, why)(
-        lambda q, k, v, block, causal=False, rules=rules: attend(
-            q, k, v, _mask(q, k, block, causal), **rules
-        )
-    )
-for name, why, scale in (
-    (
-        "scaled by √d_v in place of √d_k",
-        "Divide by the root of d_k, the width of queries and keys.",
-        lambda q, v: math.sqrt(v.shape[-1]),
-    ),
-    (
-        "scaled by d_k in place of √d_k",
-        "The root is missing, or the scores were divided twice.",
-        lambda q, v: q.shape[-1],
-    ),
-    (
-        "multiplied by √d_k in place of divided",
-        "The scores got larger still. Divide them by √d_k.",
-        lambda q, v: 1 / math.sqrt(q.shape[-1]),
-    ),
-):
-    tiled.mistake(name, why)(
-        lambda q, k, v, block, causal=False, scale=scale: attend(
-            q, k, v, _mask(q, k, block, causal), scale=scale(q, v)
-        )
-    )
-
-
-def _is_empty(q, k, v, block, causal=False):
-    return causal and q.shape[-2] > k.shape[-2]
-
-
-EMPTY = (
-    "NaN in an empty row",
-    "A query before the first key may attend to nothing. Its sum is 0, and 0/0 is NaN: "
-    "it gets 0. All other sums are at least 1.",
-)
-tiled.mistake(*EMPTY, when=_is_empty)(
-    lambda q, k, v, block, causal=False: attend(
-        q, k, v, shown(q, k), soften=lambda scores: scores.softmax(dim=-1)
-    )
-)
-tiled.mistake(
-    "a large negative number in place of −∞",
-    "A query that may attend to nothing has equal scores then, and mixes keys that are "
-    "all forbidden. Hide with −∞.",
-    when=_is_empty,
-)(lambda q, k, v, block, causal=False: attend(q, k, v, shown(q, k), hide=-1e9))
-
-
-EMPTY_GRADIENT = (
-    "NaN gradient in an empty row",
-    "The output is right, the backward pass is not: it runs through a 0/0 or ∞ − ∞ "
-    "that was only replaced afterwards, and NaN times 0 stays NaN. Divide by "
-    "total.clamp(min=1): a sum is at least 1 unless its row is empty.",
-)
+    tiled.mistake(name, why)(partial(attend, **rules))
+    if name in IN_REACH:
+        within = partial(_in_reach, rules["sees"])
+        tiled.mistake(name, why)(partial(attend, sees=within))
 
 
 @tiled.mistake(*EMPTY_GRADIENT, when=_is_empty)
 def _(q, k, v, block, causal=False):
-    weights = _not_divided(
-        (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(~shown(q, k), -math.inf)
-    )
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    weights = _not_divided(scores.masked_fill(~shown(q, k), -math.inf))
     return (weights @ v / weights.sum(dim=-1, keepdim=True)).nan_to_num(0.0)
-
-
-def _tiles(q, k, v, block, causal=False) -> list[torch.Tensor]:
-    """Give each tile of keys a softmax of its own."""
-    mask = _mask(q, k, block, causal)
-    parts = (x.split(block, dim=-2) for x in (k, v))
-    columns = mask.split(block, dim=-1)
-    return [attend(q, *each) for each in zip(*parts, columns, strict=True)]
-
-
-tiled.mistake(
-    "each tile has a softmax of its own",
-    "The weights of all tiles together sum to 1. Let maximum, sum and output go from "
-    "tile to tile.",
-)(lambda *given: sum(_tiles(*given)))
-tiled.mistake(
-    "the last tile alone",
-    "Each tile begins anew. Begin with nothing before the loop, and let maximum, sum "
-    "and output go from tile to tile.",
-)(lambda *given: _tiles(*given)[-1])
-
-
-@tiled.mistake(
-    "the keys of the last, shorter tile are left out",
-    "If block does not divide the number of keys, the last tile is shorter. "
-    "range(0, T_k, block) begins it, and a slice ends where the tensor ends.",
-    when=_is_cut,
-)
-def _(q, k, v, block, causal=False):
-    whole = k.shape[-2] // block * block
-    mask = _mask(q, k, block, causal)[:, :whole]
-    return attend(q, k[..., :whole, :], v[..., :whole, :], mask)
-
-
-@tiled.mistake(
-    "the scores are not scaled, and the keys of the last, shorter tile are left out",
-    "Divide the scores by the root of d_k. And let the last tile be shorter: a slice "
-    "ends where the tensor ends.",
-)
-def _(q, k, v, block, causal=False):
-    size = min(block, k.shape[-2])
-    whole = k.shape[-2] // size * size
-    mask = _mask(q, k, block, causal)[:, :whole]
-    return attend(q, k[..., :whole, :], v[..., :whole, :], mask, scale=1.0)
-
-
-@tiled.mistake(
-    "the tile that begins with the last key is skipped",
-    "A range ends before its second number. A tile of keys counts, too, if it begins "
-    "with the very last one that is seen.",
-)
-def _(q, k, v, block, causal=False):
-    i, j = torch.arange(q.shape[-2]), torch.arange(k.shape[-2])
-    last = torch.full_like(i, len(j) - 1)
-    if causal:  # of the last query of each one's tile
-        last = ((i // block + 1) * block).clamp(max=len(i)) - 1 + len(j) - len(i)
-    visited = j // block * block < last.unsqueeze(-1)
-    return attend(q, k, v, _mask(q, k, block, causal) & visited)
-
-
-@tiled.mistake(
-    "keys of zeros are added",
-    "A key of zeros has the score 0, which is an ordinary one. Leave the last tile "
-    "shorter, or hide what was added.",
-    when=_is_cut,
-)
-def _(q, k, v, block, causal=False):
-    missing = -k.shape[-2] % block
-    pad = 0, 0, 0, missing
-    mask = _mask(q, k, block, causal)
-    added = torch.full((len(mask), missing), not causal)
-    k, v = (torch.nn.functional.pad(x, pad) for x in (k, v))
-    return attend(q, k, v, torch.cat((mask, added), dim=-1))
 
 
 ALL_PAIRS = (

@@ -135,6 +135,13 @@ for name, why, combine in (
         "All heads give the same. Take w_q[head], w_k[head] and w_v[head] in the loop.",
         lambda z, w_o: join(z[..., :1, :, :].expand(z.shape)) @ w_o,
     ),
+    (
+        "all heads with the matrices of the last head",
+        "All heads give the same. A lambda that is made in a loop looks the number up "
+        "when it is called, and then it is the last one. Take w_q[head], w_k[head] and "
+        "w_v[head] in the loop itself.",
+        lambda z, w_o: join(z[..., -1:, :, :].expand(z.shape)) @ w_o,
+    ),
     (*UNMERGED, lambda z, w_o: unviewed(z) @ w_o),
     (*INTERLEAVED, lambda z, w_o: interleaved(z) @ w_o),
     (

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import product
 
 from autograder.chapters.multi_head_attention.chapter import chapter
 from autograder.exercise.inputs import WholeNumbers, draw_several
@@ -13,10 +12,7 @@ from autograder.interface import StudentFunction
 
 SCALE = 16  # bits of the scale that a vector of fewer bits needs
 
-
-def vector_bits(width: int, bits: int) -> int:
-    """Say how many bits a key or a value of one head takes."""
-    return sum(bits for _ in range(width)) + (SCALE if bits < SCALE else 0)
+Rule = Callable[..., float]
 
 
 def served(
@@ -31,29 +27,40 @@ def served(
     cache_bits: int = 16,
     *,
     unit: int = 8,
+    stored: Rule = lambda weight_bits, cache_bits: weight_bits,
+    cached: Rule = lambda weight_bits, cache_bits: cache_bits,
+    layered: Rule = lambda layers: layers,
+    placed: Rule = lambda length: length,
     kinds: int = 2,
-    vector: Callable[[int, int], int] = vector_bits,
-    shared: int = 0,
-    rounded: Callable[[float], float] = math.floor,
+    shared: Rule = lambda heads, kv: kv,
+    width: Rule = lambda d, heads, kv: d // heads,
+    needed: Rule = lambda cache_bits, weight_bits: cache_bits < SCALE,
+    scales: Rule = lambda layers, kinds, length, kv, d_k: layers * kinds * length * kv,
+    scale: Rule = lambda bits: SCALE,
+    numbers: Rule = lambda bits: bits,
+    divided: Rule = lambda memory, weights, text: (memory - weights) / text,
+    rounded: Rule = math.floor,
+    least: float = 0,
 ) -> float:
     """Fill the memory; how it is counted can be varied.
 
-    Behind the exercise's own arguments: a byte has ``unit`` bits; there are ``kinds``
-    of vectors, keys and values; ``vector`` says how many bits one takes, of a width and
-    precision; ``shared`` bits are kept once for each layer, kind and position; and
-    ``rounded`` makes a number of texts of what fits.
+    Behind the exercise's own arguments: bits of a byte; the bits of a parameter and of
+    a number in the cache; layers and positions; keys and values; heads that are kept,
+    and how wide one is; whether a scale is needed, how many there are, and its bits;
+    what the numbers of a vector take; what fits, of the bits of the memory, the weights
+    and a text; and what number of texts that is.
     """
-    kept = product(range(layers), range(kinds), range(length))
-    position = kv_heads * vector(d_model // heads, cache_bits) + shared
-    text = sum(position for _ in kept)
-    return rounded((memory * unit - parameters * weight_bits) / text)
+    bits = cached(weight_bits, cache_bits)
+    kv, d_k = shared(heads, kv_heads), width(d_model, heads, kv_heads)
+    count = layered(layers), kinds, placed(length), kv
+    text = math.prod(count) * numbers(d_k * bits)
+    if needed(cache_bits, weight_bits):
+        text += scales(*count, d_k) * scale(bits)
+    weights = parameters * stored(weight_bits, cache_bits)
+    return max(least, rounded(divided(memory * unit, weights, text)))
 
 
-def _right(*given: int) -> int:
-    return max(0, served(*given))
-
-
-texts = Function("texts-served", "texts_served", _right)
+texts = Function("texts-served", "texts_served", served)
 
 # --- what goes wrong ------------------------------------------------------------------
 
@@ -61,189 +68,230 @@ NAMES = (
     *("memory", "parameters", "layers", "d_model", "heads", "kv_heads", "length"),
     *("weight_bits", "cache_bits"),
 )
+EXCHANGED = (
+    "the two precisions are exchanged",
+    "weight_bits is for the parameters, cache_bits for keys and values.",
+)
+LIKE_WEIGHTS = (
+    "the cache in the precision of the weights",
+    "Keys and values have a precision of their own: cache_bits.",
+)
+ALWAYS_16 = (
+    "16 bits, whatever cache_bits is",
+    "A number in the cache takes cache_bits bits, of which 16 is only the default.",
+)
+ALL_POSITIONS = (
+    "one scale for all positions",
+    "Each position's key, and its value, has a scale of its own: a new position brings "
+    "new scales.",
+)
+ALL_HEADS = (
+    "one scale for all heads",
+    "Each head's key, and each head's value, has a scale of its own.",
+)
+BYTES = (
+    "Vectors lie one behind the other, bit after bit. Count in bits to the end; only "
+    "the texts are whole."
+)
 
 
-def _fits(*given: int) -> bool:
-    memory, parameters, weight_bits = given[0], given[1], given[7]
-    return memory * 8 >= parameters * weight_bits
+def _of_weights(weight_bits: int, cache_bits: int) -> int:
+    return weight_bits
 
 
-def _small(*given: int) -> bool:
-    return _fits(*given) and given[8] < SCALE
+def _of_cache(weight_bits: int, cache_bits: int) -> int:
+    return cache_bits
 
 
-def _plain(*given: int) -> bool:
-    return _fits(*given) and given[8] >= SCALE
+def _sixteen(weight_bits: int, cache_bits: int) -> int:
+    return 16
 
 
-def _without_scale(width: int, bits: int) -> int:
-    return width * bits
+def _few_for_weights(cache_bits: int, weight_bits: int) -> bool:
+    return weight_bits < SCALE
 
 
-def _one_for_each_number(width: int, bits: int) -> int:
-    return width * (bits + SCALE)
-
-
-def _always_a_scale(width: int, bits: int) -> int:
-    return width * bits + SCALE
-
-
-def _changed(**changes: Callable[[dict[str, int]], int]) -> Callable:
-    """Make an answer that takes other numbers for some of its arguments."""
-
-    def answer(*given: int) -> int:
-        named = dict(zip(NAMES, given, strict=True))
-        named |= {name: change(named) for name, change in changes.items()}
-        return max(0, served(**named))
-
-    return answer
-
-
-for name, why, answer in (
+for name, why, rules in (
     (
         "the weights are not subtracted",
         "The weights are in the same memory: what they take is not there for texts.",
-        _changed(parameters=lambda given: 0),
-    ),
-    (
-        "keys or values alone",
-        "Each position leaves a key and a value: twice as much.",
-        partial(served, kinds=1),
-    ),
-    (
-        "the cache of one layer",
-        "Each layer has keys and values of its own.",
-        _changed(layers=lambda given: 1),
-    ),
-    (
-        "one position in place of a text",
-        "A text has `length` positions, and each leaves its keys and values.",
-        _changed(length=lambda given: 1),
-    ),
-    (
-        "keys and values of all heads are kept",
-        "Queries are not kept. Kept are the kv_heads heads of keys and values.",
-        _changed(kv_heads=lambda given: given["heads"]),
-    ),
-    (
-        "the groups in place of the kv heads",
-        "What is kept are the kv_heads heads; heads / kv_heads is how many queries "
-        "share one of them.",
-        _changed(kv_heads=lambda given: given["heads"] // given["kv_heads"]),
-    ),
-    (
-        "each head as wide as the model",
-        "Heads have the width d_model / heads.",
-        _changed(d_model=lambda given: given["d_model"] * given["heads"]),
-    ),
-    *(
-        (
-            "bytes taken for bits",
-            "The memory is given in bytes of 8 bits, the precisions in bits.",
-            taken,
-        )
-        for taken in (
-            partial(served, unit=1),
-            lambda *given: max(0, served(*given, unit=1)),
-        )
-    ),
-    (
-        "the two precisions are exchanged",
-        "weight_bits is for the parameters, cache_bits for keys and values.",
-        _changed(
-            weight_bits=lambda given: given["cache_bits"],
-            cache_bits=lambda given: given["weight_bits"],
-        ),
-    ),
-    (
-        "the weights in the precision of the cache",
-        "The parameters have a precision of their own: weight_bits.",
-        _changed(weight_bits=lambda given: given["cache_bits"]),
-    ),
-    (
-        "the cache in the precision of the weights",
-        "Keys and values have a precision of their own: cache_bits.",
-        _changed(cache_bits=lambda given: given["weight_bits"]),
-    ),
-    (
-        "rounded up",
-        "A text that fits only in part is not served: round down.",
-        partial(served, rounded=math.ceil),
-    ),
-    (
-        "a text that fits exactly is left out",
-        "What fills the memory to the last bit still fits.",
-        partial(served, rounded=lambda fits: math.ceil(fits) - 1),
+        {"divided": lambda memory, weights, text: memory / text},
     ),
     (
         "the weights once for each text",
         "All texts are served by the same weights, which are there once: subtract them "
         "first, then divide.",
-        lambda *given: given[0] * 8 // (given[1] * given[7] + _text_bits(given)),
+        {"divided": lambda memory, weights, text: memory / (weights + text)},
+    ),
+    (
+        "keys or values alone",
+        "Each position leaves a key and a value: twice as much.",
+        {"kinds": 1},
+    ),
+    (
+        "the cache of one layer",
+        "Each layer has keys and values of its own.",
+        {"layered": lambda layers: 1},
+    ),
+    (
+        "one position in place of a text",
+        "A text has `length` positions, and each leaves its keys and values.",
+        {"placed": lambda length: 1},
+    ),
+    (
+        "keys and values of all heads are kept",
+        "Queries are not kept. Kept are the kv_heads heads of keys and values.",
+        {"shared": lambda heads, kv: heads},
+    ),
+    (
+        "the groups in place of the kv heads",
+        "What is kept are the kv_heads heads; heads / kv_heads is how many queries "
+        "share one of them.",
+        {"shared": lambda heads, kv: heads // kv},
+    ),
+    (
+        "keys and values of one head",
+        "All kv_heads heads of a position are kept.",
+        {"shared": lambda heads, kv: 1},
+    ),
+    (
+        "each head as wide as the model",
+        "Heads have the width d_model / heads.",
+        {"width": lambda d, heads, kv: d},
+    ),
+    (
+        "heads as wide as d_model / kv_heads",
+        "All heads have the width d_model / heads, those of keys and values, too: "
+        "there are only fewer of them.",
+        {"width": lambda d, heads, kv: d // kv},
+    ),
+    (
+        "bytes taken for bits",
+        "The memory is given in bytes of 8 bits, the precisions in bits.",
+        {"unit": 1},
+    ),
+    (*EXCHANGED, {"stored": _of_cache, "cached": _of_weights}),
+    (
+        *EXCHANGED,
+        {"stored": _of_cache, "cached": _of_weights, "needed": _few_for_weights},
+    ),
+    (
+        "the weights in the precision of the cache",
+        "The parameters have a precision of their own: weight_bits.",
+        {"stored": _of_cache},
+    ),
+    (*LIKE_WEIGHTS, {"cached": _of_weights}),
+    (*LIKE_WEIGHTS, {"cached": _of_weights, "needed": _few_for_weights}),
+    (
+        "16 bits, whatever weight_bits is",
+        "A parameter takes weight_bits bits, of which 16 is only the default.",
+        {"stored": _sixteen},
+    ),
+    (*ALWAYS_16, {"cached": _sixteen}),
+    (*ALWAYS_16, {"cached": _sixteen, "needed": lambda cache_bits, weight_bits: False}),
+    (
+        "the scale is forgotten",
+        "Below 16 bits each key and each value of a head needs a scale of 16 bits.",
+        {"needed": lambda cache_bits, weight_bits: False},
+    ),
+    (
+        "a scale where none is needed",
+        "At 16 bits the numbers are stored as they are: no scale.",
+        {"needed": lambda cache_bits, weight_bits: True},
+    ),
+    (
+        "a scale where the cache has fewer bits than the weights",
+        "Whether a vector needs a scale is a matter of its own bits: below 16.",
+        {"needed": lambda cache_bits, weight_bits: cache_bits < weight_bits},
+    ),
+    (
+        "a scale where the weights have few bits",
+        "Whether a vector needs a scale is a matter of its own bits, cache_bits: below "
+        "16.",
+        {"needed": _few_for_weights},
+    ),
+    (
+        "a scale for each number",
+        "One scale serves all d_k numbers of a key or value.",
+        {
+            "scales": lambda layers, kinds, length, kv, d_k: (
+                layers * kinds * length * kv * d_k
+            )
+        },
+    ),
+    (*ALL_HEADS, {"scales": lambda layers, kinds, length, *_: layers * kinds * length}),
+    (*ALL_HEADS, {"scales": lambda layers, kinds, length, *_: layers * length}),
+    (
+        "one scale for a key and its value",
+        "Keys and values are vectors of their own, and each has its scale.",
+        {"scales": lambda layers, kinds, length, kv, d_k: layers * length * kv},
+    ),
+    *(
+        (*ALL_POSITIONS, {"scales": scales})
+        for scales in (
+            lambda layers, kinds, length, kv, d_k: layers * kinds * kv,
+            lambda layers, kinds, length, kv, d_k: layers * kinds,
+            lambda layers, kinds, length, kv, d_k: layers * kv,
+            lambda layers, kinds, length, kv, d_k: layers,
+            lambda layers, kinds, length, kv, d_k: 1,
+        )
+    ),
+    (
+        "the scale as wide as a number",
+        "A scale has 16 bits, however few the numbers have.",
+        {"scale": lambda bits: bits},
+    ),
+    (
+        "vectors rounded down to bytes",
+        BYTES,
+        {"numbers": lambda bits: 8 * (bits // 8)},
+    ),
+    (
+        "vectors rounded up to bytes",
+        BYTES,
+        {"numbers": lambda bits: 8 * -(-bits // 8)},
+    ),
+    (
+        "rounded up",
+        "A text that fits only in part is not served: round down.",
+        {"rounded": math.ceil},
+    ),
+    (
+        "rounded to the nearest number",
+        "A text that fits only in part is not served, also if it is a large part: "
+        "round down.",
+        {"rounded": round},
+    ),
+    (
+        "a text that fits exactly is left out",
+        "What fills the memory to the last bit still fits.",
+        {"rounded": lambda fits: math.ceil(fits) - 1},
+    ),
+    (
+        "a negative number of texts",
+        "The weights alone do not fit: then no text is served, 0.",
+        {"least": -math.inf},
+    ),
+    (
+        "one text at least",
+        "If not even the weights fit, no text is served: 0.",
+        {"least": 1},
     ),
 ):
-    texts.mistake(name, why, when=_fits)(answer)
-texts.mistake(
-    "the scale is forgotten",
-    "Below 16 bits each key and each value of a head needs a scale of 16 bits.",
-    when=_small,
-)(partial(served, vector=_without_scale))
-texts.mistake(
-    "a scale for each number",
-    "One scale serves all d_k numbers of a key or value.",
-    when=_small,
-)(partial(served, vector=_one_for_each_number))
-texts.mistake(
-    "one scale for all heads",
-    "Each head's key, and each head's value, has a scale of its own.",
-    when=_small,
-)(partial(served, vector=_without_scale, shared=SCALE))
-texts.mistake(
-    "one scale for all heads, and rounded up",
-    "Each head's key, and each head's value, has a scale of its own. And a text that "
-    "fits only in part is not served: round down.",
-    when=_fits,
-)(
-    lambda *given: served(
-        *given,
-        vector=_without_scale,
-        shared=SCALE if given[8] < SCALE else 0,
-        rounded=math.ceil,
-    )
-)
-texts.mistake(
-    "a scale where none is needed",
-    "At 16 bits the numbers are stored as they are: no scale.",
-    when=_plain,
-)(partial(served, vector=_always_a_scale))
-for way, to_whole in (("down", math.floor), ("up", math.ceil)):
-
-    def _whole_bytes(width, bits, to_whole=to_whole):
-        return 8 * to_whole(width * bits / 8) + vector_bits(0, bits)
-
-    texts.mistake(
-        f"vectors rounded {way} to bytes",
-        "Vectors lie one behind the other, bit after bit. Count in bits to the end; "
-        "only the texts are whole.",
-        when=_fits,
-    )(partial(served, vector=_whole_bytes))
-texts.mistake(
-    "a negative number of texts",
-    "The weights alone do not fit: then no text is served, 0.",
-    when=lambda *given: not _fits(*given),
-)(served)
-
-
-def _text_bits(given: tuple) -> int:
-    """Say how many bits a text takes: the memory that serves just one."""
-    layers, d_model, heads, kv_heads, length = given[2:7]
-    return 2 * layers * length * kv_heads * vector_bits(d_model // heads, given[8])
+    texts.mistake(name, why)(partial(served, **rules))
 
 
 # --- the check ------------------------------------------------------------------------
 
 BY_HAND = (2000, 300, 2, 16, 4, 2, 5)
 WORKED = {(): 4, (16, 8): 5, (4, 16): 5, (4, 4): 11}
+MUCH = (50_000, 300, 3, 24, 6, 3, 5, 8, 4)  # an eighth of it would serve texts, too
+
+
+def _text_bits(layers, d_model, heads, kv_heads, length, cache_bits) -> int:
+    """Say how many bits a text takes, vector by vector."""
+    vector = d_model // heads * cache_bits + (SCALE if cache_bits < SCALE else 0)
+    return 2 * layers * length * kv_heads * vector
 
 
 def _configurations(seed: int) -> Iterator[tuple[int, ...]]:
@@ -262,7 +310,7 @@ def _configurations(seed: int) -> Iterator[tuple[int, ...]]:
         heads = kv_heads * (2 + source.below(3))
         d_k = 8 * width if cache_bits % 4 == 0 else 5  # 15 bits are no whole bytes
         sizes = layers, heads * d_k, heads, kv_heads, length
-        text = _text_bits((0, 0, *sizes, weight_bits, cache_bits))
+        text = _text_bits(*sizes, cache_bits)
         parameters = weight * text // weight_bits // 8 * 8
         memory = (parameters * weight_bits + count * text + int(over * text)) // 8
         yield memory, parameters, *sizes, weight_bits, cache_bits
@@ -272,10 +320,10 @@ def _configurations(seed: int) -> Iterator[tuple[int, ...]]:
 def texts_served(student: StudentFunction, seed: int = 0) -> None:
     """By hand, drawn sizes and precisions, a memory filled exactly, one too small."""
     cases = [((*BY_HAND, *bits), right) for bits, right in WORKED.items()]
-    drawn = [(given, _right(*given)) for given in _configurations(seed)]
+    drawn = [(given, served(*given)) for given in _configurations(seed)]
     _, *rest = drawn[0][0]
     too_small = rest[0] * rest[6] // 16  # half of the weights
-    for inputs, right in (*cases, *drawn, ((too_small, *rest), 0)):
+    for inputs, right in (*cases, *drawn, (MUCH, 138), ((too_small, *rest), 0)):
         said = ", ".join(
             f"{name}={value}" for name, value in zip(NAMES, inputs, strict=False)
         )

@@ -1,8 +1,9 @@
 """A layer of heads, step by step, and what goes wrong when a step is another one."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -106,7 +107,71 @@ BOTH = (layers, groups)
 # --- what goes wrong ------------------------------------------------------------------
 
 
-def stated(specs, name: str, why: str, change: Callable | None = None, **steps) -> None:
+def _attended(divisor: Callable, soften: Callable, q, k, v, mask=None) -> Pair:
+    weights = soften(q @ k.mT / divisor(q), mask)
+    return weights @ v, weights
+
+
+def changed(
+    x_q,
+    x_kv,
+    mask,
+    state: State,
+    heads: int,
+    kv_heads: int | None = None,
+    *,
+    change: Callable | None = None,
+    sources: Callable = lambda x_q, x_kv: (x_q, x_kv),
+    masked: Callable = lambda mask, crossed: mask,
+    matrices: Callable = lambda state: {},
+    biases: Callable = lambda state: {},
+    counted: Callable = lambda heads: heads,
+    divisor: Callable = lambda q: q.shape[-1] ** 0.5,
+    soften: Callable = weights_of,
+    form: Callable = lambda output, weights, x_q: (output, weights),
+    **steps: Any,
+) -> Pair:
+    """Compute output and weights with slips, which may be several.
+
+    Args:
+        x_q: where queries come from.
+        x_kv: where keys and values come from, if it is not x_q.
+        mask: if there is one.
+        state: the parameters.
+        heads: of queries.
+        kv_heads: of keys and values, if they are shared.
+        change: makes x_q, x_kv, mask and parameters of the right ones.
+        sources: makes the first two of them.
+        masked: makes a mask of the mask and whether this is cross-attention.
+        matrices: makes parameters that are others, of all.
+        biases: makes more of them.
+        counted: how many heads there are.
+        divisor: of the scores, made of the queries.
+        soften: makes weights of scores and mask.
+        form: makes the results of output, weights and x_q.
+        steps: of ``run_layer``.
+    """
+    crossed, own = x_kv is not None, x_q
+    x_q, x_kv = sources(x_q, x_kv if crossed else x_q)
+    mask = None if mask is None else masked(mask, crossed)
+    state = state | matrices(state) | biases(state)
+    if change:
+        x_q, x_kv, mask, state = change(x_q, x_kv, mask, state)
+    steps = {"attention": partial(_attended, divisor, soften), **steps}
+    found = run_layer(
+        x_q, x_kv, state, counted(heads), mask, kv_heads=kv_heads, **steps
+    )
+    return form(*found, own)
+
+
+def stated(
+    specs: Iterable[Module],
+    name: str,
+    why: str,
+    change: Callable | None = None,
+    when: Callable | None = None,
+    **steps: Any,
+) -> None:
     """State a mistake that is one step done in another way.
 
     Args:
@@ -114,129 +179,145 @@ def stated(specs, name: str, why: str, change: Callable | None = None, **steps) 
         name: what the message calls it.
         why: the reason.
         change: makes x_q, x_kv, mask and parameters of the right ones.
-        steps: what ``run_layer`` does in another way.
+        when: whether it shows.
+        steps: what ``changed`` does in another way.
     """
-    when = steps.pop("when", None)
-
-    def answer(x_q, x_kv, mask, state, heads, kv_heads=None):
-        given = x_q, x_q if x_kv is None else x_kv, mask, state
-        q, kv, mask, state = change(*given) if change else given
-        return run_layer(q, kv, state, heads, mask, kv_heads=kv_heads, **steps)
-
+    steps |= {"change": change} if change else {}
     for spec in specs:
-        spec.mistake(name, why, when=when)(answer)
-
-
-def _masked(x_q, x_kv, mask, *_):
-    return mask is not None
-
-
-def _crossed(x_q, x_kv, mask, *_):
-    return x_kv is not None
-
-
-def _scaled(divisor, q, k, v, mask=None):
-    weights = weights_of(q @ k.mT / divisor(q), mask)
-    return weights @ v, weights
-
-
-def _unmasked(q, kv, mask, state):
-    return q, kv, None, state
+        spec.mistake(name, why, when=when)(partial(changed, **steps))
 
 
 SOURCES = "Queries come from x_q; keys and values come from x_kv."
-stated(
-    BOTH,
-    "mask laid over the heads",
-    "The mask (B, T_q, T_k) meets scores (B, h, T_q, T_k), and its batch lines up with "
-    "the heads: an error where B is not h, and silently wrong where it is. Give it an "
-    "axis of size 1 for the heads: mask.unsqueeze(-3).",
-    when=_masked,
-    lay=lambda mask: mask,
-)
-stated(
-    BOTH,
-    "the axis for the heads is counted from the front",
-    "unsqueeze(1) suits a mask (B, T_q, T_k) only; a mask (T_q, T_k) becomes "
-    "(T_q, 1, T_k), and its queries line up with the heads. Count from the end: "
-    "mask.unsqueeze(-3).",
-    when=_masked,
-    lay=lambda mask: mask.unsqueeze(1),
-)
-stated(
-    BOTH,
-    "mask ignored",
-    "The result is the one without a mask. Does forward hand the mask on to attention?",
-    _unmasked,
-    when=_masked,
-)
-stated(
-    BOTH,
-    "mask dropped for cross-attention",
-    "The result is the one without a mask. In self-attention yours obeys the mask; "
-    "hand it on when x_kv is given as well: the source has padding, too.",
-    _unmasked,
-    when=lambda *given: _masked(*given) and _crossed(*given),
-)
-stated(
-    BOTH,
-    "mask inverted",
-    'True means "may attend" in this course; only nn.MultiheadAttention and its '
-    'relatives mean "blocked" by it.',
-    lambda q, kv, mask, state: (q, kv, ~mask, state),
-    when=_masked,
-)
-stated(BOTH, *VIEW, split=viewed)
-stated(BOTH, *VIEW, split=viewed, merge=unviewed)
-stated(BOTH, *UNMERGED, merge=unviewed)
-stated(BOTH, *DEALT, split=dealt)
-stated(BOTH, *DEALT, split=dealt, merge=interleaved)
-stated(BOTH, *INTERLEAVED, merge=interleaved)
-stated(
-    BOTH,
-    *NO_W_O,
-    lambda q, kv, mask, state: (q, kv, mask, state | {"w_o": torch.eye(q.shape[-1])}),
-    without="o",
-)
-stated(
-    BOTH,
-    "scaled by √d_model in place of √d_k",
-    "The scores of a head are sums over its d_k = d_model/heads features, so they are "
-    "divided by √d_k. Split first, then attend.",
-    attention=partial(_scaled, lambda q: (q.shape[-3] * q.shape[-1]) ** 0.5),
-)
-stated(
-    BOTH,
-    "missing the scaling by 1/√d_k",
-    "The scores are not divided by √d_k. Your scaled_dot_product_attention does that.",
-    attention=partial(_scaled, lambda q: 1),
-)
-stated(
-    BOTH,
-    *TWICE,
-    attention=partial(_scaled, lambda q: q.shape[-1]),
-)
-stated(
-    BOTH,
-    "keys and values from x_q",
-    "Called with x_kv, the layer takes keys and values from it.",
-    lambda q, kv, mask, state: (q, q, mask, state),
-    when=_crossed,
-)
-stated(
-    BOTH,
-    "queries from x_kv",
-    SOURCES,
-    lambda q, kv, mask, state: (kv, kv, mask, state),
-    when=_crossed,
-)
-stated(
-    BOTH,
-    "queries and keys exchanged",
-    SOURCES,
-    lambda q, kv, mask, state: (kv, q, mask, state),
-    when=_crossed,
-)
+for name, why, steps in (
+    (
+        "mask laid over the heads",
+        "The mask (B, T_q, T_k) meets scores (B, h, T_q, T_k), and its batch lines up "
+        "with the heads: an error where B is not h, and silently wrong where it is. "
+        "Give it an axis of size 1 for the heads: mask.unsqueeze(-3).",
+        {"lay": lambda mask: mask},
+    ),
+    (
+        "the axis for the heads is counted from the front",
+        "unsqueeze(1) suits a mask (B, T_q, T_k) only; a mask (T_q, T_k) becomes "
+        "(T_q, 1, T_k), and its queries line up with the heads. Count from the end: "
+        "mask.unsqueeze(-3).",
+        {"lay": lambda mask: mask.unsqueeze(1)},
+    ),
+    (
+        "mask ignored",
+        "The result is the one without a mask. Does forward hand the mask on to "
+        "attention?",
+        {"masked": lambda mask, crossed: None},
+    ),
+    (
+        "mask dropped for cross-attention",
+        "The result is the one without a mask. In self-attention yours obeys the mask; "
+        "hand it on when x_kv is given as well: the source has padding, too.",
+        {"masked": lambda mask, crossed: None if crossed else mask},
+    ),
+    (
+        "mask dropped for self-attention",
+        "The result is the one without a mask. In cross-attention yours obeys the "
+        "mask; hand it on when x_kv is None as well.",
+        {"masked": lambda mask, crossed: mask if crossed else None},
+    ),
+    (
+        "mask inverted",
+        'True means "may attend" in this course; only nn.MultiheadAttention and its '
+        'relatives mean "blocked" by it.',
+        {"masked": lambda mask, crossed: ~mask},
+    ),
+    (*VIEW, {"split": viewed}),
+    (*VIEW, {"split": viewed, "merge": unviewed}),
+    (*UNMERGED, {"merge": unviewed}),
+    (*DEALT, {"split": dealt}),
+    (*DEALT, {"split": dealt, "merge": interleaved}),
+    (*INTERLEAVED, {"merge": interleaved}),
+    (
+        *NO_W_O,
+        {
+            "matrices": lambda state: {"w_o": torch.eye(len(state["w_o"]))},
+            "without": "o",
+        },
+    ),
+    (
+        "scaled by √d_model in place of √d_k",
+        "The scores of a head are sums over its d_k = d_model/heads features, so they "
+        "are divided by √d_k. Split first, then attend.",
+        {"divisor": lambda q: (q.shape[-3] * q.shape[-1]) ** 0.5},
+    ),
+    (
+        "missing the scaling by 1/√d_k",
+        "The scores are not divided by √d_k. Your scaled_dot_product_attention does "
+        "that.",
+        {"divisor": lambda q: 1},
+    ),
+    (*TWICE, {"divisor": lambda q: q.shape[-1]}),
+    (
+        "weights zeroed after the softmax without renormalising",
+        "The rows no longer sum to 1. Hide the scores before the softmax: then the "
+        "allowed keys share the whole weight.",
+        {
+            "soften": lambda scores, mask: (
+                scores.softmax(-1) * (True if mask is None else mask)
+            )
+        },
+    ),
+    (
+        "softmax over the wrong axis",
+        "The weights sum to 1 along another axis. Each row, along the last axis, "
+        "belongs to a query.",
+        {"soften": partial(weights_of, axis=-2)},
+    ),
+    (
+        "keys and values from x_q",
+        "Called with x_kv, the layer takes keys and values from it.",
+        {"sources": lambda x_q, x_kv: (x_q, x_q)},
+    ),
+    (
+        "queries from x_kv",
+        SOURCES,
+        {"sources": lambda x_q, x_kv: (x_kv, x_kv)},
+    ),
+    (
+        "queries and keys exchanged",
+        SOURCES,
+        {"sources": lambda x_q, x_kv: (x_kv, x_q)},
+    ),
+    (
+        "the input is added",
+        "The layer returns what attention has found. The residual connection belongs "
+        "to the block around it.",
+        {"form": lambda output, weights, x_q: (output + x_q, weights)},
+    ),
+    (
+        "weights returned first",
+        "Return output and weights, in this order.",
+        {"form": lambda output, weights, x_q: (weights, output)},
+    ),
+    *(
+        (
+            "weights averaged over the heads",
+            "Return the weights of every head, (…, h, T_q, T_k). Averaged, they hide "
+            "that heads differ. (nn.MultiheadAttention averages them unless told not "
+            "to.)",
+            {
+                "form": lambda output, weights, x_q, keep=keep: (
+                    *(output, weights.mean(-3, keepdim=keep)),
+                )
+            },
+        )
+        for keep in (False, True)
+    ),
+    (
+        "the weights of one head",
+        "Return the weights of every head, (…, h, T_q, T_k).",
+        {"form": lambda output, weights, x_q: (output, weights[..., 0, :, :])},
+    ),
+):
+    stated(BOTH, name, why, **steps)
+
+# with biases: missing, in another place, or others
 for without, of in (
     ("qkvo", "all"),
     ("o", "the output"),
@@ -250,9 +331,8 @@ for without, of in (
     stated((layers,), "the biases are missing", why, without=without)
 
 
-def _added_before(names, q, kv, mask, state):
-    moved = {f"b_{name}": state[f"b_{name}"] @ state[f"w_{name}"] for name in names}
-    return q, kv, mask, state | moved
+def _added_before(names: str, state: State) -> State:
+    return {f"b_{name}": state[f"b_{name}"] @ state[f"w_{name}"] for name in names}
 
 
 for names in ("o", "v", "q", "qkv", "qkvo"):
@@ -261,86 +341,53 @@ for names in ("o", "v", "q", "qkv", "qkvo"):
         "a bias is added before the product",
         "A projection is x W + b: the product with the matrix comes first, then the "
         f"bias. Look at {', '.join(f'b_{name}' for name in names)}.",
-        partial(_added_before, names),
+        biases=partial(_added_before, names),
     )
-for bias, added in (
+for names, added in (
     *itertools.permutations("qkvo", 2),
     ("qkv", "q"),
     ("qkvo", "q"),
     ("kv", "q"),
 ):
-    if bias != "k":  # that of the keys is the same for all and has no effect
+    if names != "k":  # that of the keys is the same for all and has no effect
         stated(
             (layers,),
             "the bias of another projection",
             "Each projection has a bias of its own, with the name of its matrix: w_q "
             "and b_q, w_k and b_k, w_v and b_v, w_o and b_o. All start at 0, so this "
             f"shows after training only. Look at where b_{added} is added.",
-            lambda q, kv, mask, state, bias=bias, added=added: (
-                *(q, kv, mask),
-                state | {f"b_{each}": state[f"b_{added}"] for each in bias},
-            ),
+            biases=lambda state, names=names, added=added: {
+                f"b_{each}": state[f"b_{added}"] for each in names
+            },
         )
-VALUES = (
-    "values made by the keys' matrix",
-    "Values have a matrix of their own, w_v; keys are made by w_k.",
-)
-stated(
-    BOTH,
-    *VALUES,
-    lambda q, kv, mask, state: (q, kv, mask, state | {"w_v": state["w_k"]}),
-)
-stated(
-    (layers,),
-    *VALUES,
-    lambda q, kv, mask, state: (
-        *(q, kv, mask),
-        state | {"w_v": state["w_k"], "b_v": state["b_k"]},
-    ),
-)
 
 
-def _transposed(names, q, kv, mask, state):
-    turned = {f"w_{name}": state[f"w_{name}"].mT for name in names}
-    return q, kv, mask, state | turned
+def _transposed(names: str, state: State) -> State:
+    return {f"w_{name}": state[f"w_{name}"].mT for name in names}
 
 
-for names in ("qkvo", "qkv", "o"):
+for names in ("qkvo", "qkv", "o", "q", "k", "v"):
     stated(
         (layers,),
         "weights transposed",
         "Vectors are rows: y = x W + b, without a transpose. Only nn.Linear multiplies "
         "by the transpose.",
-        partial(_transposed, names),
+        matrices=partial(_transposed, names),
     )
-
-AVERAGED = (
-    "weights averaged over the heads",
-    "Return the weights of every head, (…, h, T_q, T_k). Averaged, they hide that "
-    "heads differ. (nn.MultiheadAttention averages them unless told not to.)",
-)
-for spec in BOTH:
-
-    @spec.mistake(*AVERAGED)
-    def _(*given):
-        output, weights = _run(*given)
-        return output, weights.mean(-3)
-
-    @spec.mistake(*AVERAGED)
-    def _(*given):
-        output, weights = _run(*given)
-        return output, weights.mean(-3, keepdim=True)
-
-    @spec.mistake("weights returned first", "Return output and weights, in this order.")
-    def _(*given):
-        return _run(*given)[::-1]
-
-
-@layers.mistake(
+NAMES = {"q": "queries", "k": "keys", "v": "values"}
+for made, by in itertools.permutations("qkv", 2):
+    name = f"{NAMES[made]} made by the {NAMES[by]}' matrix"
+    own, other = (f"{NAMES[each]}, w_{each}" for each in (made, by))
+    why = f"Each has a matrix of its own: {own}; {other}."
+    rules = {"matrices": lambda state, m=made, b=by: {f"w_{m}": state[f"w_{b}"]}}
+    more = {"biases": lambda state, m=made, b=by: {f"b_{m}": state[f"b_{b}"]}}
+    stated(BOTH if {made, by} == {"k", "v"} else (layers,), name, why, **rules)
+    stated((layers,), name, why, **rules, **more)
+stated(
+    (layers,),
     "one head of full width",
     "Attention ran over all features at once: there is one set of weights. Split "
     "queries, keys and values into heads before you attend.",
+    counted=lambda heads: 1,
+    form=lambda output, weights, x_q: (output, weights.squeeze(-3)),
 )
-def _(x_q, x_kv, mask, state, heads):
-    output, weights = _run(x_q, x_kv, mask, state, 1)
-    return output, weights.squeeze(-3)

@@ -1,6 +1,7 @@
 """PyTorch's weights in the course's layer, and heads taken out."""
 
 import contextlib
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
@@ -19,18 +20,35 @@ from autograder.interface import StudentError, StudentFunction
 # --- weights from PyTorch: what goes wrong --------------------------------------------
 
 
-def translate(state: State, order: str = "qkv", turned: str = "qkvo") -> State:
-    """Translate; ``order`` names the parts, ``turned`` those that are transposed."""
+def translate(
+    state: State,
+    *,
+    order: str = "qkv",
+    matrices: str = "qkv",
+    turned: str = "qkvo",
+    cut: Callable[[torch.Tensor, int], Sequence[torch.Tensor]] = torch.chunk,
+    dealt: bool = False,
+    without: tuple[str, ...] = (),
+) -> State:
+    """Translate by rules that can be varied.
+
+    Args:
+        state: of PyTorch's layer.
+        order: of the three parts.
+        matrices: of the three matrices alone.
+        turned: the matrices that are transposed.
+        cut: makes three matrices of in_proj_weight.
+        dealt: whether the biases are dealt out in turn.
+        without: biases of the result that are zeros.
+    """
     result = {"w_o": state["out_proj.weight"], "b_o": state["out_proj.bias"]}
-    parts = state["in_proj_weight"].chunk(3), state["in_proj_bias"].chunk(3)
-    for name, matrix, bias in zip(order, *parts, strict=True):
-        result |= {f"w_{name}": matrix, f"b_{name}": bias}
-    return result | {f"w_{name}": result[f"w_{name}"].T for name in turned}
-
-
-def _with_matrices(state: State, matrices: list[torch.Tensor]) -> State:
-    named = zip(("w_q", "w_k", "w_v"), matrices, strict=True)
-    return translate(state) | dict(named)
+    packed = state["in_proj_bias"]
+    biases = [packed[i::3] for i in range(3)] if dealt else packed.chunk(3)
+    of_place = dict(zip(matrices, cut(state["in_proj_weight"], 3), strict=True))
+    for name, bias, place in zip(order, biases, "qkv", strict=True):
+        result |= {f"w_{name}": of_place[place], f"b_{name}": bias}
+    result |= {f"w_{name}": result[f"w_{name}"].T for name in turned}
+    return result | {name: torch.zeros_like(result[name]) for name in without}
 
 
 translations = Function("attention-from-torch", "attention_from_torch", translate)
@@ -44,6 +62,12 @@ COLUMNS = (
     "in_proj_weight is (3d, d): queries, keys and values stand below each other. Cut "
     "its rows into three, then transpose each.",
 )
+
+
+def _every_third(w: torch.Tensor, count: int) -> list[torch.Tensor]:
+    return [w[i::count] for i in range(count)]
+
+
 for name, why, answer in (
     (
         "weights not transposed",
@@ -61,63 +85,53 @@ for name, why, answer in (
         "out_proj is an nn.Linear: its weight is (width out, width in), too.",
         partial(translate, turned="qkv"),
     ),
-    *((*ORDER, partial(translate, order=each)) for each in ("qvk", "kqv", "kvq")),
-    *((*ORDER, partial(translate, order=each)) for each in ("vqk", "vkq")),
+    *(
+        (*ORDER, partial(translate, **{which: each}))
+        for which in ("order", "matrices")
+        for each in ("qvk", "kqv", "kvq", "vqk", "vkq")
+    ),
     *(
         (
-            *ORDER,
-            lambda state, order=order: _with_matrices(
-                state,
-                [translate(state, order)[f"w_{name}"] for name in "qkv"],
-            ),
+            "rows dealt out in turn",
+            "The first d rows belong to the queries, the next d to the keys, the last "
+            "d to the values: blocks, not every third row.",
+            partial(translate, **rules),
         )
-        for order in ("qvk", "kqv", "kvq", "vqk", "vkq")
-    ),
-    (
-        "rows dealt out in turn",
-        "The first d rows belong to the queries, the next d to the keys, the last d to "
-        "the values: blocks, not every third row.",
-        lambda state: (
-            _with_matrices(state, [state["in_proj_weight"][i::3].T for i in range(3)])
-            | {f"b_{n}": state["in_proj_bias"][i::3] for i, n in enumerate("qkv")}
-        ),
+        for rules in (
+            {"cut": _every_third},
+            {"dealt": True},
+            {"cut": _every_third, "dealt": True},
+        )
     ),
     (
         "transposed, then cut by the wrong axis",
         "in_proj_weight is (3d, d). Cut its rows into three, then transpose each.",
-        lambda state: _with_matrices(
-            state,
-            [*state["in_proj_weight"].T.reshape(3, *state["out_proj.weight"].shape)],
-        ),
+        partial(translate, cut=lambda w, n: w.T.reshape(n, -1, w.shape[1]).mT),
     ),
-    (
-        *COLUMNS,
-        lambda state: _with_matrices(
-            state, [each.T for each in state["in_proj_weight"].chunk(3, 1)]
-        ),
-    ),
-    (
-        *COLUMNS,
-        lambda state: _with_matrices(state, state["in_proj_weight"].chunk(3, 1)),
-    ),
+    (*COLUMNS, partial(translate, cut=lambda w, n: w.chunk(n, 1))),
+    (*COLUMNS, partial(translate, cut=lambda w, n: [x.T for x in w.chunk(n, 1)])),
     (
         "reshaped in place of transposed",
         "reshape reads the numbers row after row and fills another shape with them, so "
         "rows of queries, keys and values are mixed. A transpose exchanges rows and "
         "columns: cut the rows into three, then transpose each.",
-        lambda state: _with_matrices(
-            state,
-            state["in_proj_weight"]
-            .reshape(len(state["out_proj.bias"]), -1)
-            .chunk(3, 1),
+        partial(
+            translate,
+            cut=lambda w, n: [x.T for x in w.reshape(w.shape[1], -1).chunk(n, 1)],
         ),
     ),
+    *(
+        (
+            "biases left out",
+            "in_proj_bias holds the biases of queries, keys and values.",
+            partial(translate, without=parts),
+        )
+        for parts in (("b_q", "b_k", "b_v"), ("b_q", "b_k", "b_v", "b_o"))
+    ),
     (
-        "biases left out",
-        "in_proj_bias holds the biases of queries, keys and values.",
-        lambda state: translate(
-            state | {"in_proj_bias": torch.zeros_like(state["in_proj_bias"])}
-        ),
+        "the bias of the output left out",
+        "out_proj.bias is added at the end: it is the layer's b_o.",
+        partial(translate, without=("b_o",)),
     ),
 ):
     translations.mistake(name, why)(answer)
@@ -164,21 +178,26 @@ def _numbers(removed):
     return torch.tensor(list(removed), dtype=torch.long)
 
 
-def _without_rows(w_o, of_row, removed):
-    """Set the rows to zero whose number in ``of_row`` is among the removed."""
-    return torch.where(torch.isin(of_row, _numbers(removed))[:, None], 0.0, w_o)
-
-
 def _owner(w_o, heads):
     """Number the rows of w_o by the head that owns them."""
     return torch.arange(len(w_o)) // (len(w_o) // heads)
 
 
-removals = Function(
-    "without-heads",
-    "without_heads",
-    lambda w_o, heads, removed: _without_rows(w_o, _owner(w_o, heads), removed),
-)
+def without_rows(w_o, heads, removed, *, number=_owner, gone=list):
+    """Set rows to zero by rules that can be varied.
+
+    Args:
+        w_o: (h·d_v, d_model).
+        heads: h.
+        removed: the heads that are to go.
+        number: gives the number of each row, of w_o and h.
+        gone: the numbers whose rows go, made of the removed.
+    """
+    of_row = torch.isin(number(w_o, heads), _numbers(gone(removed)))
+    return torch.where(of_row[:, None], 0.0, w_o)
+
+
+removals = Function("without-heads", "without_heads", without_rows)
 
 BY_COLUMNS = (
     "removed in the columns",
@@ -239,19 +258,24 @@ for name, why, number in (  # by which number of its rows a head is found
         lambda w_o, heads: heads - 1 - _owner(w_o, heads),
     ),
 ):
-
-    def _numbered(w_o, heads, removed, number=number):
-        return _without_rows(w_o, number(w_o, heads), removed)
-
-    removals.mistake(name, why)(_numbered)
+    removals.mistake(name, why)(partial(without_rows, number=number))
+for name, why, gone in (
+    (*ONE_ALONE, lambda removed: removed[:1]),
+    (*ONE_ALONE, lambda removed: removed[-1:]),
+    (
+        "all from the first to the last that is to go",
+        "Heads that are to go need not be neighbours: with 0 and 2, head 1 stays. Set "
+        "the rows of each to zero by themselves.",
+        lambda removed: range(min(removed, default=0), max(removed, default=-1) + 1),
+    ),
+):
+    removals.mistake(name, why)(partial(without_rows, gone=gone))
 for name, why, answer in (
     (
         "the removed heads are kept, the others removed",
         "It is the other way round: `removed` lists the heads that go.",
-        lambda w_o, heads, removed: w_o - removals.oracle(w_o, heads, removed),
+        lambda w_o, heads, removed: w_o - without_rows(w_o, heads, removed),
     ),
-    (*ONE_ALONE, lambda w_o, heads, gone: removals.oracle(w_o, heads, gone[:1])),
-    (*ONE_ALONE, lambda w_o, heads, gone: removals.oracle(w_o, heads, gone[-1:])),
     (
         "the rows are cut out",
         "The shape changes, so the layer cannot use it. Put zeros into the rows.",

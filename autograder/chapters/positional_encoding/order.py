@@ -2,7 +2,7 @@
 
 import functools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -24,31 +24,54 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     return torch.allclose(a, b, atol=1e-5)
 
 
-def _invariant(outputs, permuted, permutation, same=_same) -> bool:
-    return same(permuted, outputs)
-
-
-def _equivariant(outputs, permuted, permutation, same=_same) -> bool:
-    return outputs.ndim == 2 and same(permuted, outputs[permutation])
-
-
 behaviour = Function("order-behaviour", "order_behaviour")
 
 # --- what goes wrong ------------------------------------------------------------------
 
+Compare = Callable[[torch.Tensor, torch.Tensor], bool]
 
-def _misread(
-    name: str,
-    why: str,
+
+def judged(
+    outputs: torch.Tensor,
+    permuted: torch.Tensor,
+    permutation: torch.Tensor,
     *,
-    equivariant: Callable = _equivariant,
-    invariant: Callable = _invariant,
-    when: Callable[..., bool] | None = None,
-) -> None:
-    """Add a mistake in which one of the two comparisons, or both, are others."""
-    behaviour.mistake(name, why, when=when)(
-        lambda *asked: verdict(equivariant(*asked), invariant(*asked))
+    alike: Compare = _same,
+    moved: Compare = _same,
+    reorder: Callable = lambda outputs, permuted, order: (permuted, outputs[order]),
+    pooled: Callable = lambda outputs, permuted, order, same: False,
+    unseen: bool | None = None,
+    both: Callable = lambda equivariant, invariant: (equivariant, invariant),
+) -> dict[str, bool]:
+    """Judge with slips, which may be several.
+
+    Args:
+        outputs: as in the exercise.
+        permuted: the outputs of what was permuted.
+        permutation: the order.
+        alike: how the outputs are compared for invariance.
+        moved: the same for equivariance.
+        reorder: what is compared for it.
+        pooled: whether a pooled output is equivariant.
+        unseen: whether it is invariant, if nobody looks.
+        both: the two answers, from both comparisons.
+    """
+    flat = outputs.ndim == 1
+    given = outputs, permuted, permutation
+    return verdict(
+        *both(
+            pooled(*given, moved) if flat else moved(*reorder(*given)),
+            alike(permuted, outputs) if unseen is None or not flat else unseen,
+        )
     )
+
+
+def _summed(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return _same(a.sum(0), b.sum(0))
+
+
+def _sorted(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return _same(a.sort(0).values, b.sort(0).values)
 
 
 EXCHANGED = (
@@ -56,32 +79,16 @@ EXCHANGED = (
     "Equivariant: permuting the input permutes the output rows in the same way, "
     "f(RX) = R f(X).\nInvariant: the output stays as it was, f(RX) = f(X).",
 )
-_misread(
-    *EXCHANGED,
-    equivariant=_invariant,
-    invariant=_equivariant,
+TOLERANCE = (
+    "no tolerance for rounding",
+    "The two outputs differ by only 3e-7, even where they are 0. Compare with "
+    "torch.allclose(..., atol=1e-5).",
 )
-for equal in (torch.equal, torch.allclose):  # allclose's own atol is 1e-8
-    _misread(
-        "no tolerance for rounding",
-        "The two outputs differ by only 3e-7, even where they are 0. Compare with "
-        "torch.allclose(..., atol=1e-5).",
-        equivariant=functools.partial(_equivariant, same=equal),
-        invariant=functools.partial(_invariant, same=equal),
-    )
-INVERSE = (
-    "permuted by the inverse",
-    "Row t of the permuted input is row permutation[t] of the input, so compare with "
-    "outputs[permutation]. outputs_of_permuted[permutation] undoes nothing: it "
-    "permutes a second time.",
+WIDE = (
+    "a tolerance that is too wide",
+    "Rounding makes differences of less than 1e-5. With a wider tolerance positions "
+    "that act weakly are overlooked.",
 )
-_misread(
-    *INVERSE,
-    equivariant=lambda outputs, permuted, permutation: (
-        outputs.ndim == 2 and _same(permuted[permutation], outputs)
-    ),
-)
-
 OPPOSITES = (
     "the two treated as opposites",
     "Rows that are all alike stay so under any permutation: both hold. And where "
@@ -91,94 +98,111 @@ FLAT = (
     "pooled output called equivariant",
     "Only an output with one row per token can be equivariant: test its shape.",
 )
-for called in (
-    lambda outputs, permuted, permutation: (
-        len(outputs) == len(permutation) and _same(permuted, outputs[permutation])
-    ),
-    lambda outputs, permuted, permutation: (
-        _equivariant(outputs, permuted, permutation)
-        or (outputs.ndim == 1 and _same(permuted, outputs))
-    ),
-    lambda outputs, permuted, permutation: (
-        outputs.ndim == 1 or _same(permuted, outputs[permutation])
-    ),
-):
-    _misread(*FLAT, equivariant=called)
-    _misread(
-        f"{EXCHANGED[0]}, and {FLAT[0]}",
-        f"{EXCHANGED[1]}\n{FLAT[1]}",
-        equivariant=_invariant,
-        invariant=called,
-    )
-    _misread(
-        f"{OPPOSITES[0]}, and {FLAT[0]}",
-        f"{OPPOSITES[1]}\n{FLAT[1]}",
-        equivariant=called,
-        invariant=lambda *asked, called=called: (
-            not called(*asked) and _invariant(*asked)
-        ),
-    )
-_misread(
-    f"{INVERSE[0]}, and {FLAT[0]}",
-    f"{INVERSE[1]}\n{FLAT[1]}",
-    equivariant=lambda outputs, permuted, permutation: (
-        _same(permuted, outputs)
-        if outputs.ndim == 1
-        else _same(permuted[permutation], outputs)
-    ),
-)
 INDEXED = (
     "pooled output indexed like a sequence",
     "A pooled output (d,) has no token axis: nothing can be permuted, so answer False "
     "for equivariant before indexing.",
 )
-_misread(
-    *INDEXED,
-    equivariant=lambda outputs, permuted, permutation: _same(
-        permuted, outputs[permutation]
-    ),
-    when=lambda outputs, permuted, permutation: (
-        outputs.ndim == 1 and len(outputs) < len(permutation)
-    ),
-)
-_misread(
-    "pooled output called invariant unseen",
-    "Pooling alone makes no model invariant: with positions added, the words in "
-    "another order give another mean. Compare the two outputs.",
-    invariant=lambda outputs, permuted, permutation: (
-        outputs.ndim == 1 or _same(permuted, outputs)
-    ),
-)
-
 IGNORED = (
     "order of the rows ignored",
     "The outputs hold the same rows in another order. Compare row by row, not sums or "
     "sorted rows: invariance with outputs, equivariance with outputs[permutation].",
 )
-for part in (lambda rows: rows.sum(0), lambda rows: rows.sort(0).values):
-
-    def _unordered(a, b, part=part):
-        return _same(part(a), part(b))
-
-    _misread(*IGNORED, invariant=functools.partial(_invariant, same=_unordered))
-    _misread(*IGNORED, equivariant=functools.partial(_equivariant, same=_unordered))
-    _misread(
-        f"{IGNORED[0]}, and {FLAT[0]}",
-        f"{IGNORED[1]}\n{FLAT[1]}",
-        equivariant=lambda outputs, permuted, _, same=_unordered: same(
-            outputs, permuted
-        ),
-    )
-
-_misread(*OPPOSITES, equivariant=lambda *asked: not _invariant(*asked))
-_misread(*OPPOSITES, invariant=lambda *asked: not _equivariant(*asked))
-_misread(
-    *OPPOSITES,
-    equivariant=lambda *asked: not _invariant(*asked) and _equivariant(*asked),
+CANCEL = (
+    "differences that cancel each other",
+    "Differences of both signs add up to 0, though the outputs differ. Take their "
+    "absolute values, or torch.allclose.",
 )
-_misread(
-    *OPPOSITES,
-    invariant=lambda *asked: not _equivariant(*asked) and _invariant(*asked),
+ENOUGH = (
+    "one equal number is enough",
+    "All numbers have to agree: .all, not .any, or torch.allclose.",
+)
+NEGATIVE = (
+    "negative differences pass",
+    "A negative difference is below every limit, however large it is: take absolute "
+    "values before the largest, or torch.allclose.",
+)
+WAYS: dict[tuple[str, str], tuple[Compare, ...]] = {  # of comparing
+    WIDE: (
+        lambda a, b: torch.allclose(a, b, atol=1e-2),
+        lambda a, b: torch.allclose(a, b, atol=1e-1),
+    ),
+    IGNORED: (_summed, _sorted),
+    CANCEL: (
+        lambda a, b: abs(float((a - b).mean())) < 1e-5,
+        lambda a, b: float((a - b).mean()) < 1e-5,
+    ),
+    NEGATIVE: (
+        lambda a, b: float((a - b).max()) < 1e-5,
+        lambda a, b: float((b - a).max()) < 1e-5,
+    ),
+    ENOUGH: (lambda a, b: bool(torch.isclose(a, b, atol=1e-5).any()),),
+    TOLERANCE: (torch.allclose,),  # its own atol is 1e-8; == says the same here
+}
+for name, why, slip in (
+    (*EXCHANGED, {"both": lambda equivariant, invariant: (invariant, equivariant)}),
+    *(
+        (*way, dict.fromkeys(which, same))
+        for way, answers in WAYS.items()
+        for same in answers
+        for which in (("alike", "moved"), ("alike",), ("moved",))
+        if way is IGNORED or len(which) > 1
+    ),
+    (
+        "nothing is reordered",
+        "For equivariance the new outputs are compared with the old rows in the new "
+        "order, outputs[permutation].",
+        {"reorder": lambda outputs, permuted, order: (permuted, outputs)},
+    ),
+    (
+        "permuted by the inverse",
+        "Row t of the permuted input is row permutation[t] of the input, so compare "
+        "with outputs[permutation]. outputs_of_permuted[permutation] undoes nothing: "
+        "it permutes a second time.",
+        {"reorder": lambda outputs, permuted, order: (permuted[order], outputs)},
+    ),
+    *(
+        (*OPPOSITES, {"both": both})
+        for both in (
+            lambda equivariant, invariant: (not invariant, invariant),
+            lambda equivariant, invariant: (equivariant, not equivariant),
+            lambda equivariant, invariant: (equivariant and not invariant, invariant),
+            lambda equivariant, invariant: (equivariant, invariant and not equivariant),
+        )
+    ),
+    *(
+        (*FLAT, {"pooled": pooled})
+        for pooled in (
+            lambda outputs, permuted, order, same: (
+                len(outputs) == len(order) and same(permuted, outputs[order])
+            ),
+            lambda outputs, permuted, order, same: same(permuted, outputs),
+            lambda outputs, permuted, order, same: True,
+        )
+    ),
+    (
+        "pooled output called invariant unseen",
+        "Pooling alone makes no model invariant: with positions added, the words in "
+        "another order give another mean. Compare the two outputs.",
+        {"unseen": True},
+    ),
+    (
+        "pooled output never called invariant",
+        "A pooled output is compared as it is: invariance needs no rows.",
+        {"unseen": False},
+    ),
+):
+    behaviour.mistake(name, why)(functools.partial(judged, **slip))
+behaviour.mistake(
+    *INDEXED,
+    when=lambda outputs, permuted, permutation: (
+        outputs.ndim == 1 and len(outputs) < len(permutation)
+    ),
+)(
+    functools.partial(
+        judged,
+        pooled=lambda outputs, permuted, order, same: same(permuted, outputs[order]),
+    )
 )
 
 # --- the check ------------------------------------------------------------------------
@@ -189,40 +213,63 @@ def _attend(x: torch.Tensor, causal: bool = False) -> torch.Tensor:
     return F.scaled_dot_product_attention(x, x, x, is_causal=causal)
 
 
-def _models(length: int, width: int, positions: torch.Tensor) -> Iterator[tuple]:
-    """Yield name, model, and whether it is equivariant and invariant."""
-    yield (
-        "mean-pooled attention",
-        lambda x: _attend(x).mean(0) * (torch.arange(width) != 1),
-        (False, True),
-    )
-    yield "self-attention without a mask", _attend, (True, False)
-    yield (
-        "a model that gives every token the mean of all tokens",
-        lambda x: x.mean(0).expand(length, width),
-        (True, True),
-    )
-    yield "a model that turns the sequence round", lambda x: x.flip(0), (False, False)
-    yield (
-        "self-attention with a causal mask",
-        lambda x: _attend(x, causal=True),
-        (False, False),
-    )
-    yield (
-        "self-attention with positions added",
-        lambda x: _attend(x + positions),
-        (False, False),
-    )
-    yield (
-        "mean-pooled attention with positions added",
-        lambda x: _attend(x + positions).mean(0),
-        (False, False),
-    )
-    yield (
-        "a pooled output with as many features as tokens, all alike",
-        lambda x: x.mean().expand(length),
-        (False, True),
-    )
+def _models(
+    length: int, width: int, positions: torch.Tensor
+) -> dict[str, tuple[Callable, bool, bool]]:
+    """Give models by name, and whether each is equivariant and invariant."""
+    kept = torch.arange(width) != 1  # one feature is always 0
+    weak = 0.01 * positions
+
+    def later(x: torch.Tensor) -> torch.Tensor:
+        return (x.sum(1) * torch.arange(length)).sum().expand(width)
+
+    return {
+        "mean-pooled attention": (lambda x: _attend(x).mean(0) * kept, False, True),
+        "self-attention without a mask": (lambda x: _attend(x) * kept, True, False),
+        "a model that gives every token the mean of all tokens": (
+            lambda x: (x.mean(0) * kept).expand(length, width),
+            True,
+            True,
+        ),
+        "a model that turns the sequence round": (lambda x: x.flip(0), False, False),
+        "self-attention with a causal mask": (
+            lambda x: _attend(x, causal=True) * kept,
+            False,
+            False,
+        ),
+        "self-attention with positions added": (
+            lambda x: _attend(x + positions),
+            False,
+            False,
+        ),
+        "self-attention with positions added, and each row brought to mean 0": (
+            lambda x: F.layer_norm(_attend(x + positions), (width,)),
+            False,
+            False,
+        ),
+        "self-attention with weak positions added": (
+            lambda x: _attend(x + 0.1 * weak),
+            False,
+            False,
+        ),
+        "mean-pooled attention with positions added": (
+            lambda x: _attend(x + positions).mean(0),
+            False,
+            False,
+        ),
+        "mean-pooled attention with weak positions added": (
+            lambda x: _attend(x + weak).mean(0),
+            False,
+            False,
+        ),
+        "later tokens count for more": (later, False, False),
+        "later tokens count for less": (lambda x: -later(x), False, False),
+        "a pooled output with as many features as tokens, all of them 0": (
+            lambda x: x.new_zeros(length),
+            False,
+            True,
+        ),
+    }
 
 
 BOTH = (
@@ -240,13 +287,13 @@ KEYS = (
 
 @chapter.check(section="position-equivariance")
 def order_behaviour(student: StudentFunction, seed: int = 0) -> None:
-    """Compare the verdict on eight models with what is known of them."""
+    """Compare the verdict on thirteen models with what is known of them."""
     draw, values = random.Random(seed), seeded(seed)
     length, width = draw.choice([5, 6, 7]), draw.choice([3, 4])
     permutation = torch.roll(torch.arange(length), 2)  # not its own inverse
     positions = normal(values, length, width)
     x = normal(values, length, width)
-    for name, model, right in _models(length, width, positions):
+    for name, (model, *right) in _models(length, width, positions).items():
         outputs, permuted = model(x).clone(), model(x[permutation])
         permuted = permuted + 3e-7 * normal(values, *permuted.shape)
         on = f"{name}, outputs of shape {tuple(outputs.shape)}"

@@ -1,10 +1,10 @@
 """Which source token each target token looks at."""
 
-import itertools
-from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import torch
+import torch.nn.functional as F
 
 from autograder.chapters.translator.chapter import chapter
 from autograder.exercise.inputs import normal, seeded
@@ -30,99 +30,251 @@ alignment = Function("align", "align", head_by_head)
 # --- what goes wrong ------------------------------------------------------------------
 
 
+def looked(
+    weights: torch.Tensor,
+    source: int,
+    target: int,
+    *,
+    rows: Callable = lambda x, source, target: x[:, :target],
+    columns: Callable = lambda x, source, target: x[..., :source],
+    scale: Callable = lambda x: x,
+    heads: Callable = lambda x: x.mean(dim=0),
+    find: Callable = lambda mean: mean.argmax(dim=-1),
+    form: Callable = lambda found, source: found,
+) -> list:
+    """Find the positions with slips, which may be several.
+
+    Args:
+        weights: (heads, T_tgt, T_src).
+        source: the number of real source tokens.
+        target: the number of real target tokens.
+        rows: cuts off rows.
+        columns: cuts off columns.
+        scale: changes the weights before the heads are joined.
+        heads: joins the heads.
+        find: the positions, of one table.
+        form: what is made of them.
+    """
+    cut = columns(rows(weights, source, target), source, target)
+    return form(find(heads(scale(cut))), source).tolist()
+
+
+def _votes(x: torch.Tensor) -> torch.Tensor:
+    """What each head votes for, as a table of 0 and 1."""
+    return F.one_hot(x.argmax(dim=-1), x.shape[-1]).double()
+
+
 def _first_of_the_most(x: torch.Tensor) -> torch.Tensor:
-    """Elect what most heads vote for; of several the one that was named first."""
-    votes = x.argmax(dim=-1).T.tolist()
-    return torch.tensor([Counter(row).most_common(1)[0][0] for row in votes])
+    """Count votes; of several with the most the one that was named first is ahead."""
+    ahead = 0.1 ** torch.arange(1, len(x) + 1).double()
+    return (_votes(x) * (1 + ahead)[:, None, None]).sum(dim=0)
+
+
+def _mean_vote(x: torch.Tensor) -> torch.Tensor:
+    votes = x.argmax(dim=-1).double().mean(dim=0).round().long()
+    return F.one_hot(votes, x.shape[-1])
+
+
+def _expected(mean: torch.Tensor) -> torch.Tensor:
+    return mean @ torch.arange(mean.shape[-1], dtype=mean.dtype)
 
 
 ONE_HEAD = "One head shows one part of the work: average over all of them."
-HEADS: tuple[tuple[str, str, Callable], ...] = (
-    ("", "", lambda x: x.mean(dim=0).argmax(dim=-1)),
-    ("only the first head", ONE_HEAD, lambda x: x[0].argmax(dim=-1)),
-    ("only the last head", ONE_HEAD, lambda x: x[-1].argmax(dim=-1)),
+VOTE = (
+    "a vote of the heads",
+    "If each head has one vote, it no longer counts how sure a head is. Average, then "
+    "look for the largest.",
+)
+NOT_CUT = "padding not cut off"
+COLUMNS = "Only the first source_length columns are words of the source."
+EXPECTED = (
+    "the mean position in place of the largest weight",
+    "A row that looks at the first word and at the last does not look between them. "
+    "Return the place of its largest weight.",
+)
+SLIPS: tuple[tuple[str, str, str, Callable], ...] = (
+    ("only the first head", ONE_HEAD, "heads", lambda x: x[0]),
+    ("only the last head", ONE_HEAD, "heads", lambda x: x[-1]),
+    (
+        "only the surest head",
+        ONE_HEAD,
+        "heads",
+        lambda x: x[x.amax(dim=-1).mean(dim=-1).argmax()],
+    ),
     (
         "the largest weight of any head",
         "One head that is sure then decides for all. Average over the heads first.",
-        lambda x: x.amax(dim=0).argmax(dim=-1),
+        "heads",
+        lambda x: x.amax(dim=0),
     ),
-    *(
-        (
-            "a vote of the heads",
-            "If each head has one vote, it no longer counts how sure a head is. "
-            "Average, then look for the largest.",
-            elected,
-        )
-        for elected in (
-            lambda x: x.argmax(dim=-1).mode(dim=0).values,
-            _first_of_the_most,
-        )
+    (
+        "the least weight of the heads",
+        "One head that looks elsewhere then decides for all. Average over the heads.",
+        "heads",
+        lambda x: x.amin(dim=0),
+    ),
+    (
+        "the median of the heads in place of their mean",
+        "How sure a head is no longer counts. Average over the heads.",
+        "heads",
+        lambda x: x.median(dim=0).values,
+    ),
+    (
+        "the heads multiplied",
+        "In a product, or a mean of logarithms, one head that looks elsewhere decides "
+        "for all. Average the weights themselves.",
+        "heads",
+        lambda x: x.double().log().mean(dim=0),
+    ),
+    (*VOTE, "heads", lambda x: _votes(x).sum(dim=0)),
+    (*VOTE, "heads", _first_of_the_most),
+    (
+        "the mean of the heads' positions",
+        "The mean of two positions is a word that neither head looks at. Average the "
+        "weights, then look for the largest.",
+        "heads",
+        _mean_vote,
     ),
     (
         "a list for each head",
         "Return one list: average over the heads first.",
-        lambda x: x.argmax(dim=-1),
-    ),
-)
-CUTS: tuple[tuple[str, Callable], ...] = (
-    ("", lambda x, source, target: x[:, :target, :source]),
-    (
-        "Only the first source_length columns are words of the source.",
-        lambda x, source, target: x[:, :target],
+        "heads",
+        lambda x: x,
     ),
     (
+        "averaged over the target, not over the heads",
+        "The axes are (heads, target, source): the heads are dim=0.",
+        "heads",
+        lambda x: x.mean(dim=1),
+    ),
+    (NOT_CUT, COLUMNS, "columns", lambda x, source, target: x),
+    (
+        NOT_CUT,
         "Only the first target_length rows are tokens of the target.",
-        lambda x, source, target: x[:, :, :source],
-    ),
-    (
-        "Only target_length rows and source_length columns are words.",
+        "rows",
         lambda x, source, target: x,
     ),
-)
-for (name, why, look), (not_cut, cut) in itertools.product(HEADS, CUTS):
-    if name or not_cut:
-
-        @alignment.mistake(name or "padding not cut off", f"{why} {not_cut}".strip())
-        def _(weights, source, target, look=look, cut=cut):
-            return look(cut(weights, source, target)).tolist()
-
-
-for name, why, found in (
+    (
+        "the last word of the source is left out",
+        "source_length columns are real: [:source_length] has the last of them.",
+        "columns",
+        lambda x, source, target: x[..., : source - 1],
+    ),
+    (
+        "the last token of the target is left out",
+        "target_length rows are real: [:target_length] has the last of them.",
+        "rows",
+        lambda x, source, target: x[:, : target - 1],
+    ),
+    (
+        "one row too early",
+        "Row t is where the model looks while it chooses target token t. Its input is "
+        "the token before, but the row is its own.",
+        "rows",
+        lambda x, source, target: x[:, [0, *range(target - 1)]],
+    ),
+    (
+        "one row too late",
+        "Row t is where the model looks while it chooses target token t: its input is "
+        "moved already, so the rows are not.",
+        "rows",
+        lambda x, source, target: x[:, 1 : target + 1],
+    ),
+    (
+        "the rows are scaled once more",
+        "What is left after the cut need not sum to 1. Divided by its sum, a head that "
+        "looks at padding counts as much as the others: average what there is.",
+        "scale",
+        lambda x: x / x.sum(dim=-1, keepdim=True),
+    ),
+    (
+        "softmax taken once more",
+        "The weights have been through the softmax: average them as they are.",
+        "scale",
+        lambda x: x.softmax(dim=-1),
+    ),
     (
         "rows and columns exchanged",
         "A row is a query: the target token that looks. Its largest entry is along the "
         "last axis, over the source.",
-        lambda mean: mean.argmax(dim=0),
+        "find",
+        lambda mean: mean.argmax(dim=-2),
+    ),
+    (
+        "one position for all rows",
+        "Each row has a largest weight of its own: argmax(dim=-1).",
+        "find",
+        lambda mean: mean.argmax(),
     ),
     (
         "the least in place of the largest",
         "A token looks where its weight is largest.",
+        "find",
         lambda mean: mean.argmin(dim=-1),
     ),
-    (
-        "counted from 1",
-        "Positions count from 0.",
-        lambda mean: mean.argmax(dim=-1) + 1,
+    *(
+        (
+            *EXPECTED,
+            "find",
+            lambda mean, whole=whole, total=total: whole(
+                _expected(mean) / (mean.sum(dim=-1) if total else 1)
+            ).long(),
+        )
+        for whole in (torch.round, torch.floor)
+        for total in (True, False)
     ),
     (
         "weights in place of positions",
         "Return the place of the largest weight: argmax, not max.",
+        "find",
         lambda mean: mean.amax(dim=-1),
     ),
-):
-
-    @alignment.mistake(name, why)
-    def _(weights, source, target, found=found):
-        return found(weights[:, :target, :source].mean(dim=0)).tolist()
-
-
-@alignment.mistake(
-    "one row too late",
-    "Row t is where the model looks while it chooses target token t: its input is "
-    "moved already, so the rows are not.",
+    (
+        "counted from 1",
+        "Positions count from 0.",
+        "form",
+        lambda found, source: found + 1,
+    ),
 )
-def _(weights, source, target):
-    return weights.mean(0)[1 : target + 1, :source].argmax(dim=-1).tolist()
+for name, why, key, rule in SLIPS:
+    alignment.mistake(name, why)(partial(looked, **{key: rule}))
+
+for name, why, slip in (
+    (
+        NOT_CUT,
+        "Only target_length rows and source_length columns are words.",
+        dict.fromkeys(("rows", "columns"), lambda x, source, target: x),
+    ),
+    *(
+        (
+            NOT_CUT,
+            "Where padding has the largest weight, the answer is the largest of the "
+            "words: cut the columns off before you look for it.",
+            {"columns": lambda x, source, target: x, "form": form},
+        )
+        for form in (
+            lambda found, source: found.clamp(max=source - 1),
+            lambda found, source: found * (found < source),
+        )
+    ),
+    (
+        "the two lengths are exchanged",
+        "The axes are (heads, target, source): rows are cut at target_length, columns "
+        "at source_length.",
+        {
+            "rows": lambda x, source, target: x[:, :source],
+            "columns": lambda x, source, target: x[..., :target],
+        },
+    ),
+):
+    alignment.mistake(name, why)(partial(looked, **slip))
+
+alignment.mistake(
+    "axes of length 1 squeezed away",
+    "squeeze() without an axis also removes the axis of the words when there is one "
+    "word. Name the axis: mean(dim=0) removes the heads alone.",
+    when=lambda weights, source, target: 1 in (source, target),
+)(partial(looked, heads=lambda x: x.mean(dim=0).squeeze()))
 
 
 # --- the check ------------------------------------------------------------------------

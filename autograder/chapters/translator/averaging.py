@@ -15,10 +15,17 @@ from autograder.interface import Data, StudentFunction
 
 State = dict[str, torch.Tensor]
 COUNTERS = (300, 520, 110, 240)  # that of the last is not the largest
-STAYS = (
-    "the mean stays float32",
-    "Add in float32, then return to the type that the tensors had: .to(last.dtype).",
-)
+STAYS = {
+    torch.float32: (
+        "the mean stays float32",
+        "Add in float32, then return to the type that the tensors had: "
+        ".to(last.dtype).",
+    ),
+    torch.float64: (
+        "the mean stays float64",
+        "After adding, return to the type that the tensors had: .to(last.dtype).",
+    ),
+}
 COUNTER = "A counter is no weight: keep that of the last checkpoint."
 
 
@@ -47,113 +54,194 @@ averages = Function(
 # --- what goes wrong ------------------------------------------------------------------
 
 
-def _mean(values: list[torch.Tensor]) -> torch.Tensor:
-    return torch.stack(values).float().mean(dim=0)
-
-
 def _sum(values: list[torch.Tensor]) -> torch.Tensor:
     return torch.stack(values).float().sum(dim=0)
 
 
-def _halves(values: list[torch.Tensor]) -> torch.Tensor:
-    found = values[0].float()
-    for each in values[1:]:
-        found = (found + each.float()) / 2
-    return found
+def _mean(values: list[torch.Tensor]) -> torch.Tensor:
+    return _sum(values) / len(values)
 
 
-def _named(
+def combined(
     states: list[State],
-    combine: Callable[[list], torch.Tensor] = _mean,
-    counter: Callable[[list], torch.Tensor] = lambda values: values[-1].clone(),
+    *,
+    combine: Callable = _mean,
+    back: Callable = lambda mean, last: mean.to(last.dtype),
+    counter: Callable = lambda values, mean: values[-1].clone(),
+    averaged: Callable = lambda name, value: value.is_floating_point(),
+    kept: Callable = lambda name, value: True,
 ) -> State:
-    """Combine floats and integers, name by name; floats keep their type."""
+    """Combine states, name by name, with slips, which may be several.
+
+    Args:
+        states: the checkpoints.
+        combine: makes one tensor of several.
+        back: brings it into the type of the last.
+        counter: makes one tensor of those that are not averaged; it is told what
+            combines the others, too.
+        averaged: whether a tensor is averaged.
+        kept: whether a tensor is in the result.
+    """
     found = {}
     for name, last in states[-1].items():
         values = [state[name] for state in states]
-        floats = last.is_floating_point()
-        found[name] = combine(values).to(last.dtype) if floats else counter(values)
+        if averaged(name, last):
+            found[name] = back(combine(values), last)
+        elif kept(name, last):
+            found[name] = counter(values, combine)
     return found
 
 
-for name, why, combine in (
-    (
-        "added up in half precision",
-        "float16 ends at 65504, and the sum is larger than the mean. Convert with "
-        ".float() before adding, and back after dividing.",
-        lambda values: sum(values[1:], values[0]) / len(values),
-    ),
-    ("added, not averaged", "Divide by the number of checkpoints.", _sum),
+def _steps(step: Callable, there: int = 1) -> Callable:
+    """Combine one after the other, beginning with the first, or with zeros.
+
+    Args:
+        step: makes of what there is, of the next, and of their number what there is.
+        there: how many are there before the first step, 1 or 0.
+    """
+
+    def combine(values: list[torch.Tensor]) -> torch.Tensor:
+        found = values[0].float() * there
+        for each in values[there:]:
+            found = step(found, each.float(), len(values))
+        return found
+
+    return combine
+
+
+HALVES = (
+    "an average of averages",
+    "Half of it is the last checkpoint, an eighth or less the first. Add them all, "
+    "then divide once.",
+)
+EACH = (
+    "divided in each step",
+    "What was added first is then divided several times. Add them all, then divide "
+    "once.",
+)
+MOVING = (
+    "a moving average in place of the mean",
+    "In it the checkpoints have different weights. Add them all, then divide once.",
+)
+FIRST_OUT = (
+    "the first checkpoint is left out",
+    "All of them have the same part. Does a loop begin at the second with a sum of 0?",
+)
+LAST_OUT = "the last checkpoint is left out", "All of them have the same part."
+FIRST_TWICE = (
+    "the first checkpoint counts twice",
+    "A sum that begins with the first state has it already: go on with the second.",
+)
+ONLY_FIRST = "only the first checkpoint", "The others have no part in it."
+HALF = (
+    "added up in half precision",
+    "float16 ends at 65504, and the sum is larger than the mean. Convert with .float() "
+    "before adding, and back after dividing.",
+)
+INTEGERS = "integers averaged", COUNTER
+ANOTHER = "the counter of another checkpoint", COUNTER
+COPIED = (
+    "half precision is copied, not averaged",
+    "float16 and bfloat16 are floating-point numbers, too: is_floating_point() knows "
+    "them all.",
+)
+for name, why, slip in (
+    (*HALF, {"combine": lambda values: sum(values[1:], values[0]) / len(values)}),
+    ("added, not averaged", "Divide by the number of checkpoints.", {"combine": _sum}),
     (
         "divided by one too few",
         "A mean divides by the number of checkpoints.",
-        lambda values: _sum(values) / (len(values) - 1),
+        {"combine": lambda values: _sum(values) / (len(values) - 1)},
     ),
     (
-        "an average of averages",
-        "Half of it is the last checkpoint, an eighth or less the first. Add them all, "
-        "then divide once.",
-        _halves,
+        "divided by one too many",
+        "A mean divides by the number of checkpoints.",
+        {"combine": lambda values: _sum(values) / (len(values) + 1)},
     ),
+    (
+        "divided by 3, however many there are",
+        "The example has three checkpoints. A mean divides by their number.",
+        {"combine": lambda values: _sum(values) / 3},
+    ),
+    (*HALVES, {"combine": _steps(lambda mean, x, n: (mean + x) / 2)}),
+    (*HALVES, {"combine": _steps(lambda mean, x, n: (mean + x) / 2, 0)}),
+    (*EACH, {"combine": _steps(lambda total, x, n: (total + x) / n)}),
+    (*EACH, {"combine": _steps(lambda total, x, n: (total + x) / n, 0)}),
+    (*MOVING, {"combine": _steps(lambda mean, x, n: mean + (x - mean) / n)}),
+    *(
+        (*MOVING, {"combine": _steps(lambda mean, x, n, a=a: a * mean + (1 - a) * x)})
+        for a in (0.1, 0.9, 0.99, 0.999)
+    ),
+    (*FIRST_OUT, {"combine": lambda values: _mean(values[1:])}),
+    (*FIRST_OUT, {"combine": lambda values: _mean(values) - values[0] / len(values)}),
+    (*LAST_OUT, {"combine": lambda values: _mean(values[:-1])}),
+    (*LAST_OUT, {"combine": lambda values: _mean(values) - values[-1] / len(values)}),
+    (
+        *FIRST_TWICE,
+        {"combine": lambda values: _sum([values[0], *values]) / len(values)},
+    ),
+    (*FIRST_TWICE, {"combine": lambda values: _mean([values[0], *values])}),
     (
         "the median in place of the mean",
         "Return the mean of the values.",
-        lambda values: torch.stack(values).float().median(dim=0).values,
+        {"combine": lambda values: torch.stack(values).float().median(dim=0).values},
     ),
-):
-
-    @averages.mistake(name, why)
-    def _(states, combine=combine):
-        return _named(states, combine)
-
-
-for name, why, place in (
     (
         "only the last checkpoint",
         "The others have no part in it. Is the result written anew in each turn?",
-        -1,
+        {"combine": lambda values: values[-1].clone()},
     ),
-    ("only the first checkpoint", "The others have no part in it.", 0),
+    (*ONLY_FIRST, {"combine": lambda values: values[0].clone()}),
+    (
+        *ONLY_FIRST,
+        {
+            "combine": lambda values: values[0].clone(),
+            "counter": lambda values, mean: values[0].clone(),
+        },
+    ),
+    (*STAYS[torch.float32], {"back": lambda mean, last: mean}),
+    # which is refused
+    (*INTEGERS, {"counter": lambda values, mean: torch.stack(values).mean()}),
+    (*INTEGERS, {"counter": lambda values, mean: sum(values) // len(values)}),
+    (*INTEGERS, {"counter": lambda values, mean: mean(values)}),
+    (*INTEGERS, {"counter": lambda values, mean: mean(values).to(values[0].dtype)}),
+    (*ANOTHER, {"counter": lambda values, mean: values[0].clone()}),
+    (*ANOTHER, {"counter": lambda values, mean: torch.stack(values).amax()}),
+    (
+        "the counters added up",
+        COUNTER,
+        {"counter": lambda values, mean: torch.stack(values).sum()},
+    ),
+    (
+        "integers left out",
+        "load_state_dict wants every key. " + COUNTER,
+        {"kept": lambda name, value: False},
+    ),
+    (*COPIED, {"averaged": lambda name, value: value.dtype == torch.float32}),
+    (
+        "what has no axis is taken for a counter",
+        "A tensor's type says whether it counts: is_floating_point(). A number without "
+        "an axis may be a weight, and a tensor of integers may have axes.",
+        {"averaged": lambda name, value: value.dim() > 0},
+    ),
+    (
+        "only what is called weight is averaged",
+        "Every floating-point tensor is, whatever its name.",
+        {"averaged": lambda name, value: "weight" in name},
+    ),
 ):
-
-    @averages.mistake(name, why)
-    def _(states, place=place):
-        return {name: value.clone() for name, value in states[place].items()}
-
-
-@averages.mistake(*STAYS)
-def _(states):
-    return {
-        name: _mean([state[name] for state in states])
-        if last.is_floating_point()
-        else last.clone()
-        for name, last in states[-1].items()
-    }
-
-
-ANOTHER = "the counter of another checkpoint"
-for name, counter in (
-    ("integers averaged", lambda values: torch.stack(values).mean()),  # it is refused
-    ("integers averaged", lambda values: sum(values) // len(values)),
-    ("integers averaged", _mean),
-    ("integers averaged", lambda values: _mean(values).to(values[0].dtype)),
-    (ANOTHER, lambda values: values[0].clone()),
-    (ANOTHER, lambda values: torch.stack(values).amax()),
-):
-    averages.mistake(name, COUNTER)(partial(_named, counter=counter))
-
-
-@averages.mistake("integers left out", "load_state_dict wants every key. " + COUNTER)
-def _(states):
-    averaged = _named(states)
-    return {n: value for n, value in averaged.items() if value.is_floating_point()}
+    averages.mistake(name, why)(partial(combined, **slip))
+# no rule: beside another mistake it could not be told from the one above
+averages.mistake(*STAYS[torch.float64])(
+    lambda states: combined(states, back=lambda mean, last: mean.double())
+)
 
 
 # --- the check ------------------------------------------------------------------------
 
 
 def _states(generator: torch.Generator, count: int) -> list[State]:
-    """Draw checkpoints: two matrices, one of half precision, and a counter."""
+    """Draw checkpoints: two matrices, one of half precision, a number, a counter."""
     a, b, c = draw_sizes(generator, 3)
     return [
         {
@@ -162,6 +250,7 @@ def _states(generator: torch.Generator, count: int) -> list[State]:
             "half.weight": 29_952
             + 768 * torch.randint(-2, 3, (c,), generator=generator).half(),
             "bias": normal(generator, b),
+            "gain": normal(generator, 1)[0].clone(),
             "steps": torch.tensor(counter),
         }
         for counter in COUNTERS[:count]
@@ -189,11 +278,12 @@ def _expect_types(got: Data, right: State, on: str) -> None:
     """Expect that right values come in the type that the tensors had."""
     for name, value in right.items() if isinstance(got, dict) else ():
         came = got.get(name)
-        same = not isinstance(came, torch.Tensor) or came.dtype == value.dtype
-        refuse_if(
-            value.dtype == torch.float16 and not same and expect.close(came, value),
-            *STAYS,
-            on=f"{name!r} of {on}",
-            got="" if same else f"{came.dtype}",
-            expected=f"{value.dtype}",
-        )
+        if isinstance(came, torch.Tensor) and came.dtype in STAYS:
+            refuse_if(
+                came.dtype.itemsize > value.dtype.itemsize
+                and expect.close(came, value),
+                *STAYS[came.dtype],
+                on=f"{name!r} of {on}",
+                got=f"{came.dtype}",
+                expected=f"{value.dtype}",
+            )

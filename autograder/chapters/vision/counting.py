@@ -1,7 +1,10 @@
 """The confusion matrix, and the two classes that are exchanged most."""
 
 import contextlib
+import itertools
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import torch
 
@@ -19,16 +22,20 @@ from autograder.interface import StudentFunction
 Pair = tuple[int, int]
 
 
-def _exchanged(matrix: torch.Tensor, *, last: bool = False) -> Pair:
-    """Find the pair by trying all of them; the first of the largest, or the last."""
-    classes = len(matrix)
-    pairs = [(a, b) for a in range(classes) for b in range(a + 1, classes)]
-    if last:
-        pairs.reverse()
+def _above(classes: int) -> list[Pair]:
+    """All pairs of two classes, in reading order."""
+    return list(itertools.combinations(range(classes), 2))
+
+
+def _exchanged(matrix: torch.Tensor) -> Pair:
+    """Find the pair by trying all of them; the first of the largest."""
+    pairs = _above(len(matrix))
     return max(pairs, key=lambda pair: int(matrix[pair] + matrix[pair[::-1]]))
 
 
-def _matrix(predictions, labels, classes) -> torch.Tensor:
+def _matrix(
+    predictions: torch.Tensor, labels: torch.Tensor, classes: int
+) -> torch.Tensor:
     """Count the images one by one."""
     matrix = torch.zeros(classes, classes, dtype=torch.long)
     for predicted, label in zip(predictions.tolist(), labels.tolist(), strict=True):
@@ -36,7 +43,9 @@ def _matrix(predictions, labels, classes) -> torch.Tensor:
     return matrix
 
 
-def counted(predictions, labels, classes) -> tuple[torch.Tensor, Pair]:
+def counted(
+    predictions: torch.Tensor, labels: torch.Tensor, classes: int
+) -> tuple[torch.Tensor, Pair]:
     """Give the matrix and the pair."""
     matrix = _matrix(predictions, labels, classes)
     return matrix, _exchanged(matrix)
@@ -45,7 +54,80 @@ def counted(predictions, labels, classes) -> tuple[torch.Tensor, Pair]:
 counting = Function("confusion", "confusion", counted)
 
 
-# --- the matrix: what goes wrong ------------------------------------------------------
+# --- what goes wrong ------------------------------------------------------------------
+
+
+def by_sums(
+    predictions: torch.Tensor,
+    labels: torch.Tensor,
+    classes: int,
+    *,
+    counts: Callable[[torch.Tensor], torch.Tensor] = lambda matrix: matrix,
+    returned: Callable[[torch.Tensor], torch.Tensor] = lambda matrix: matrix,
+    sums: Callable[[torch.Tensor], torch.Tensor] = lambda matrix: matrix + matrix.T,
+    pairs: Callable[[int], list[Pair]] = _above,
+    last: bool = False,
+    choose: Callable[[torch.Tensor], Pair] | None = None,
+    form: Callable[[Pair, int], Any] = lambda pair, classes: pair,
+) -> tuple[torch.Tensor, Any]:
+    """Count and choose by rules that can be varied.
+
+    Args:
+        predictions: (N,).
+        labels: (N,).
+        classes: how many there are.
+        counts: made of the matrix, for all that follows.
+        returned: the first result, made of that.
+        sums: (classes, classes), of which the largest is wanted.
+        pairs: among which, in order.
+        last: whether of equal ones the last is taken.
+        choose: takes the pair in another way, from the matrix.
+        form: of the pair, and the number of classes.
+    """
+    places = torch.bincount(labels * classes + predictions, minlength=classes**2)
+    matrix = counts(places.view(classes, classes))
+    among = pairs(len(matrix))[:: -1 if last else 1]
+    table = sums(matrix).tolist()
+    pair = max(among, key=lambda pair: table[pair[0]][pair[1]])
+    pair = choose(matrix) if choose else pair
+    return returned(matrix), form(pair, len(matrix))
+
+
+def _off_diagonal(matrix: torch.Tensor) -> torch.Tensor:
+    return matrix - matrix.diag().diag()
+
+
+def _by_label(matrix: torch.Tensor) -> torch.Tensor:
+    """Divide each row by its sum; a row of zeros stays."""
+    return (matrix / matrix.sum(dim=1, keepdim=True)).nan_to_num()
+
+
+def _all_mistakes(matrix: torch.Tensor) -> torch.Tensor:
+    """Count how often a class was taken for another, or another for it."""
+    wrong = _off_diagonal(matrix)
+    return wrong.sum(dim=0) + wrong.sum(dim=1)
+
+
+def _two_of(
+    totals: Callable[[torch.Tensor], torch.Tensor], first: bool
+) -> Callable[[torch.Tensor], Pair]:
+    """Take the two classes with the largest totals; of equal ones the first, or any."""
+
+    def two(matrix: torch.Tensor) -> Pair:
+        of_class = totals(matrix)
+        in_order = of_class.sort(descending=True, stable=True).indices[:2]
+        found = in_order if first else of_class.topk(2).indices
+        one, other = sorted(found.tolist())
+        return one, other
+
+    return two
+
+
+def _occurring(matrix: torch.Tensor) -> torch.Tensor:
+    """Leave out what is behind the last class that occurs."""
+    most = int(matrix.nonzero().max()) + 1
+    return matrix[:most, :most].contiguous()
+
 
 SHARES = (
     "shares in place of counts",
@@ -57,64 +139,50 @@ ABSENT = (
     "bincount counts no further than the largest number it meets: give it the argument "
     "minlength.",
 )
-for mistake, other in (
+MATRICES: tuple[tuple[str, str, Callable], ...] = (
     (
-        (
-            "rows and columns exchanged",
-            "Rows are the labels, what is right; columns are what was said.",
-        ),
+        "rows and columns exchanged",
+        "Rows are the labels, what is right; columns are what was said.",
         lambda matrix: matrix.T.contiguous(),
     ),
     (
-        (
-            "equal pairs count once",
-            "matrix[labels, predictions] += 1 reads all places first and writes then: "
-            "of several images at one place only one is counted. bincount, or "
-            "index_put_ with accumulate=True, counts all.",
-        ),
+        "equal pairs count once",
+        "matrix[labels, predictions] += 1 reads all places first and writes then: of "
+        "several images at one place only one is counted. bincount, or index_put_ with "
+        "accumulate=True, counts all.",
         lambda matrix: matrix.clamp(max=1),
     ),
-    (SHARES, lambda matrix: matrix / matrix.sum(dim=1, keepdim=True)),
-    (SHARES, lambda matrix: (matrix / matrix.sum(dim=1, keepdim=True)).nan_to_num()),
-    (SHARES, lambda matrix: matrix / matrix.sum()),
+    (*SHARES, lambda matrix: matrix / matrix.sum(dim=1, keepdim=True)),
+    (*SHARES, _by_label),
+    (*SHARES, lambda matrix: (matrix / matrix.sum(dim=0)).nan_to_num()),
+    (*SHARES, lambda matrix: matrix / matrix.sum()),
     (
-        (
-            "right answers are left out",
-            "The diagonal belongs to the matrix: it counts what was right.",
-        ),
-        lambda matrix: matrix - matrix.diag().diag(),
+        "right answers are left out",
+        "The diagonal belongs to the matrix: it counts what was right.",
+        _off_diagonal,
     ),
-):
-    for from_it in (False, True):
-
-        @counting.mistake(*mistake)
-        def _(predictions, labels, classes, other=other, from_it=from_it):
-            right = _matrix(predictions, labels, classes)
-            wrong = other(right)
-            return wrong, _exchanged(wrong if from_it else right)
-
-
-@counting.mistake(
-    *ABSENT,
-    when=lambda predictions, labels, classes: (
-        max(labels.max(), predictions.max()) < classes - 1
+    (
+        "both directions in the matrix",
+        "Only for the pair a taken for b and b taken for a are added. The matrix keeps "
+        "them apart, row i, column j.",
+        lambda matrix: matrix + matrix.T,
     ),
+    (*ABSENT, _occurring),
 )
-def _(predictions, labels, classes):
-    matrix, pair = counted(predictions, labels, classes)
-    most = int(max(labels.max(), predictions.max())) + 1
-    return matrix[:most, :most].contiguous(), pair
 
 
-# --- the pair: what goes wrong --------------------------------------------------------
+for name, why, other in MATRICES:
+    counting.mistake(name, why)(partial(by_sums, counts=other))
+    counting.mistake(name, why)(partial(by_sums, returned=other))
 
 
-def _largest(counts: torch.Tensor) -> Pair:
-    return divmod(int(counts.argmax()), len(counts))
+def _beside(classes: int) -> list[Pair]:
+    """All places off the diagonal, in reading order."""
+    return list(itertools.permutations(range(classes), 2))
 
 
-def _off_diagonal(matrix: torch.Tensor) -> torch.Tensor:
-    return matrix - matrix.diag().diag()
+def _everywhere(classes: int) -> list[Pair]:
+    return [(a, b) for a in range(classes) for b in range(classes)]
 
 
 DIAGONAL = (
@@ -127,43 +195,79 @@ ONE_WAY = (
     "before you look for the largest.",
 )
 LARGER = "the larger class first", "The pair is (a, b) with a < b."
-IN_LINE = (
-    "the place in the line, not taken apart",
-    "argmax counts through the whole matrix as one line. Divided by classes it gives "
-    "the row, the remainder is the column: divmod.",
+ALTOGETHER = (
+    "the two classes with the most mistakes altogether",
+    "A class may be taken for many others, a few times each. Wanted are two that are "
+    "exchanged with one another: a taken for b, and b taken for a.",
 )
-TENSORS = "tensors in place of integers", "Two Python integers: int(...)."
-LAST = (
-    "of equal pairs the last",
-    "Several pairs have the largest sum. The first in reading order counts: replace "
-    "the best only by a larger one, > and not >=. argmax gives the first.",
-)
-PAIRS: tuple[tuple[tuple[str, str], Callable], ...] = (
-    (DIAGONAL, _largest),
-    (DIAGONAL, lambda matrix: _largest(matrix + matrix.T)),
-    (DIAGONAL, lambda matrix: _largest((matrix + matrix.T).triu())),
-    (LARGER, lambda matrix: _exchanged(matrix)[::-1]),
-    (ONE_WAY, lambda matrix: _largest(_off_diagonal(matrix))),
-    (ONE_WAY, lambda matrix: tuple(sorted(_largest(_off_diagonal(matrix))))),
-    (ONE_WAY, lambda matrix: _largest(matrix.triu(diagonal=1))),
-    (IN_LINE, lambda matrix: int((matrix + matrix.T).triu(diagonal=1).argmax())),
-    (TENSORS, lambda matrix: tuple(map(torch.tensor, _exchanged(matrix)))),
-    (LAST, lambda matrix: _exchanged(matrix, last=True)),
+
+
+def _sorted(pair: Pair, classes: int) -> Any:
+    return tuple(sorted(pair))
+
+
+PAIRS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    (*DIAGONAL, {"pairs": _everywhere, "sums": lambda matrix: matrix}),
+    (*DIAGONAL, {"pairs": _everywhere}),
     (
-        (
-            "of equal pairs the one with the smaller second class",
-            "Several pairs have the largest sum. The first in reading order counts, "
-            "(0, 3) before (1, 2): look above the diagonal, row after row.",
-        ),
-        lambda matrix: _largest((matrix + matrix.T).tril(-1))[::-1],
+        *DIAGONAL,
+        {
+            "pairs": lambda classes: list(
+                itertools.combinations_with_replacement(range(classes), 2)
+            )
+        },
+    ),
+    (*LARGER, {"form": lambda pair, classes: pair[::-1]}),
+    (
+        *LARGER,
+        {"pairs": lambda classes: [(a, b) for a, b in _beside(classes) if a > b]},
+    ),
+    (*ONE_WAY, {"sums": lambda matrix: matrix, "pairs": _beside}),
+    (*ONE_WAY, {"sums": lambda matrix: matrix, "pairs": _beside, "form": _sorted}),
+    (*ONE_WAY, {"sums": lambda matrix: matrix}),
+    (*ONE_WAY, {"sums": lambda matrix: matrix.T}),
+    (*ONE_WAY, {"sums": lambda matrix: torch.maximum(matrix, matrix.T)}),
+    (
+        "shares decide on the pair",
+        "The most often exchanged are meant: how many images, not what share of their "
+        "classes. Add up the counts.",
+        {"sums": lambda matrix: _by_label(matrix) + _by_label(matrix).T},
+    ),
+    *(
+        (*ALTOGETHER, {"choose": _two_of(totals, first)})
+        for totals in (
+            _all_mistakes,
+            lambda matrix: _off_diagonal(matrix).sum(dim=1),
+            lambda matrix: _off_diagonal(matrix).sum(dim=0),
+        )
+        for first in (True, False)
+    ),
+    (
+        "the place in the line, not taken apart",
+        "argmax counts through the whole matrix as one line. Divided by classes it "
+        "gives the row, the remainder is the column: divmod.",
+        {"form": lambda pair, classes: pair[0] * classes + pair[1]},
+    ),
+    (
+        "tensors in place of integers",
+        "Two Python integers: int(...).",
+        {"form": lambda pair, classes: tuple(map(torch.tensor, pair))},
+    ),
+    (
+        "of equal pairs the last",
+        "Several pairs have the largest sum. The first in reading order counts: "
+        "replace the best only by a larger one, > and not >=. argmax gives the first.",
+        {"last": True},
+    ),
+    (
+        "of equal pairs the one with the smaller second class",
+        "Several pairs have the largest sum. The first in reading order counts, (0, 3) "
+        "before (1, 2): look above the diagonal, row after row.",
+        {"pairs": lambda classes: sorted(_above(classes), key=lambda pair: pair[1])},
     ),
 )
-for mistake, found in PAIRS:
-
-    @counting.mistake(*mistake)
-    def _(predictions, labels, classes, found=found):
-        matrix = _matrix(predictions, labels, classes)
-        return matrix, found(matrix)
+for name, why, slip in PAIRS:
+    counting.mistake(name, why)(partial(by_sums, **slip))
 
 
 # --- the check ------------------------------------------------------------------------
@@ -194,11 +298,12 @@ def confusion(student: StudentFunction, seed: int = 0) -> None:
         predictions, labels = _answers(generator, count, classes, share)
         on = f"{count} images of {classes} classes"
         _expect(student, (predictions, labels, classes), on)
-    # most mistakes go from the larger class to the smaller one
+    # most mistakes go from the larger class to the smaller one, then the other way
     labels = torch.tensor([3, 3, 3, 3, 1, 1, 0, 0, 2, 2, 2, 2, 2])
     predictions = torch.tensor([1, 1, 1, 3, 1, 1, 2, 2, 2, 2, 0, 0, 2])
     on = "13 images of 4 classes, 0 and 2 exchanged in both directions"
     _expect(student, (predictions, labels, 4), on)
+    _expect(student, (labels, predictions, 4), on)
     predictions, labels = _answers(generator, 40, 3, 0.5)
     on = "40 images; of 6 classes the last 3 do not occur"
     _expect(student, (predictions, labels, 6), on)

@@ -1,5 +1,9 @@
 """Which positions resemble one another, by their learned vectors."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 
@@ -27,114 +31,185 @@ similarity = Function("position-similarity", "position_similarity", similar)
 # --- what goes wrong ------------------------------------------------------------------
 
 
-def _cosines(vectors: torch.Tensor) -> torch.Tensor:
-    unit = vectors / _lengths(vectors)
-    return unit @ unit.T
-
-
 def _lengths(vectors: torch.Tensor, axis: int = -1) -> torch.Tensor:
     return vectors.norm(dim=axis, keepdim=True)
 
 
+def _products(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    return first @ second.T
+
+
+def _as_is(table: torch.Tensor) -> torch.Tensor:
+    return table
+
+
+def _divided(table: torch.Tensor) -> torch.Tensor:
+    return table / _lengths(table)
+
+
+def by_rules(
+    table: torch.Tensor,
+    rows: int,
+    columns: int,
+    *,
+    before: Callable[[torch.Tensor], torch.Tensor] = _as_is,
+    own: Callable[[torch.Tensor, int], torch.Tensor] = lambda table, n: table[-n:],
+    moved: Callable[[torch.Tensor], torch.Tensor] = _as_is,
+    first: Callable[[torch.Tensor], torch.Tensor] = _divided,
+    second: Callable[[torch.Tensor], torch.Tensor] = _divided,
+    compared: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = _products,
+    laid: Callable[[torch.Tensor, int, int], torch.Tensor] = _laid,
+) -> torch.Tensor:
+    """Compare positions by rules that can be varied.
+
+    Args:
+        table: (N, d) or (N + 1, d).
+        rows: of the grid.
+        columns: of the grid.
+        before: made of the whole table.
+        own: the rows of the patches, of that and their number.
+        moved: made of these.
+        first: of which length they are made, for the first factor.
+        second: likewise, for the second.
+        compared: each of the one with each of the other, (N, N).
+        laid: the pictures, of this, rows and columns.
+    """
+    x = moved(own(before(table), rows * columns))
+    return laid(compared(first(x), second(x)), rows, columns)
+
+
+def _both(rule: Callable[[torch.Tensor], torch.Tensor]) -> dict[str, Callable]:
+    return {"first": rule, "second": rule}
+
+
+def _centred(table: torch.Tensor) -> torch.Tensor:
+    return table - table.mean(dim=0)
+
+
+def _of_columns(table: torch.Tensor) -> torch.Tensor:
+    return table / _lengths(table, 0)
+
+
+def _of_all(table: torch.Tensor) -> torch.Tensor:
+    return table / table.norm()
+
+
+PRODUCTS = (
+    "products in place of cosines",
+    "Long vectors have large products with everything. Divide every row by its length, "
+    "and only the direction is compared.",
+)
 ONE_LENGTH = (
     "only one of two lengths",
     "A product of two vectors grows with both lengths. Divide the rows first; then "
     "both factors have length 1.",
 )
+COLUMNS = (
+    "lengths of the columns",
+    "A position is a row: its length is over the features, dim=-1.",
+)
+ONE_FOR_ALL = (
+    "one length for the whole table",
+    "Every position has a length of its own, over the features of its row. Divided by "
+    "one number for all, long rows still have large products with everything, and a "
+    "position is not 1 with itself.",
+)
 DISTANCES = (
     "distances in place of cosines",
     "Equal directions have the cosine 1, not the distance 0.",
 )
-
-
-def _by_columns(x: torch.Tensor) -> torch.Tensor:
-    across = x / _lengths(x, 0)
-    return across @ across.T
-
-
-for mistake, compared in (
-    (
-        (
-            "products in place of cosines",
-            "Long vectors have large products with everything. Divide every row by its "
-            "length, and only the direction is compared.",
-        ),
-        lambda x: x @ x.T,
-    ),
-    (ONE_LENGTH, lambda x: x @ (x / _lengths(x)).T),
-    (ONE_LENGTH, lambda x: (x / _lengths(x)) @ x.T),
-    (ONE_LENGTH, lambda x: x @ x.T / _lengths(x).square()),
-    (ONE_LENGTH, lambda x: x @ x.T / _lengths(x).square().T),
-    (
-        (
-            "lengths of the columns",
-            "A position is a row: its length is over the features, dim=-1.",
-        ),
-        _by_columns,
-    ),
-    (DISTANCES, lambda x: torch.cdist(x, x)),
-    (DISTANCES, lambda x: 1 - _cosines(x)),
-    (
-        (
-            "the mean position subtracted first",
-            "The positions are compared as they are; a correlation is another number.",
-        ),
-        lambda x: _cosines(x - x.mean(0)),
-    ),
-    (
-        (
-            "correlations in place of cosines",
-            "A correlation subtracts from each row the mean of its features. The "
-            "cosine compares the rows as they are.",
-        ),
-        torch.corrcoef,
-    ),
-):
-    similarity.mistake(*mistake)(
-        lambda table, rows, columns, compared=compared: _laid(
-            compared(table[-rows * columns :]), rows, columns
-        )
-    )
-for cut_first in (True, False):
-
-    @similarity.mistake(
-        "one length for the whole table",
-        "Every position has a length of its own, over the features of its row. Divided "
-        "by one number for all, long rows still have large products with everything, "
-        "and a position is not 1 with itself.",
-    )
-    def _(table, rows, columns, cut_first=cut_first):
-        own = table[-rows * columns :]
-        unit = own / (own if cut_first else table).norm()
-        return _laid(unit @ unit.T, rows, columns)
-
-
-similarity.mistake(
-    "the last position left out in place of the first",
-    "The class token comes first, so its position is row 0 of the table.",
-    when=lambda table, rows, columns: len(table) > rows * columns,
-)(lambda table, rows, columns: _laid(_cosines(table[: rows * columns]), rows, columns))
+MEAN = (
+    "the mean position subtracted first",
+    "The positions are compared as they are; a correlation is another number.",
+)
 SIDES = (
     "rows and columns of the grid exchanged",
     "Patches come in reading order, row after row: split N into (rows, columns).",
 )
-similarity.mistake(*SIDES)(
-    lambda table, rows, columns: _laid(
-        _cosines(table[-rows * columns :]), columns, rows
-    )
-)
-
-
-@similarity.mistake(*SIDES)
-def _(table, rows, columns):
-    order = torch.arange(rows * columns).view(columns, rows).T.flatten()
-    return _laid(_cosines(table[-rows * columns :][order]), rows, columns)
-
-
-similarity.mistake(
+FLAT = (
     "not laid out as pictures",
     "Both axes of length N are split into rows and columns: four axes.",
-)(lambda table, rows, columns: _cosines(table[-rows * columns :]))
+)
+SLIPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    (*PRODUCTS, _both(_as_is)),
+    (*PRODUCTS, _both(lambda x: x / x.shape[-1] ** 0.25)),
+    (*ONE_LENGTH, {"first": _as_is}),
+    (*ONE_LENGTH, {"second": _as_is}),
+    (*ONE_LENGTH, {"first": lambda x: x / _lengths(x) ** 2, "second": _as_is}),
+    (*ONE_LENGTH, {"first": _as_is, "second": lambda x: x / _lengths(x) ** 2}),
+    (*COLUMNS, _both(_of_columns)),
+    (*COLUMNS, _both(_as_is) | {"before": _of_columns}),
+    (
+        "the root is missing",
+        "The length is the root of the sum of squares, x.norm(dim=-1).",
+        _both(lambda x: x / _lengths(x) ** 2),
+    ),
+    (
+        "short rows are not brought to length 1",
+        "Learned positions are often shorter than 1. Each row is divided by its own "
+        "length, also by a small one.",
+        _both(lambda x: x / _lengths(x).clamp(min=1)),
+    ),
+    (
+        "sums of absolute values in place of lengths",
+        "The length is the root of the sum of squares. Divided by the sum of absolute "
+        "values, a position is not 1 with itself.",
+        _both(lambda x: x / x.abs().sum(dim=-1, keepdim=True)),
+    ),
+    (*DISTANCES, _both(_as_is) | {"compared": torch.cdist}),
+    (*DISTANCES, {"compared": torch.cdist}),
+    (*DISTANCES, {"compared": lambda one, other: 1 - one @ other.T}),
+    (
+        "a softmax of the cosines",
+        "The cosines themselves are asked for, from −1 to 1. They are no scores of "
+        "which shares are made.",
+        {"compared": lambda one, other: _products(one, other).softmax(dim=-1)},
+    ),
+    (*MEAN, {"moved": _centred}),
+    (*MEAN, {"before": _centred}),
+    (
+        "correlations in place of cosines",
+        "A correlation subtracts from each row the mean of its features. The cosine "
+        "compares the rows as they are.",
+        {"moved": lambda x: x - x.mean(dim=-1, keepdim=True)},
+    ),
+    (*ONE_FOR_ALL, _both(_of_all)),
+    (*ONE_FOR_ALL, _both(_as_is) | {"before": _of_all}),
+    (
+        "the last position left out in place of the first",
+        "The class token comes first, so its position is row 0 of the table.",
+        {"own": lambda table, count: table[:count]},
+    ),
+    (
+        *SIDES,
+        {"laid": lambda products, rows, columns: _laid(products, columns, rows)},
+    ),
+    (
+        *SIDES,
+        {
+            "laid": lambda products, rows, columns: _laid(
+                products, columns, rows
+            ).permute(1, 0, 3, 2)
+        },
+    ),
+    (
+        "the axes of the pictures in another order",
+        "Entry [r, c] is the picture of one position: (rows, columns, rows, columns), "
+        "as the split gives them. Nothing is to be permuted.",
+        {
+            "laid": lambda products, rows, columns: _laid(
+                products, rows, columns
+            ).transpose(1, 2)
+        },
+    ),
+    (*FLAT, {"laid": lambda products, rows, columns: products}),
+    (
+        *FLAT,
+        {"laid": lambda products, rows, columns: products.view(rows, columns, -1)},
+    ),
+)
+for name, why, slip in SLIPS:
+    similarity.mistake(name, why)(partial(by_rules, **slip))
 
 
 # --- the check ------------------------------------------------------------------------

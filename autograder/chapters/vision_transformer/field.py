@@ -2,7 +2,8 @@
 
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -37,95 +38,152 @@ FAILS = (
 # --- what goes wrong ------------------------------------------------------------------
 
 
-def _box(seen: torch.Tensor) -> tuple[int, int]:
-    if not seen.any():
-        return 0, 0
-    places = seen.nonzero()
-    return tuple((places.amax(0) - places.amin(0) + 1).tolist())
-
-
 def _is_seen(gradient: torch.Tensor) -> bool:
     return bool((gradient != 0).any())
 
 
-EXCHANGED = "rows and columns exchanged"
+def _from_first_to_last(line: list[bool]) -> int:
+    return len(line) - line[::-1].index(True) - line.index(True)
+
+
+def box_by(
+    gradient: torch.Tensor,
+    *,
+    ask: Callable = lambda gradient: (gradient != 0).any(0),
+    lines: Callable = lambda seen: (seen.any(1), seen.any(0)),
+    extent: Callable = _from_first_to_last,
+    nothing: Callable = lambda height, width: (0, 0),
+    form: Callable = lambda rows, columns: (rows, columns),
+) -> tuple[int, int] | int:
+    """Measure by rules that can be varied.
+
+    Args:
+        gradient: (C, H, W).
+        ask: which pixels (H, W) are seen.
+        lines: which rows and which columns are, made of these.
+        extent: of a row of truth values, one of which is true.
+        nothing: the answer if none is, of the image's sides.
+        form: makes the answer of both extents.
+    """
+    both = [line.tolist() for line in lines(ask(gradient))]
+    if not all(map(any, both)):
+        return nothing(*gradient.shape[1:])
+    return form(*map(extent, both))
+
+
 ROWS_FIRST = "Rows first: the height of the box, then its width."
-field.mistake(EXCHANGED, ROWS_FIRST)(lambda gradient: look(gradient)[::-1])
-field.mistake(
-    "one too few",
-    "From row 1 to row 2 there are two rows: last minus first, plus 1.",
-    when=_is_seen,
-)(lambda gradient: tuple(extent - 1 for extent in look(gradient)))
+SIGNS = "A negative gradient is a dependence, too: ask for != 0, not for > 0."
 ALIKE = "A pixel counts if any of its channels does."
-for name, why, ask in (
+SMALL = (
+    "small entries left out",
+    "Every entry that is not zero counts, however small: compare with 0 exactly.",
+)
+AREA = (
+    "the area",
+    "Two numbers are asked for, the extents; their product is the area.",
+)
+NOTHING = (
+    "a box of nothing",
+    "If no entry differs from zero, there is no box: both extents are 0.",
+)
+ONE = (
+    "one extent for both",
+    "The box need not be a square: measure rows and columns, each for itself.",
+)
+for name, why, rules in (
+    (
+        "rows and columns exchanged",
+        ROWS_FIRST,
+        {"form": lambda rows, columns: (columns, rows)},
+    ),
     (
         "channels added up before the test",
         "In a sum, channels of opposite sign cancel. Test first, then join: "
         "(gradient != 0).any(0).",
-        lambda gradient: gradient.sum(0) != 0,
+        {"ask": lambda gradient: gradient.sum(0) != 0},
     ),
     (
         "only positive entries",
-        "A negative gradient is a dependence, too: ask for != 0, not for > 0.",
-        lambda gradient: (gradient > 0).any(0),
+        SIGNS,
+        {"ask": lambda gradient: (gradient > 0).any(0)},
     ),
-    ("only the first channel", ALIKE, lambda gradient: gradient[0] != 0),
+    (
+        "the largest channel alone",
+        f"Of a negative number and a zero the zero is the larger. {ALIKE}",
+        {"ask": lambda gradient: gradient.amax(0) != 0},
+    ),
+    ("only the first channel", ALIKE, {"ask": lambda gradient: gradient[0] != 0}),
+    ("only the last channel", ALIKE, {"ask": lambda gradient: gradient[-1] != 0}),
     (
         "a pixel counts only with all channels",
         ALIKE,
-        lambda gradient: (gradient != 0).all(0),
+        {"ask": lambda gradient: (gradient != 0).all(0)},
     ),
     (
         "the last row and column left out",
         "range(n) and slices leave out their end already: go up to H and W.",
-        lambda gradient: (gradient[:, :-1, :-1] != 0).any(0),
+        {"ask": lambda gradient: (gradient[:, :-1, :-1] != 0).any(0)},
+    ),
+    *(
+        (*SMALL, {"ask": lambda gradient, least=least: (gradient.abs() > least).any(0)})
+        for least in (1e-6, 1e-8, 1e-3)
     ),
     (
-        "small entries left out",
-        "Every entry that is not zero counts, however small: compare with 0 exactly.",
-        lambda gradient: (gradient.abs() > 1e-6).any(0),
+        *SMALL,
+        {"ask": lambda gradient: (gradient.abs() > 1e-3 * gradient.abs().max()).any(0)},
     ),
+    (
+        "one too few",
+        "From row 1 to row 2 there are two rows: last minus first, plus 1.",
+        {"extent": lambda line: _from_first_to_last(line) - 1},
+    ),
+    (
+        "one too many",
+        "From row 1 to row 2 there are two rows: last minus first, plus 1.",
+        {"extent": lambda line: _from_first_to_last(line) + 1},
+    ),
+    (
+        "rows and columns counted, not the box",
+        "Within the box there may be rows and columns of zeros, as between the taps of "
+        "a dilated convolution. The extent is last minus first plus 1.",
+        {"extent": sum},
+    ),
+    (
+        "measured from the corner of the image",
+        "The box begins at the first row and column that are seen, not at 0.",
+        {"extent": lambda line: len(line) - line[::-1].index(True)},
+    ),
+    (
+        "the last row and column in place of the extent",
+        "Where the box ends does not say how large it is: last minus first, plus 1.",
+        {"extent": lambda line: len(line) - line[::-1].index(True) - 1},
+    ),
+    (
+        "the size of the image",
+        "This is the size of the image; the box holds only what the output sees.",
+        {"extent": len, "nothing": lambda height, width: (height, width)},
+    ),
+    (
+        "rows and columns that are seen whole",
+        "A row counts if any of its pixels does, and so does a column: .any, not .all.",
+        {"lines": lambda seen: (seen.all(1), seen.all(0))},
+    ),
+    (*AREA, {"form": lambda rows, columns: rows * columns}),
+    (
+        *AREA,
+        {
+            "form": lambda rows, columns: rows * columns,
+            "nothing": lambda height, width: 0,
+        },
+    ),
+    (*ONE, {"form": lambda rows, columns: (rows, rows)}),
+    (*ONE, {"form": lambda rows, columns: (columns, columns)}),
+    (*ONE, {"form": lambda rows, columns: 2 * (max(rows, columns),)}),
+    (*NOTHING, {"nothing": lambda height, width: (1, 1)}),
+    (*NOTHING, {"nothing": lambda height, width: (-height, -width)}),
+    (*NOTHING, {"nothing": lambda height, width: (height, width)}),
 ):
-    field.mistake(name, why)(lambda gradient, ask=ask: _box(ask(gradient)))
-    field.mistake(EXCHANGED, f"{ROWS_FIRST} And besides: {name}. {why}")(
-        lambda gradient, ask=ask: _box(ask(gradient))[::-1]
-    )
-
-
-@field.mistake(
-    "rows and columns counted, not the box",
-    "Within the box there may be rows and columns of zeros, as between the taps of a "
-    "dilated convolution. The extent is last minus first plus 1.",
-)
-def _(gradient):
-    seen = (gradient != 0).any(0)
-    return int(seen.any(1).sum()), int(seen.any(0).sum())
-
-
-@field.mistake(
-    "measured from the corner of the image",
-    "The box begins at the first row and column that are seen, not at 0.",
-    when=_is_seen,
-)
-def _(gradient):
-    places = (gradient != 0).any(0).nonzero()
-    return tuple((places.amax(0) + 1).tolist())
-
-
-field.mistake(
-    "the size of the image",
-    "This is the size of the image; the box holds only what the output sees.",
-)(lambda gradient: tuple(gradient.shape[1:]))
-
-
-@field.mistake(
-    "the area", "Two numbers are asked for, the extents; their product is the area."
-)
-def _(gradient):
-    rows, columns = look(gradient)
-    return rows * columns
-
-
+    field.mistake(name, why)(partial(box_by, **rules))
 field.mistake(
     "the number of pixels",
     "Two numbers are asked for, the extents of the box around these pixels.",
@@ -146,8 +204,8 @@ def gradients(generator: torch.Generator) -> Iterator[tuple[torch.Tensor, str]]:
     yield -sparse, "negative entries"
     opposite = torch.zeros(2, h, w)
     opposite[0, 1, 2], opposite[1, 1, 2] = 1.5, -1.5
-    opposite[0, 1 + c, 4] = 1.0
-    yield opposite, "two channels of opposite sign at one pixel"
+    opposite[0, 1 + c, 4], opposite[:, 2, 5] = 1.0, -1.0
+    yield opposite, "two channels of opposite sign at one pixel, negative at another"
     small = torch.zeros(1, h, w)
     small[0, 3, 3], small[0, 4, 5 + c] = 1.0, 1e-12
     yield small, "an entry of 1e-12"

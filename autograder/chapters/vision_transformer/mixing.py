@@ -1,6 +1,7 @@
 """Two images in one: mixup, and CutMix."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -21,44 +22,6 @@ from autograder.interface import StudentFunction
 Box = tuple[int, int, int, int]
 Pair = tuple[torch.Tensor, torch.Tensor]
 
-UNMIXED_LABELS = (
-    "labels not mixed",
-    "The image holds two things, and its target has to say so: mix both, and keep both "
-    "labels in the target.",
-)
-UNMIXED_IMAGES = (
-    "images not mixed",
-    "Images and targets are both mixed, with the same partners.",
-)
-WRONG_SHARE = "labels mixed by the wrong share"
-PARTNERS_LABEL = (
-    "only the partner's label",
-    "The target keeps both labels, each with its share.",
-)
-OTHER_PARTNER = (
-    "another partner",
-    "The partner of image i is image permutation[i]: images[permutation].",
-)
-INVERSE = (
-    "partners by the inverse permutation",
-    "The partner of image i is image permutation[i]: images[permutation]. "
-    "partners[permutation] = images puts each where the inverse permutation has it.",
-)
-OTHER_LABEL = (
-    "labels of another partner",
-    "The partners of the targets are those of the images: one permutation.",
-)
-EXCHANGED = (
-    "images and targets exchanged",
-    "Return the images first, then the targets.",
-)
-OTHERS: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (
-    lambda permutation: permutation.argsort(),
-    lambda permutation: torch.arange(len(permutation)).flip(0),
-    lambda permutation: torch.arange(len(permutation)).roll(1),
-    lambda permutation: torch.arange(len(permutation)).roll(-1),
-)
-
 
 def mix(images, targets, share, permutation) -> Pair:
     """Mix by PyTorch's lerp."""
@@ -74,148 +37,317 @@ def _inside(images: torch.Tensor, box: Box) -> torch.Tensor:
     return inside & (column >= left) & (column < left + width)
 
 
-def _pasted(images: torch.Tensor, box: Box, permutation: torch.Tensor) -> torch.Tensor:
-    """Choose for each pixel whose it is."""
-    return torch.where(_inside(images, box), images[permutation], images)
-
-
-def _by_area(targets, area: float, permutation) -> torch.Tensor:
-    return torch.lerp(targets, targets[permutation], area)
-
-
-def _area(images: torch.Tensor, box: Box) -> float:
+def _area(images: torch.Tensor, box: Box, *_: Box) -> float:
     return box[2] * box[3] / (images.shape[2] * images.shape[3])
 
 
 def paste(images, targets, box, permutation) -> Pair:
-    """Paste the box, and mix the labels by its area."""
-    labels = _by_area(targets, _area(images, box), permutation)
-    return _pasted(images, box, permutation), labels
+    """Choose for each pixel whose it is, and mix the labels by the box's area."""
+    pasted = torch.where(_inside(images, box), images[permutation], images)
+    area = _area(images, box)
+    return pasted, torch.lerp(targets, targets[permutation], area)
 
 
 mixing = Function("mixup", "mixup", mix)
 cutting = Function("cutmix", "cutmix", paste)
 
 
-# --- CutMix, the share: what goes wrong -----------------------------------------------
+# --- what goes wrong ------------------------------------------------------------------
 
 
-@cutting.mistake(
+def right_shares(own: float | torch.Tensor) -> tuple:
+    """Give the weight of the image itself, and the rest to its partner."""
+    return own, 1 - own
+
+
+def _exchanged(own: float | torch.Tensor) -> tuple:
+    return 1 - own, own
+
+
+def weighted(x: torch.Tensor, partner: torch.Tensor, own, other) -> torch.Tensor:
+    """Add up all with their partners."""
+    return own * x + other * x[partner]
+
+
+def _one_by_one(x: torch.Tensor, partner: torch.Tensor, own, other) -> torch.Tensor:
+    """Mix one behind the other, each with what has become of its partner."""
+    mixed = x.clone()
+    for i, j in enumerate(partner.tolist()):
+        mixed[i] = own * mixed[i] + other * mixed[j]
+    return mixed
+
+
+def mix_by(
+    images: torch.Tensor,
+    targets: torch.Tensor,
+    share: float,
+    permutation: torch.Tensor,
+    *,
+    taken: Callable = lambda share: share,
+    partners: Callable = lambda permutation: permutation,
+    label_partners: Callable | None = None,
+    of_images: Callable = right_shares,
+    of_labels: Callable = right_shares,
+    add: Callable = weighted,
+    add_labels: Callable = weighted,
+    finish: Callable = lambda labels: labels,
+    form: Callable = lambda images, labels: (images, labels),
+) -> Pair:
+    """Mix by rules that can be varied.
+
+    Args:
+        images: (B, C, H, W).
+        targets: (B, classes).
+        share: of the image itself.
+        permutation: (B,).
+        taken: makes the share that is used.
+        partners: are made of the permutation.
+        label_partners: if those of the targets are others.
+        of_images: the weights of an image and its partner.
+        of_labels: the weights of a target and its partner's.
+        add: mixes images.
+        add_labels: mixes targets.
+        finish: makes the result of the mixed targets.
+        form: makes the result of images and targets.
+    """
+    share, partner = taken(share), partners(permutation)
+    labels_of = (label_partners or partners)(permutation)
+    mixed = add(images, partner, *of_images(share))
+    labels = add_labels(targets, labels_of, *of_labels(share))
+    return form(mixed, finish(labels))
+
+
+def cut_by(
+    images: torch.Tensor,
+    targets: torch.Tensor,
+    box: Box,
+    permutation: torch.Tensor,
+    *,
+    read: Callable = lambda top, left, height, width: (top, left, height, width),
+    area: Callable = _area,
+    counted: Callable | None = None,
+    around: bool = False,
+    paint: Callable = lambda images, inside, partner, box: torch.where(
+        inside, images[partner], images
+    ),
+    partners: Callable = lambda permutation: permutation,
+    label_partners: Callable | None = None,
+    of_labels: Callable = right_shares,
+    finish: Callable = lambda labels: labels,
+    form: Callable = lambda images, labels: (images, labels),
+) -> Pair:
+    """Paste a box by rules that can be varied; those of ``mix_by``, and others.
+
+    Args:
+        images: (B, C, H, W).
+        targets: (B, classes).
+        box: its top, left, height and width.
+        permutation: (B,).
+        read: the box that is pasted, made of these four.
+        area: the partner's share, of the images, the box, and what it is read as.
+        counted: the image's own share, if it is counted, of both batches.
+        around: whether the box is what stays.
+        paint: makes the new batch.
+        partners: are made of the permutation.
+        label_partners: if those of the targets are others.
+        of_labels: the weights of a target and its partner's.
+        finish: makes the result of the mixed targets.
+        form: makes the result of images and targets.
+    """
+    other, partner = read(*box), partners(permutation)
+    inside = _inside(images, other) ^ around
+    mixed = paint(images, inside, partner, other)
+    own = counted(mixed == images) if counted else 1 - area(images, box, other)
+    labels_of = (label_partners or partners)(permutation)
+    labels = weighted(targets, labels_of, *of_labels(own)).to(targets.dtype)
+    return form(mixed, finish(labels))
+
+
+UNMIXED_LABELS = (
+    "labels not mixed",
+    "The image holds two things, and its target has to say so: mix both, and keep both "
+    "labels in the target.",
+)
+UNMIXED_IMAGES = (
+    "images not mixed",
+    "Images and targets are both mixed, with the same partners.",
+)
+WRONG_SHARE = "labels mixed by the wrong share"
+IN_BOTH = "share belongs to the image itself, 1 − share to its partner, in both sums."
+NOT_ONE = "weights that do not sum to 1", "The partner has the weight 1 − share."
+OTHER_PARTNER = (
+    "another partner",
+    "The partner of image i is image permutation[i]: images[permutation].",
+)
+INVERSE = (
+    "partners by the inverse permutation",
+    "The partner of image i is image permutation[i]: images[permutation]. "
+    "partners[permutation] = images puts each where the inverse permutation has it.",
+)
+OTHER_LABEL = (
+    "labels of another partner",
+    "The partners of the targets are those of the images: one permutation.",
+)
+MIXED_ALREADY = (
+    "partners that are mixed already",
+    "Here some partners already had a box pasted in. Take all partners from the images "
+    "as they were given.",
+)
+OTHERS: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (
+    lambda permutation: permutation.argsort(),
+    lambda permutation: torch.arange(len(permutation)).flip(0),
+    lambda permutation: torch.arange(len(permutation)).roll(1),
+    lambda permutation: torch.arange(len(permutation)).roll(-1),
+)
+cutting.mistake(  # first: for full boxes and others, two ways of not mixing give this
     "the area divided without a remainder",
     "// leaves out what is behind the point: of a box that is smaller than the image "
     "nothing remains, so the image keeps the whole label. Divide by /.",
-)
-def _(images, targets, box, permutation):
-    area = float(int(_area(images, box)))
-    return _pasted(images, box, permutation), _by_area(targets, area, permutation)
-
-
-# --- both: what goes wrong ------------------------------------------------------------
-
-
-def _hardened(new: Pair, old: Pair, permutation: torch.Tensor) -> Pair:
-    largest = F.one_hot(new[1].argmax(-1), new[1].shape[1])
-    return new[0], largest.to(new[1])
-
-
-for spec, right in ((mixing, mix), (cutting, paste)):
-    for mistake, change in (
-        (UNMIXED_LABELS, lambda new, old, permutation: (new[0], old[1])),
-        (UNMIXED_LABELS, _hardened),
-        (UNMIXED_LABELS, lambda new, old, partner: (new[0], new[1].round())),
-        (UNMIXED_IMAGES, lambda new, old, permutation: (old[0], new[1])),
-        (PARTNERS_LABEL, lambda new, old, partner: (new[0], old[1][partner])),
-        (EXCHANGED, lambda new, old, permutation: new[::-1]),
+)(partial(cut_by, area=lambda *given: float(int(_area(*given)))))
+for spec, by in ((mixing, mix_by), (cutting, cut_by)):
+    for name, why, rules in (
+        (*UNMIXED_LABELS, {"of_labels": lambda own: (1.0, 0.0)}),
+        (
+            *UNMIXED_LABELS,
+            {"finish": lambda labels: F.one_hot(labels.argmax(-1), labels.shape[1])},
+        ),
+        (*UNMIXED_LABELS, {"finish": torch.round}),
+        (
+            "only the partner's label",
+            "The target keeps both labels, each with its share.",
+            {"of_labels": lambda own: (0.0, 1.0)},
+        ),
+        (
+            "images and targets exchanged",
+            "Return the images first, then the targets.",
+            {"form": lambda images, labels: (labels, images)},
+        ),
+        *(
+            (
+                *(INVERSE if other is OTHERS[0] else OTHER_PARTNER),
+                {"partners": other},
+            )
+            for other in OTHERS
+        ),
+        *((*OTHER_LABEL, {"label_partners": other}) for other in OTHERS),
+        (
+            *OTHER_LABEL,  # right in the targets alone
+            {
+                "partners": lambda permutation: permutation.argsort(),
+                "label_partners": lambda permutation: permutation,
+            },
+        ),
+        (
+            WRONG_SHARE,
+            IN_BOTH
+            if spec is mixing
+            else "The partner's label has the share of the box, the own one the rest.",
+            {"of_labels": _exchanged},
+        ),
+        (*NOT_ONE, {"of_labels": lambda own: (own, 1.0)}),
+        (*NOT_ONE, {"of_labels": lambda own: (1.0, 1 - own)}),
+        (*NOT_ONE, {"of_labels": lambda own: (own, own)}),
     ):
-
-        @spec.mistake(*mistake)
-        def _(images, targets, how, permutation, right=right, change=change):
-            new = right(images, targets, how, permutation)
-            return change(new, (images, targets), permutation)
-
-    for other in OTHERS:
-
-        @spec.mistake(*(INVERSE if other is OTHERS[0] else OTHER_PARTNER))
-        def _(images, targets, how, permutation, right=right, other=other):
-            return right(images, targets, how, other(permutation))
-
-        @spec.mistake(*OTHER_LABEL)
-        def _(images, targets, how, permutation, right=right, other=other):
-            mixed, _ = right(images, targets, how, permutation)
-            return mixed, right(images, targets, how, other(permutation))[1]
-
-        @spec.mistake(UNMIXED_LABELS[0], f"{UNMIXED_LABELS[1]} {OTHER_LABEL[1]}")
-        def _(images, targets, how, permutation, right=right, other=other):
-            mixed, _ = right(images, targets, how, permutation)
-            return mixed, right(images, targets, how, other(permutation))[1].round()
+        spec.mistake(name, why)(partial(by, **rules))
 
 
 # --- mixup: what goes wrong -----------------------------------------------------------
 
-IN_BOTH = "share belongs to the image itself, 1 − share to its partner, in both sums."
-NOT_ONE = "weights that do not sum to 1", "The partner has the weight 1 − share."
-for mistake, weights in (  # of an image and its partner, of a target and its partner
+for name, why, rules in (
+    (WRONG_SHARE, IN_BOTH, {"of_labels": lambda own: (0.5, 0.5)}),
+    (*UNMIXED_IMAGES, {"of_images": lambda own: (1.0, 0.0)}),
     (
-        ("the share of image and partner exchanged", IN_BOTH),
-        lambda own, other: (other, own, other, own),
+        "only the partner's image",
+        "Both images are added, each with its share.",
+        {"of_images": lambda own: (0.0, 1.0)},
     ),
     (
-        ("images mixed by the wrong share", IN_BOTH),
-        lambda own, other: (other, own, own, other),
+        "the share of image and partner exchanged",
+        IN_BOTH,
+        {"of_images": _exchanged, "of_labels": _exchanged},
     ),
-    ((WRONG_SHARE, IN_BOTH), lambda own, other: (own, other, other, own)),
-    ((WRONG_SHARE, IN_BOTH), lambda own, other: (own, other, 0.5, 0.5)),
-    (NOT_ONE, lambda own, other: (own, 1.0, own, other)),
-    (NOT_ONE, lambda own, other: (own, 1.0, own, 1.0)),
+    ("images mixed by the wrong share", IN_BOTH, {"of_images": _exchanged}),
+    (
+        "images mixed by the wrong share",
+        IN_BOTH,
+        {"of_images": lambda own: (0.5, 0.5)},
+    ),
+    *(
+        (*NOT_ONE, {"of_images": weights} | ({"of_labels": weights} if both else {}))
+        for both in (False, True)
+        for weights in (
+            lambda own: (own, 1.0),
+            lambda own: (1.0, 1 - own),
+            lambda own: (own, own),
+        )
+    ),
+    (
+        "the larger of both shares",
+        "The share is given: it belongs to the image itself, also if it is the smaller "
+        "part.",
+        {"taken": lambda share: max(share, 1 - share)},
+    ),
+    *(
+        (
+            MIXED_ALREADY[0],
+            "Here some partners had been mixed themselves. Take all partners from the "
+            "batch as it was given.",
+            dict.fromkeys(which, _one_by_one),
+        )
+        for which in (("add", "add_labels"), ("add",), ("add_labels",))
+    ),
 ):
-
-    @mixing.mistake(*mistake)
-    def _(images, targets, share, permutation, weights=weights):
-        a, b, c, d = weights(share, 1 - share)
-        labels = c * targets + d * targets[permutation]
-        return a * images + b * images[permutation], labels
+    mixing.mistake(name, why)(partial(mix_by, **rules))
 
 
 # --- CutMix: what goes wrong ----------------------------------------------------------
 
 
-@cutting.mistake(
-    WRONG_SHARE, "The partner's label has the share of the box, the own one the rest."
-)
-def _(images, targets, box, permutation):
-    labels = _by_area(targets, 1 - _area(images, box), permutation)
-    return _pasted(images, box, permutation), labels
+def _covered(images: torch.Tensor, box: Box, other: Box) -> float:
+    return _inside(images, other).float().mean().item()
 
 
-def _other_areas(images: torch.Tensor, box: Box) -> tuple[float, ...]:
-    """Give what the share of a box may be mistaken for."""
-    top, left, height, width = box
-    h, w = images.shape[2:]
-    return (
-        (height + width) / (h + w),
-        height / h,
-        width / w,
-        max(0, (height - top) * (width - left)) / (h * w),
-        (height - 1) * (width - 1) / (h * w),
-        (height + 1) * (width + 1) / (h * w),
-        (top + height) * (left + width) / (h * w),
-        height * width / (h * h),
-        height * width / (w * w),
-        height * width / images[0].numel(),
-        0.5,
-    )
+def _as_read(images: torch.Tensor, box: Box, other: Box) -> float:
+    return _area(images, other)
 
 
-for number, _ in enumerate(_other_areas(torch.zeros(1, 1, 1, 1), (0, 0, 1, 1))):
-
-    @cutting.mistake(
+for area in (  # of the box, and of height and width of the image
+    lambda top, left, height, width, h, w: (height + width) / (h + w),
+    lambda top, left, height, width, h, w: height / h,
+    lambda top, left, height, width, h, w: width / w,
+    lambda top, left, height, width, h, w: (
+        max(0, (height - top) * (width - left)) / (h * w)
+    ),
+    lambda top, left, height, width, h, w: (height - 1) * (width - 1) / (h * w),
+    lambda top, left, height, width, h, w: (height + 1) * (width + 1) / (h * w),
+    lambda top, left, height, width, h, w: (top + height) * (left + width) / (h * w),
+    lambda top, left, height, width, h, w: height * width / (h * h),
+    lambda top, left, height, width, h, w: height * width / (w * w),
+    lambda top, left, height, width, h, w: (height * width / (h * w)) ** 0.5,
+    lambda top, left, height, width, h, w: 0.5,
+    lambda top, left, height, width, h, w: round(height * width / (h * w), 1),
+    lambda top, left, height, width, h, w: round(height * width / (h * w), 2),
+):
+    cutting.mistake(
         "the area is wrong",
         "The share is an area over an area: height · width of the box over H · W of "
         "the image, in pixels.",
+    )(
+        partial(
+            cut_by,
+            area=lambda images, box, other, area=area: area(*box, *images.shape[2:]),
+        )
     )
-    def _(images, targets, box, permutation, number=number):
-        area = _other_areas(images, box)[number]
-        return _pasted(images, box, permutation), _by_area(targets, area, permutation)
+cutting.mistake(
+    "the area is wrong",
+    "The share is an area over an area: height · width of the box over H · W of the "
+    "image, in pixels. The channels do not count.",
+)(
+    partial(
+        cut_by,
+        area=lambda images, box, *_: _area(images, box) / images.shape[1],
+    )
+)
 
 
 def _alone(kept: torch.Tensor) -> torch.Tensor:
@@ -223,131 +355,119 @@ def _alone(kept: torch.Tensor) -> torch.Tensor:
     return kept.flatten(1).double().mean(1, keepdim=True)
 
 
-for count in (
+for counted in (
     _alone,
     lambda kept: _alone(kept.all(1)),
     lambda kept: _alone(kept[:, 0]),
     lambda kept: kept.double().mean(),
 ):
-
-    @cutting.mistake(
+    cutting.mistake(
         "equal pixels counted as kept",
         "A pixel that was pasted may be as it was before, where both images are black, "
         "say. The share is that of the area: it depends on the box alone, and is the "
         "same for all images of the batch.",
-    )
-    def _(images, targets, box, permutation, count=count):
-        mixed = _pasted(images, box, permutation)
-        share = count(mixed == images).to(targets.dtype)
-        return mixed, share * targets + (1 - share) * targets[permutation]
-
-
+    )(partial(cut_by, counted=counted))
 SIDES = (
     "rows and columns of the box exchanged",
     "The box is (top, left, height, width): rows come first.",
 )
-for mistake, misread in (
+SQUARE = (
+    "the box is a square",
+    "The box has a height and a width of its own: its third number belongs to the "
+    "rows, its fourth to the columns.",
+)
+for name, why, read in (
     (
-        (
-            "the box read as two corners",
-            "The last two numbers of the box are its height and its width, not its "
-            "lower right corner.",
-        ),
+        "the box read as two corners",
+        "The last two numbers of the box are its height and its width, not its lower "
+        "right corner.",
         lambda top, left, height, width: (top, left, height - top, width - left),
     ),
-    (SIDES, lambda top, left, height, width: (left, top, width, height)),
-    (SIDES, lambda top, left, height, width: (left, top, height, width)),
-    (SIDES, lambda top, left, height, width: (top, left, width, height)),
+    (*SIDES, lambda top, left, height, width: (left, top, width, height)),
+    (*SIDES, lambda top, left, height, width: (left, top, height, width)),
+    (*SIDES, lambda top, left, height, width: (top, left, width, height)),
+    (*SQUARE, lambda top, left, height, width: (top, left, height, height)),
+    (*SQUARE, lambda top, left, height, width: (top, left, width, width)),
     (
-        (
-            "the box is one too large",
-            "Rows from top to top + height, without the last; slices leave it out.",
-        ),
+        "the box is one too large",
+        "Rows from top to top + height, without the last; slices leave it out.",
         lambda top, left, height, width: (top, left, height + 1, width + 1),
     ),
     (
-        ("the box in the corner", "The box begins at row top and column left."),
+        "the box is one too small",
+        "A slice leaves out its end already: rows from top up to top + height.",
+        lambda top, left, height, width: (top, left, height - 1, width - 1),
+    ),
+    (
+        "the box in the corner",
+        "The box begins at row top and column left.",
         lambda top, left, height, width: (0, 0, height, width),
     ),
+    (
+        "the box around its first pixel",
+        "top and left are where the box begins, not where its middle is.",
+        lambda top, left, height, width: (
+            *(top - height // 2, left - width // 2),
+            *(height, width),
+        ),
+    ),
 ):
-    for measured in (False, True):
-
-        @cutting.mistake(*mistake)
-        def _(images, targets, box, permutation, misread=misread, measured=measured):
-            other = misread(*box)
-            covered = _inside(images, other).float().mean().item()
-            area = covered if measured else _area(images, box)
-            labels = _by_area(targets, area, permutation)
-            return _pasted(images, other, permutation), labels
+    for area in (_area, _covered, _as_read):
+        rules = {} if area is _area else {"area": area}
+        cutting.mistake(name, why)(partial(cut_by, read=read, **rules))
 
 
-for turned in (False, True):
-
-    @cutting.mistake(
-        "inside and outside exchanged",
-        "Inside the box is the partner, around it the image itself.",
-    )
-    def _(images, targets, box, permutation, turned=turned):
-        area = _area(images, box)
-        labels = _by_area(targets, 1 - area if turned else area, permutation)
-        inside = _inside(images, box)
-        return torch.where(inside, images, images[permutation]), labels
-
-
-def _with_labels(paint: Callable) -> Callable:
-    """Put right labels beside images that are painted in another way."""
-
-    def answer(images, targets, box, permutation):
-        labels = paste(images, targets, box, permutation)[1]
-        return paint(images, box, permutation), labels
-
-    return answer
-
-
-@cutting.mistake(
-    "only the first channel is pasted",
-    "All channels are pasted: mixed[..., rows, columns].",
-    when=lambda images, *_: images.shape[1] > 1,
-)
-@_with_labels
-def _(images, box, permutation):
-    first = _pasted(images, box, permutation)[:, :1]
+def _first_channel(images, inside, partner, box):
+    first = torch.where(inside, images[partner], images)[:, :1]
     return torch.cat((first, images[:, 1:]), 1)
 
 
-@cutting.mistake(
-    "the partner's upper left corner",
-    "The box is taken from the same place in the partner, with the same slices.",
-)
-@_with_labels
-def _(images, box, permutation):
+def _from_the_corner(images, inside, partner, box):
     top, left, height, width = box
     mixed = images.clone()
     rows, columns = slice(top, top + height), slice(left, left + width)
-    mixed[..., rows, columns] = images[permutation][..., :height, :width]
+    mixed[..., rows, columns] = images[partner][..., :height, :width]
     return mixed
 
 
-@cutting.mistake(
-    "the box is empty",
-    "The box is filled with the partner's pixels from the same place.",
-)
-@_with_labels
-def _(images, box, permutation):
-    return images * ~_inside(images, box)
-
-
-@cutting.mistake(
-    "partners that are mixed already",
-    "Here some partners already had a box pasted in. Take all partners from the images "
-    "as they were given.",
-)
-@_with_labels
-def _(images, box, permutation):
+def _pasted_already(images, inside, partner, box):
     mixed = images.clone()
-    for i, partner in enumerate(permutation.tolist()):
-        mixed[i] = torch.where(_inside(images, box), mixed[partner], mixed[i])
+    for i, j in enumerate(partner.tolist()):
+        mixed[i] = torch.where(inside, mixed[j], mixed[i])
     return mixed
+
+
+for name, why, rules in (
+    (*UNMIXED_IMAGES, {"paint": lambda images, *_: images.clone()}),
+    (
+        "inside and outside exchanged",
+        "Inside the box is the partner, around it the image itself.",
+        {"around": True},
+    ),
+    (
+        "inside and outside exchanged",
+        "Inside the box is the partner, around it the image itself, and each label has "
+        "its share.",
+        {"around": True, "of_labels": _exchanged},
+    ),
+    (
+        "only the first channel is pasted",
+        "All channels are pasted: mixed[..., rows, columns].",
+        {"paint": _first_channel},
+    ),
+    (
+        "the partner's upper left corner",
+        "The box is taken from the same place in the partner, with the same slices.",
+        {"paint": _from_the_corner},
+    ),
+    (
+        "the box is empty",
+        "The box is filled with the partner's pixels from the same place.",
+        {"paint": lambda images, inside, partner, box: images * ~inside},
+    ),
+    (*MIXED_ALREADY, {"paint": _pasted_already}),
+):
+    cutting.mistake(name, why)(partial(cut_by, **rules))
 
 
 # --- the checks -----------------------------------------------------------------------

@@ -1,6 +1,9 @@
 """Learned positions for another image size: a table resized on its grid."""
 
 import contextlib
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
 
 import torch
 import torch.nn.functional as F
@@ -39,14 +42,51 @@ interpolation = Function("interpolate-positions", "interpolate_positions", resiz
 # --- what goes wrong ------------------------------------------------------------------
 
 
-def _picture(table, old, new, special, **options) -> torch.Tensor:
-    """Resize the rows of the grid by PyTorch: (d, h', w')."""
-    image = table[special:].reshape(1, *old, table.shape[1]).permute(0, 3, 1, 2)
-    return F.interpolate(image, size=new, **({"mode": "bilinear"} | options))[0]
+def _laid(rows: torch.Tensor, old: Grid) -> torch.Tensor:
+    """Lay the rows of a grid out as an image (d, h, w)."""
+    return rows.reshape(*old, rows.shape[1]).permute(2, 0, 1)
 
 
-def _below(table: torch.Tensor, special: int, image: torch.Tensor) -> torch.Tensor:
-    return torch.cat((table[:special], image.flatten(1).T))
+def resize_by(
+    table: torch.Tensor,
+    old: Grid,
+    new: Grid,
+    special: int,
+    *,
+    kept: Callable = lambda old, new: False,
+    aside: Callable = lambda table, special: (table[:special], table[special:]),
+    lay: Callable = _laid,
+    mode: str = "bilinear",
+    options: Mapping[str, bool] = MappingProxyType({}),
+    size: Callable = lambda old, new: {"size": new},
+    back: Callable = lambda image, d: image.flatten(1).T,
+    grow: Callable | None = None,
+    join: Callable = lambda front, rows: torch.cat((front, rows)),
+) -> torch.Tensor:
+    """Resize by rules that can be varied.
+
+    Args:
+        table: (special + h·w, d).
+        old: (h, w).
+        new: (h', w').
+        special: rows at the front that belong to no patch.
+        kept: whether the table is left as it is.
+        aside: cuts it into these and the others.
+        lay: makes an image (d, h, w) of the others.
+        mode: of the interpolation.
+        options: of it.
+        size: tells it how large the result is.
+        back: makes rows of what comes.
+        grow: makes all these rows at once, of the others and how many are wanted.
+        join: puts both parts together.
+    """
+    front, rows = aside(table, special)
+    if grow:
+        rows = grow(rows, new[0] * new[1])
+    elif not kept(old, new):
+        told = {"mode": mode, **options, **size(old, new)}
+        rows = back(F.interpolate(lay(rows, old)[None], **told)[0], table.shape[1])
+    return join(front, rows)
 
 
 CORNERS = (
@@ -63,180 +103,122 @@ SMOOTHED = (
     "smoothed before it is made smaller",
     "Here the plain bilinear formula is wanted: leave antialias at False.",
 )
-IN_FRONT = "the rows of class tokens come back unchanged, before the others."
-for mistake, options in (
-    (CORNERS, {"align_corners": True}),
-    (NEAREST, {"mode": "nearest"}),
-    (OTHER, {"mode": "nearest-exact"}),
-    (OTHER, {"mode": "bicubic"}),
-    (OTHER, {"mode": "area"}),
-    (SMOOTHED, {"antialias": True}),
-):
-    interpolation.mistake(*mistake)(
-        lambda table, old, new, special, options=options: _below(
-            table, special, _picture(table, old, new, special, **options)
-        )
-    )
-    interpolation.mistake(mistake[0], f"{mistake[1]} And {IN_FRONT}")(
-        lambda table, old, new, special, options=options: _below(
-            table, special, _picture(table, old, new, special, **options)
-        ).roll(-special, 0)
-    )
-
 TRANSPOSED = (
     "the grid is transposed",
     "Grids are (rows, columns), and the rows of the table are in reading order, before "
     "and after. On square grids the difference cannot be seen.",
 )
-for turn in ((-1, 1), (1, -1), (-1, -1)):
-    interpolation.mistake(*TRANSPOSED)(
-        lambda table, old, new, special, turn=turn: resized(
-            table, old[:: turn[0]], new[:: turn[1]], special
-        )
-    )
-interpolation.mistake(*TRANSPOSED)(
-    lambda table, old, new, special: _below(
-        table, special, _picture(table, old, new, special).mT
-    )
+ONE_SCALE = (
+    "one scale for rows and columns",
+    "The grid may grow by another factor in height than in width. Hand both sizes "
+    "over: size=new_grid.",
 )
-
-
-def _by_columns(table, old, new, special) -> torch.Tensor:
-    """Lay the old rows out column by column."""
-    image = table[special:].reshape(*old[::-1], table.shape[1]).permute(2, 1, 0)
-    return F.interpolate(image[None], size=new, mode="bilinear")[0]
-
-
-interpolation.mistake(*TRANSPOSED)(
-    lambda table, old, new, special: _below(
-        table, special, _by_columns(table, old, new, special)
-    )
-)
-interpolation.mistake(*TRANSPOSED)(
-    lambda table, old, new, special: _below(
-        table, special, _by_columns(table, old, new, special).mT
-    )
-)
-for axis in (0, 1):
-
-    def _by_one_scale(table, old, new, special, axis=axis):
-        scale = {"scale_factor": new[axis] / old[axis]}
-        return _below(table, special, _picture(table, old, None, special, **scale))
-
-    interpolation.mistake(
-        "one scale for rows and columns",
-        "The grid may grow by another factor in height than in width. Hand both sizes "
-        "over: size=new_grid.",
-    )(_by_one_scale)
-
 MIXED_UP = (
     "features and places mixed up",
     "A row of the table holds the d features of one place. Lay it out as (h, w, d) "
     "first, then permute to (d, h, w); a reshape alone mixes them, and so does one at "
     "the end without permuting back.",
 )
-
-
-def _reshaped(table, old, new, special):
-    image = table[special:].reshape(1, -1, *old)
-    return F.interpolate(image, size=new, mode="bilinear")[0]
-
-
-interpolation.mistake(*MIXED_UP)(
-    lambda table, old, new, special: _below(
-        table, special, _reshaped(table, old, new, special)
-    )
+IN_FRONT = "The rows of class tokens come back unchanged, before the others."
+LOST = "the class token's row is lost", IN_FRONT
+CUT_OFF = (
+    "rows cut off or repeated",
+    "Interpolate; rows that are cut off or repeated belong to other places.",
 )
-for picture in (_reshaped, _picture):
-    interpolation.mistake(*MIXED_UP)(
-        lambda table, old, new, special, picture=picture: torch.cat(
-            (
-                table[:special],
-                picture(table, old, new, special).reshape(-1, table.shape[1]),
-            )
-        )
-    )
+
+
+def _straight(rows: torch.Tensor, old: Grid) -> torch.Tensor:
+    return rows.reshape(-1, *old)
+
+
+def _by_columns(rows: torch.Tensor, old: Grid) -> torch.Tensor:
+    return rows.reshape(*old[::-1], rows.shape[1]).permute(2, 1, 0)
+
+
+def _crossed(rows: torch.Tensor, old: Grid) -> torch.Tensor:
+    return _laid(rows, old[::-1])
+
+
+def _crossed_size(old: Grid, new: Grid) -> dict:
+    return {"size": new[::-1]}
+
+
+def _one_scale(axis: int, old: Grid, new: Grid) -> dict:
+    return {"scale_factor": new[axis] / old[axis]}
+
+
+def _in_columns(image: torch.Tensor, d: int) -> torch.Tensor:
+    return image.mT.flatten(1).T
+
+
+def _as_it_lies(image: torch.Tensor, d: int) -> torch.Tensor:
+    return image.reshape(-1, d)
 
 
 def _along(rows: torch.Tensor, count: int) -> torch.Tensor:
     return F.interpolate(rows.T[None], size=count, mode="linear")[0].T
 
 
-def _has_class_token(table, old, new, special):
-    return special > 0
+def _repeated(rows: torch.Tensor, count: int) -> torch.Tensor:
+    return rows.repeat(count // len(rows) + 1, 1)[:count]
 
 
+for name, why, rules in (
+    (*CORNERS, {"options": {"align_corners": True}}),
+    (*NEAREST, {"mode": "nearest"}),
+    *((*OTHER, {"mode": mode}) for mode in ("nearest-exact", "bicubic", "area")),
+    (*SMOOTHED, {"options": {"antialias": True}}),
+    (*TRANSPOSED, {"lay": _crossed}),
+    (*TRANSPOSED, {"size": _crossed_size}),
+    (*TRANSPOSED, {"lay": _crossed, "size": _crossed_size}),
+    (*TRANSPOSED, {"back": _in_columns}),
+    (*TRANSPOSED, {"lay": _by_columns}),
+    (*TRANSPOSED, {"lay": _by_columns, "back": _in_columns}),
+    *((*ONE_SCALE, {"size": partial(_one_scale, axis)}) for axis in (0, 1)),
+    (*MIXED_UP, {"lay": _straight}),
+    (*MIXED_UP, {"lay": _straight, "back": _as_it_lies}),
+    (*MIXED_UP, {"back": _as_it_lies}),
+    (
+        "interpolated along the list",
+        "The table is a list, but what it describes is a plane: the last patch of a "
+        "row and the first of the next are no neighbours.",
+        {"grow": _along},
+    ),
+    (*CUT_OFF, {"grow": lambda rows, count: rows[:count]}),
+    (*CUT_OFF, {"grow": _repeated}),
+    (*LOST, {"join": lambda front, rows: rows}),
+    (*LOST, {"join": lambda front, rows: torch.cat((0 * front, rows))}),
+    (
+        "the class token's row at the end",
+        IN_FRONT,
+        {"join": lambda front, rows: torch.cat((rows, front))},
+    ),
+    (
+        "the last rows taken for class tokens",
+        "The rows of class tokens are at the front of the table.",
+        {
+            "aside": lambda table, special: (
+                table[len(table) - special :],
+                table[: len(table) - special],
+            )
+        },
+    ),
+    (*IGNORED, {"aside": lambda table, special: (table[:1], table[1:])}),
+    (*IGNORED, {"aside": lambda table, special: (table[:1], table[special:])}),
+):
+    interpolation.mistake(name, why)(partial(resize_by, **rules))
 interpolation.mistake(
     "the class token's row is interpolated, too",
     "The class token belongs to no place in the image: its row stays as it is, and "
     "only the others are interpolated, on their grid.",
-    when=_has_class_token,
+    when=lambda table, old, new, special: special > 0,
 )(lambda table, old, new, special: _along(table, special + new[0] * new[1]))
 interpolation.mistake(
-    "interpolated along the list",
-    "The table is a list, but what it describes is a plane: the last patch of a row "
-    "and the first of the next are no neighbours.",
-)(
-    lambda table, old, new, special: torch.cat(
-        (table[:special], _along(table[special:], new[0] * new[1]))
-    )
-)
-LOST = (
-    "the class token's row is lost",
-    IN_FRONT.capitalize(),
-)
-interpolation.mistake(*LOST, when=_has_class_token)(
-    lambda table, old, new, special: resized(table, old, new, special)[special:]
-)
-
-
-@interpolation.mistake(*LOST, when=_has_class_token)
-def _(table, old, new, special):
-    rows = resized(table, old, new, special)
-    return torch.cat((torch.zeros_like(rows[:special]), rows[special:]))
-
-
-interpolation.mistake(
-    "the class token's row at the end", LOST[1], when=_has_class_token
-)(lambda table, old, new, special: resized(table, old, new, special).roll(-special, 0))
-interpolation.mistake(
-    "the last rows taken for class tokens",
-    "The rows of class tokens are at the front of the table.",
-    when=_has_class_token,
-)(lambda table, old, new, special: resized(table.roll(special, 0), old, new, special))
-interpolation.mistake(*IGNORED)(
-    lambda table, old, new, special: resized(table, old, new, 1)
-)
-interpolation.mistake(*IGNORED)(
-    lambda table, old, new, special: torch.cat(
-        (table[:1], resized(table, old, new, special)[special:])
-    )
-)
-CUT_OFF = (
-    "rows cut off or repeated",
-    "Interpolate; rows that are cut off or repeated belong to other places.",
-)
-interpolation.mistake(*CUT_OFF)(
-    lambda table, old, new, special: table[: special + new[0] * new[1]]
-)
-
-
-@interpolation.mistake(*CUT_OFF)
-def _(table, old, new, special):
-    count, grid = new[0] * new[1], table[special:]
-    rows = grid.repeat(count // len(grid) + 1, 1)[:count]
-    return torch.cat((table[:special], rows))
-
-
-@interpolation.mistake(
     "two grids with as many patches are taken for the same",
     "2 × 6 patches are as many as 3 × 4, but most lie elsewhere: the table has to be "
     "interpolated. Compare the two sides of the grids, not their product, or compare "
     "nothing: on the same grid the formula gives the table itself.",
-    when=lambda table, old, new, special: old[0] * old[1] == new[0] * new[1],
-)
-def _(table, old, new, special):
-    return table.clone()
+)(partial(resize_by, kept=lambda old, new: old[0] * old[1] == new[0] * new[1]))
 
 
 # --- the check ------------------------------------------------------------------------

@@ -1,6 +1,9 @@
 """Attention followed through all layers, past the residual connections."""
 
+import functools
 import itertools
+from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -29,28 +32,51 @@ rollout = Function("attention-rollout", "attention_rollout", paths)
 # --- what goes wrong ------------------------------------------------------------------
 
 
-def _identity(weights: list[torch.Tensor]) -> torch.Tensor:
-    return torch.eye(weights[0].shape[-1])
+def _mixed(matrix: torch.Tensor, own: float = 0.5, read: float = 0.5) -> torch.Tensor:
+    return read * matrix + own * torch.eye(len(matrix))
 
 
-def _means(weights: list[torch.Tensor]) -> list[torch.Tensor]:
-    return [layer.mean(0) for layer in weights]
+def _normalised(matrix: torch.Tensor, axis: int = -1) -> torch.Tensor:
+    return matrix / matrix.sum(axis, keepdim=True)
 
 
-def _product(matrices: list[torch.Tensor], *, backwards: bool = False) -> torch.Tensor:
-    result = torch.eye(matrices[0].shape[-1])
-    for matrix in matrices:
-        result = result @ matrix if backwards else matrix @ result
-    return result
+def _leftmost(matrices: list[torch.Tensor]) -> torch.Tensor:
+    """Multiply so that the last one is leftmost."""
+    return functools.reduce(lambda product, matrix: matrix @ product, matrices)
 
 
-def _mixed(matrices: list[torch.Tensor]) -> list[torch.Tensor]:
-    identity = torch.eye(matrices[0].shape[-1])
-    return [0.5 * matrix + 0.5 * identity for matrix in matrices]
+def roll(
+    weights: list[torch.Tensor],
+    *,
+    apart: bool = False,
+    head: Callable = lambda layer: layer.mean(0),
+    bare: Callable = lambda number, count: False,
+    mix: Callable = _mixed,
+    kept: Callable = lambda matrices: matrices,
+    combine: Callable = _leftmost,
+    finish: Callable = lambda found: found,
+) -> torch.Tensor:
+    """Roll attention out by rules that can be varied.
 
-
-def _normalised(matrices: list[torch.Tensor], axis: int = -1) -> list[torch.Tensor]:
-    return [matrix / matrix.sum(axis, keepdim=True) for matrix in matrices]
+    Args:
+        weights: for each layer (heads, T, T).
+        apart: whether each head goes through all layers by itself.
+        head: makes one matrix of a layer's heads.
+        bare: whether a layer has no residual connection, of its number and how many.
+        mix: lets a matrix have one.
+        kept: the layers that are combined.
+        combine: makes one matrix of all.
+        finish: makes the result of that.
+    """
+    if apart:
+        heads = zip(*(layer.unsqueeze(1) for layer in weights), strict=True)
+        rules = {"bare": bare, "mix": mix, "kept": kept, "combine": combine}
+        return finish(torch.stack([roll(each, **rules) for each in heads]).mean(0))
+    matrices = [
+        head(layer) if bare(number, len(weights)) else mix(head(layer))
+        for number, layer in enumerate(weights)
+    ]
+    return finish(combine(kept(matrices)))
 
 
 NO_RESIDUAL = (
@@ -62,133 +88,130 @@ ONE_BARE = (
     "one layer without the residual connection",
     "Every layer has a residual connection, the first one, too.",
 )
-rollout.mistake(*NO_RESIDUAL)(lambda weights: _product(_means(weights)))
-rollout.mistake(*NO_RESIDUAL)(lambda weights: _product(_means(weights), backwards=True))
-
-
-@rollout.mistake(*ONE_BARE)
-def _(weights):
-    first, *others = _means(weights)
-    return _product([first, *_mixed(others)] if others else [first])
-
-
-@rollout.mistake(*ONE_BARE)
-def _(weights):
-    *others, last = _means(weights)
-    return _product([*_mixed(others), last] if others else [last])
-
-
-rollout.mistake(
-    "multiplied in the wrong order",
-    "Going backwards from the output, the last layer comes first: it is leftmost. "
-    "rollout = mixed @ rollout, from the first layer on.",
-)(lambda weights: _product(_mixed(_means(weights)), backwards=True))
 NOT_NORMALISED = (
     "rows not normalised",
     "A + I has rows that sum to 2, so the product's rows sum to 2 to the number of "
     "layers. Halve both, or divide each row by its sum.",
 )
-for own in (1.0, 0.5):
-    rollout.mistake(*NOT_NORMALISED)(
-        lambda weights, own=own: _product(
-            [matrix + own * _identity(weights) for matrix in _means(weights)]
-        )
-    )
-rollout.mistake(
-    "columns made to sum to 1, not rows",
-    "Row i holds the shares of output i, and these sum to 1: divide by "
-    ".sum(-1, keepdim=True), or take halves of A and I.",
-)(lambda weights: _product(_normalised(_mixed(_means(weights)), axis=0)))
-for name, joined in (("maximum", torch.amax), ("minimum", torch.amin)):
-    for order in (
-        lambda heads: _mixed(heads),
-        lambda heads: _mixed(_normalised(heads)),
-        lambda heads: _normalised(_mixed(heads)),
-    ):
-        rollout.mistake(
-            f"the {name} over the heads in place of the mean",
-            "The heads are averaged; a maximum or a minimum is no longer a mixture.",
-        )(
-            lambda weights, joined=joined, order=order: _product(
-                order([joined(layer, 0) for layer in weights])
-            )
-        )
-
-
-@rollout.mistake(
-    "the heads averaged at the end",
-    "Each layer's heads are averaged before the layers are multiplied: head 1 of one "
-    "layer reads what all heads of the layer below have written.",
-)
-def _(weights):
-    by_head = [_product(_mixed(each)) for each in zip(*weights, strict=True)]
-    return torch.stack(by_head).mean(0)
-
-
-rollout.mistake(
-    "only the first head", "All heads have a say, each with the same weight."
-)(lambda weights: _product(_mixed([layer[0] for layer in weights])))
-rollout.mistake(
-    "heads added, not averaged", "Divide by the number of heads: .mean(0)."
-)(lambda weights: _product(_mixed([layer.sum(0) for layer in weights])))
-rollout.mistake(
-    "rows and columns exchanged", "Row i belongs to output i, column j to input j."
-)(lambda weights: paths(weights).T)
-MEAN = (
-    "the mean of the layers in place of their product",
-    "Paths through several layers multiply: a matrix product, not a mean.",
-)
 BY_ENTRY = (
     "multiplied entry by entry",
     "Layers are combined by @; * multiplies entry by entry.",
 )
-LAST = (
-    "only the last layer",
-    "Rollout goes through all layers, from the first to the last.",
-)
-for mistake, combine in (
-    (MEAN, lambda layers: torch.stack(layers).mean(0)),
-    (BY_ENTRY, lambda layers: torch.stack(layers).prod(0)),
-    (LAST, lambda layers: layers[-1]),
-):
-    rollout.mistake(*mistake)(
-        lambda weights, combine=combine: combine(_mixed(_means(weights)))
-    )
-    rollout.mistake(*mistake)(lambda weights, combine=combine: combine(_means(weights)))
-for layers in (lambda heads: _mixed(heads), lambda heads: heads):
-    rollout.mistake(*BY_ENTRY)(  # and the rows made to sum to 1 in the end
-        lambda weights, layers=layers: _normalised(
-            [torch.stack(layers(_means(weights))).prod(0)]
-        )[0]
-    )
-rollout.mistake("only the first layer", LAST[1])(
-    lambda weights: _mixed(_means(weights))[0]
-)
-for kept in (slice(1, None), slice(None, -1)):
-    rollout.mistake(
-        "a layer is left out", LAST[1], when=lambda weights: len(weights) > 1
-    )(lambda weights, kept=kept: _product(_mixed(_means(weights))[kept]))
+TURNED = "rows and columns exchanged", "Row i belongs to output i, column j to input j."
+ALL = "Rollout goes through all layers, from the first to the last."
 ONCE = (
     "the identity only once",
     "Every layer has a residual connection: mix before you multiply.",
 )
-for backwards in (False, True):
-    rollout.mistake(*ONCE)(
-        lambda weights, backwards=backwards: _mixed(
-            [_product(_means(weights), backwards=backwards)]
-        )[0]
-    )
-for joined in (torch.amax, torch.amin):
-    for order in (lambda heads: heads, lambda heads: _normalised(heads)):
-        rollout.mistake(
-            ONCE[0],
-            f"{ONCE[1]} And the heads are averaged; a maximum or a minimum is no "
-            "longer a mixture.",
-        )(
-            lambda weights, joined=joined, order=order: _mixed(
-                [_product(order([joined(layer, 0) for layer in weights]))]
-            )[0]
+
+
+def _all_bare(number: int, count: int) -> bool:
+    return True
+
+
+def _entries(matrices: list[torch.Tensor]) -> torch.Tensor:
+    return torch.stack(matrices).prod(0)
+
+
+for name, why, rules in (
+    (*NO_RESIDUAL, {"bare": _all_bare}),
+    (*ONE_BARE, {"bare": lambda number, count: number == 0}),
+    (*ONE_BARE, {"bare": lambda number, count: number == count - 1}),
+    (*ONCE, {"bare": _all_bare, "finish": _mixed}),
+    (*ONCE, {"bare": lambda number, count: number > 0}),
+    (*ONCE, {"bare": lambda number, count: number < count - 1}),
+    (*NOT_NORMALISED, {"mix": partial(_mixed, own=1.0, read=1.0)}),
+    (*NOT_NORMALISED, {"mix": partial(_mixed, own=0.5, read=1.0)}),
+    (*NOT_NORMALISED, {"mix": partial(_mixed, own=1.0, read=0.5)}),
+    (
+        *NOT_NORMALISED,
+        {
+            "mix": partial(_mixed, own=1.0, read=1.0),
+            "finish": lambda found: found / 2,
+        },
+    ),
+    (
+        "columns made to sum to 1, not rows",
+        "Row i holds the shares of output i, and these sum to 1: divide by "
+        ".sum(-1, keepdim=True), or take halves of A and I.",
+        {"mix": lambda matrix: _normalised(_mixed(matrix), axis=0)},
+    ),
+    (
+        "a softmax of what are shares already",
+        "Shares are not scores: the rows sum to 1 as they are.",
+        {"mix": lambda matrix: _mixed(matrix).softmax(-1)},
+    ),
+    *(
+        (
+            f"the {which} over the heads in place of the mean",
+            "The heads are averaged; a maximum or a minimum is no longer a mixture.",
+            {"head": head, **more},
         )
+        for which, joined in (("maximum", torch.amax), ("minimum", torch.amin))
+        for head in (
+            partial(joined, dim=0),
+            lambda layer, joined=joined: _normalised(joined(layer, 0)),
+        )
+        for more in (
+            {},
+            {"mix": lambda matrix: _normalised(_mixed(matrix))},
+            {"finish": _normalised},
+        )
+    ),
+    (
+        "only the first head",
+        "All heads have a say, each with the same weight.",
+        {"head": lambda layer: layer[0]},
+    ),
+    (
+        "only the last head",
+        "All heads have a say, each with the same weight.",
+        {"head": lambda layer: layer[-1]},
+    ),
+    (
+        "heads added, not averaged",
+        "Divide by the number of heads: .mean(0).",
+        {"head": lambda layer: layer.sum(0)},
+    ),
+    (
+        "the heads averaged at the end",
+        "Each layer's heads are averaged before the layers are multiplied: head 1 of "
+        "one layer reads what all heads of the layer below have written.",
+        {"apart": True},
+    ),
+    (*TURNED, {"finish": torch.t}),
+    (*TURNED, {"head": lambda layer: layer.mean(0).T}),
+    (
+        "multiplied in the wrong order",
+        "Going backwards from the output, the last layer comes first: it is leftmost. "
+        "rollout = mixed @ rollout, from the first layer on.",
+        {"combine": lambda matrices: _leftmost(matrices[::-1])},
+    ),
+    (
+        "the mean of the layers in place of their product",
+        "Paths through several layers multiply: a matrix product, not a mean.",
+        {"combine": lambda matrices: torch.stack(matrices).mean(0)},
+    ),
+    (
+        "the layers are added",
+        "Paths through several layers multiply: a matrix product, not a sum.",
+        {"combine": sum},
+    ),
+    (*BY_ENTRY, {"combine": _entries}),
+    (*BY_ENTRY, {"combine": lambda matrices: _normalised(_entries(matrices))}),
+    ("only the last layer", ALL, {"combine": lambda matrices: matrices[-1]}),
+    ("only the first layer", ALL, {"combine": lambda matrices: matrices[0]}),
+    (
+        "the first layer twice",
+        "If the product begins with the first layer, the loop goes on with the second.",
+        {"kept": lambda matrices: [matrices[0], *matrices]},
+    ),
+):
+    rollout.mistake(name, why)(partial(roll, **rules))
+for kept in (slice(1, None), slice(None, -1)):
+    rollout.mistake("a layer is left out", ALL, when=lambda weights: len(weights) > 1)(
+        partial(roll, kept=lambda matrices, kept=kept: matrices[kept])
+    )
 
 
 # --- the check ------------------------------------------------------------------------

@@ -254,7 +254,7 @@ def padding_mask(lengths, max_length):
     kind="double",
     first="shown",
     verdict="named",
-    says="masks queries in place of keys",
+    says="masks queries in place of keys, and mask inverted",
 )
 def padding_mask(lengths, max_length):
     positions = torch.arange(max_length)
@@ -673,7 +673,7 @@ class AdditiveAttention(nn.Module):
     kind="double",
     first="named",
     verdict="named",
-    says="tanh of each part in place of their sum",
+    says="tanh of each part in place of their sum, and mask ignored",
 )
 class AdditiveAttention(nn.Module):
     def __init__(self, d_q, d_k, d_hidden):
@@ -980,8 +980,8 @@ def softmax_jacobian(probabilities):
     kind="double",
     first="named",
     verdict="named",
-    says="tanh of each part in place of their sum",
     round=2,
+    says="tanh of each part in place of their sum, and mask ignored",
 )
 class AdditiveAttention(nn.Module):
     def __init__(self, d_q, d_k, d_hidden):

@@ -532,7 +532,7 @@ def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     kind="double",
     first="told",
     verdict="named",
-    says="the sum over the classes in place of their mean, and padding counted in it",
+    says="the sum over the classes in place of their mean, and padding counted in the even part",
 )
 def sequence_loss(logits, labels, pad_id=0, smoothing=0.0):
     real = labels != pad_id
@@ -1050,7 +1050,7 @@ def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
     kind="double",
     first="named",
     verdict="named",
-    says="alpha is not used",
+    says="the sum in place of the score, and the length counts the prefix",
 )
 @torch.no_grad()
 def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
@@ -1908,8 +1908,8 @@ def bleu(hypotheses, references, maximum=4):
     kind="double",
     first="useless",
     verdict="named",
-    says="a brevity penalty for each sentence",
     round=3,
+    says="a brevity penalty for each sentence, and the arithmetic mean of the precisions",
 )
 def bleu(hypotheses, references, maximum=4):
     precisions = []

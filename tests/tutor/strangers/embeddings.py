@@ -350,7 +350,7 @@ def train_bpe(text, merges, special_tokens=()):
     kind="double",
     first="named",
     verdict="named",
-    says="every word counts once",
+    says="special tokens are cut, and every word counts once",
 )
 def train_bpe(text, merges, special_tokens=()):
     words = {}

@@ -78,7 +78,7 @@ class LayerNorm(nn.Module):
     kind="double",
     first="useless",
     verdict="named",
-    says="statistics over the sentence",
+    says="statistics over the sentence, and beta added before gamma multiplies",
 )
 class LayerNorm(nn.Module):
     def __init__(self, d_model, epsilon=1e-5):

@@ -179,8 +179,8 @@ def pack_documents(documents, end_id, length):
     kind="double",
     first="named",
     verdict="named",
-    says="the end id belongs to the next document",
     round=3,
+    says="the end id belongs to the next document, and positions begin anew in each block",
 )
 def pack_documents(documents, end_id, length):
     tokens = []
@@ -297,8 +297,8 @@ def document_mask(documents):
     kind="double",
     first="shown",
     verdict="named",
-    says="mask inverted, and the diagonal is blocked",
     round=3,
+    says="mask inverted, and off by one: the diagonal is blocked",
 )
 def document_mask(documents):
     T = documents.size(1)
@@ -1185,8 +1185,8 @@ def adamw_step(
     kind="double",
     first="useless",
     verdict="named",
-    says="the decay is not multiplied by the rate",
     round=3,
+    says="the decay is not multiplied by the rate, and one beta for both corrections",
 )
 def adamw_step(
     parameter,
@@ -1436,8 +1436,8 @@ def run_budget(
     kind="double",
     first="named",
     verdict="named",
-    says="the last norm is forgotten",
     round=3,
+    says="the last norm is forgotten, and keys or values alone",
 )
 def run_budget(
     layers,
@@ -1473,8 +1473,8 @@ def run_budget(
     kind="subtle",
     first="named",
     verdict="named",
-    says="keys and values as wide as the queries",
     round=3,
+    says="keys and values as wide as the queries, and keys and values of all heads are kept",
 )
 def run_budget(
     layers,
@@ -1515,8 +1515,8 @@ def run_budget(
     kind="double",
     first="named",
     verdict="named",
-    says="the operations without the embeddings",
     round=3,
+    says="the operations without the embeddings, and the window has the heads of the queries",
 )
 def run_budget(
     layers,
@@ -1973,8 +1973,8 @@ def logit_lens(stream, gamma, table, targets):
     kind="double",
     first="named",
     verdict="named",
-    says="layer norm in place of RMS norm",
     round=3,
+    says="layer norm in place of RMS norm, and ranks counted from 0",
 )
 def logit_lens(stream, gamma, table, targets):
     mean = stream.mean(-1, keepdim=True)

@@ -373,7 +373,7 @@ class MultiHeadAttention(_Layer):
     kind="double",
     first="named",
     verdict="named",
-    says="scaled by √d_model in place of √d_k",
+    says="mask dropped for cross-attention, and scaled by √d_model in place of √d_k",
 )
 class MultiHeadAttention(_Layer):
     def attend(self, q, k, v, mask=None):
@@ -604,7 +604,8 @@ def two_lookups():
     "the slots are exchanged in w_o AND the values start at coordinate 3",
     kind="double",
     first="told",
-    verdict="told",
+    verdict="named",
+    says="the slots are exchanged, and the value is taken from other coordinates",
 )
 def two_lookups():
     w_q, w_k = torch.zeros(6, 6), torch.zeros(6, 6)
@@ -896,8 +897,8 @@ class MultiHeadAttention(nn.Module):
     kind="double",
     first="named",
     verdict="named",
-    says="a matrix is not transposed",
     round=2,
+    says="out_proj.weight not transposed, and the three parts in another order",
 )
 def attention_from_torch(state):
     w_q, w_v, w_k = state["in_proj_weight"].chunk(3)

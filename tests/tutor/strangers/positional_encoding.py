@@ -845,8 +845,8 @@ def shift_matrix(offset, d_model, base=10_000.0):
     kind="double",
     first="named",
     verdict="named",
-    says="transposed: made for column vectors",
     round=2,
+    says="transposed: made for column vectors, and base not used",
 )
 def shift_matrix(offset, d_model, base=10_000.0):
     if d_model % 2:

@@ -83,7 +83,7 @@ def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     kind="double",
     first="shown",
     verdict="named",
-    says="the source with special tokens",
+    says="a width that fits exactly is passed over, and the source with special tokens",
 )
 def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     need = max(len(row) + 1 for row in [*sources, *targets])
@@ -168,7 +168,7 @@ def average_states(states):
     kind="double",
     first="shown",
     verdict="named",
-    says="added up in half precision",
+    says="added up in half precision, and integers averaged",
 )
 def average_states(states):
     result = {}
@@ -237,7 +237,7 @@ def smoothing_floor(vocab_size, smoothing):
     kind="double",
     first="useless",
     verdict="named",
-    says="only the right class counted",
+    says="only the right class counted, and base 2 in place of e",
 )
 def smoothing_floor(vocab_size, smoothing):
     right = 1 - smoothing + smoothing / vocab_size
@@ -268,7 +268,7 @@ def forced_accuracy(logits, labels, pad_id=0):
     kind="double",
     first="useless",
     verdict="named",
-    says="padding makes a sentence wrong",
+    says="padding makes a sentence wrong, and the mean of the sentences' shares",
 )
 def forced_accuracy(logits, labels, pad_id=0):
     real = labels.ne(pad_id)
@@ -326,7 +326,7 @@ def align(weights, source_length, target_length):
     kind="double",
     first="shown",
     verdict="named",
-    says="only the first head",
+    says="only the first head, and padding not cut off",
 )
 def align(weights, source_length, target_length):
     return weights[0, :target_length].argmax(dim=-1).tolist()
@@ -354,7 +354,7 @@ def paired_bootstrap(first, second, indices):
     kind="double",
     first="shown",
     verdict="named",
-    says="first minus second",
+    says="first minus second, and the mean of the samples as the difference",
 )
 def paired_bootstrap(first, second, indices):
     samples = (first[indices] - second[indices]).mean(dim=-1)
@@ -416,8 +416,8 @@ def paired_bootstrap(first, second, indices):
     kind="double",
     first="named",
     verdict="named",
-    says="first minus second",
     round=3,
+    says="first minus second, and 5 and 95 percent",
 )
 def paired_bootstrap(first, second, indices):
     observed = (first.mean() - second.mean()).item()

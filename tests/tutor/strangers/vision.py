@@ -58,7 +58,7 @@ def standardise(images, train):
     kind="double",
     first="told",
     verdict="named",
-    says="statistics of the images themselves",
+    says="statistics of the images themselves, and divided by the variance",
 )
 def standardise(images, train):
     mean = images.mean(dim=(0, 2, 3), keepdim=True)
@@ -150,7 +150,7 @@ def shift_images(images, down, right):
     kind="double",
     first="shown",
     verdict="named",
-    says="one shift for the whole batch",
+    says="up and down exchanged, and one shift for the whole batch",
 )
 def shift_images(images, down, right):
     b, _, h, w = images.shape
@@ -224,7 +224,7 @@ def confusion(predictions, labels, classes):
     kind="double",
     first="named",
     verdict="named",
-    says="shares in place of counts",
+    says="shares in place of counts, and the diagonal is counted",
 )
 def confusion(predictions, labels, classes):
     places = labels * classes + predictions
@@ -291,7 +291,7 @@ def calibration_error(probabilities, labels, bins):
     kind="double",
     first="useless",
     verdict="named",
-    says="bins between the smallest and the largest confidence",
+    says="bins between the smallest and the largest confidence, and not divided by the number of images",
 )
 def calibration_error(probabilities, labels, bins):
     confidence, prediction = probabilities.max(dim=-1)
@@ -428,7 +428,7 @@ def read_by_the_head(rollouts, rows, columns, pooling):
     kind="double",
     first="useless",
     verdict="named",
-    says="the mean over the outputs, with a class token",
+    says="the mean over the outputs, with a class token, and a softmax of what are shares already",
 )
 def read_by_the_head(rollouts, rows, columns, pooling):
     shares = rollouts.mean(dim=1)
@@ -540,8 +540,8 @@ def confusion(predictions, labels, classes):
     kind="double",
     first="named",
     verdict="named",
-    says="rows and columns exchanged",
     round=2,
+    says="rows and columns exchanged, and tensors in place of integers",
 )
 def confusion(predictions, labels, classes):
     matrix = torch.zeros(classes, classes, dtype=torch.long)

@@ -468,7 +468,7 @@ def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
     kind="double",
     first="shown",
     verdict="named",
-    says="another interpolation",
+    says="another interpolation, and the class token's row at the end",
 )
 def interpolate_positions(table, old_grid, new_grid, class_tokens=1):
     special, rest = table[:class_tokens], table[class_tokens:]
@@ -650,7 +650,7 @@ def receptive_field(gradient):
     kind="double",
     first="shown",
     verdict="named",
-    says="rows and columns exchanged",
+    says="rows and columns exchanged, and channels added up before the test",
 )
 def receptive_field(gradient):
     seen = gradient.sum(dim=0) != 0
@@ -786,7 +786,7 @@ def attention_rollout(weights):
     kind="double",
     first="useless",
     verdict="named",
-    says="the identity only once",
+    says="the identity only once, and the maximum over the heads in place of the mean",
 )
 def attention_rollout(weights):
     t = weights[0].shape[-1]
@@ -847,7 +847,7 @@ def mixup(images, targets, share, permutation):
     kind="double",
     first="told",
     verdict="named",
-    says="labels not mixed",
+    says="labels not mixed, and labels of another partner",
 )
 def mixup(images, targets, share, permutation):
     mixed = images * share + images[permutation] * (1 - share)
@@ -1259,8 +1259,8 @@ def mixup(images, targets, share, permutation):
     kind="double",
     first="wrong",
     verdict="named",
-    says="the area divided without a remainder",
     round=2,
+    says="the area divided without a remainder, and the box is a square",
 )
 def cutmix(images, targets, box, permutation):
     top, left, box_height, box_width = box

@@ -3,8 +3,8 @@
 
 # === exercise: 1.1 · A vocabulary | function: build_vocabulary | kind: subtle | what is wrong: only the ordinary tokens are looked up among those already seen, so a special token that also occurs in the text is numbered a second time and loses its id (leaving a gap).
 # told: shown
-# now: shown
-# line: 9
+# now: named
+# says: a special token in the text takes a new id
 def build_vocabulary(tokens, special_tokens=SPECIAL_TOKENS):
     vocab = {}
     next_id = 0
@@ -92,7 +92,7 @@ def train_bpe(text, merges, special_tokens=()):
 # === exercise: 1.5 · Learn the merges | function: train_bpe | kind: double | what is wrong: (1) every different piece counts once instead of as often as it occurs; (2) special tokens are cut into characters too, so that merges are learned inside them.
 # told: named
 # now: named
-# says: every word counts once
+# says: special tokens are cut, and every word counts once
 def train_bpe(text, merges, special_tokens=()):
     vocab = {tuple(piece): 1 for piece in split_words(text, special_tokens)}
     history = []

@@ -194,7 +194,8 @@ def two_lookups():
 
 # === exercise: 5.9 · Two look-ups, two heads | function: two_lookups | kind: double | what is wrong: (1) the queries are made of the marks instead of the constant coordinate 5, so only the marked tokens ask and all others average over the sequence; (2) head 1 takes its values from the coordinates 3 to 5 instead of 2 to 4.
 # told: told
-# now: told
+# now: named
+# says: the value is taken from other coordinates, and only the marked tokens ask
 def two_lookups():
     w_q = torch.zeros(6, 6)
     w_q[0, 0] = 10

@@ -168,7 +168,7 @@ def interpolate_positions(
 # === exercise: 8.5 · Positions for another image size | function: interpolate_positions | kind: double | what is wrong: align_corners=True puts the outermost middles upon each other instead of treating each place as an area; and if old and new grid have the same number of patches the table is returned unchanged, although the grids may differ in shape
 # told: named
 # now: named
-# says: two grids with as many patches are taken for the same
+# says: the corners are aligned, and two grids with as many patches are taken for the same
 def interpolate_positions(
     table: torch.Tensor,
     old_grid: tuple[int, int],
@@ -222,8 +222,7 @@ def convolution_by_heads(
 # === exercise: 8.8 · How far does an output see? | function: receptive_field | kind: double | what is wrong: the channels are added up before the test, so gradients of opposite sign cancel; and the rows and columns with a hit are counted, instead of the extent from the first to the last, so gaps are left out
 # told: named
 # now: named
-# says: rows and columns counted, not the box
-# line: 2
+# says: channels added up before the test, and rows and columns counted, not the box
 def receptive_field(gradient: torch.Tensor) -> tuple[int, int]:
     seen = gradient.sum(dim=0) != 0
     n_rows = seen.any(dim=1).sum().item()

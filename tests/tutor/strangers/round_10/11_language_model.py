@@ -231,7 +231,7 @@ def adamw_step(
 # === exercise: 11.9 · A step of AdamW | function: adamw_step | kind: double | what is wrong: the weight decay is added to the gradient and so goes through both moments (Adam with L2), and the moments are returned with the correction in them.
 # told: named
 # now: named
-# says: the decay is mixed into the gradient
+# says: the decay is mixed into the gradient, and corrected moments are returned
 def adamw_step(
     parameter,
     gradient,
@@ -305,7 +305,8 @@ def run_budget(
 
 # === exercise: 11.11 · What a run costs | function: run_budget | kind: double | what is wrong: the windowed cache always has `window` positions, also for a text that is shorter, and the training bytes are fixed at 16 per parameter whatever number_bytes is.
 # told: shown
-# now: shown
+# now: named
+# says: four bytes a number, whatever number_bytes is, and the window of a shorter text
 def run_budget(
     layers,
     d_model,

@@ -225,7 +225,8 @@ def tagging_loss(
 
 # === exercise: 2.6 · A label for each word: the loss | function: tagging_loss | kind: subtle | what is wrong: if the batch has no word at all, the result has the shape (1,) instead of ()
 # told: told
-# now: told
+# now: named
+# says: a list of one number
 def tagging_loss(
     logits: torch.Tensor, tags: torch.Tensor, mask: torch.Tensor, count: int = 1
 ) -> torch.Tensor:

@@ -3,8 +3,8 @@
 
 # === exercise: 3.1 · Equivariant or invariant | function: order_behaviour | kind: simple | what is wrong: the closeness test averages the signed differences instead of their absolute values, so the differences of merely reordered rows cancel and every equivariant (or wrongly reordered) output is also called invariant
 # told: told
-# now: told
-# line: 5
+# now: named
+# says: differences that cancel each other
 def order_behaviour(
     outputs: torch.Tensor, outputs_of_permuted: torch.Tensor, permutation: torch.Tensor
 ) -> dict[str, bool]:
@@ -150,7 +150,7 @@ def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Ten
 # === exercise: 3.4 · A shift is a rotation | function: shift_matrix | kind: double | what is wrong: lays the matrix out for all sines first and then all cosines (four diagonal quarters) instead of 2 × 2 blocks along the diagonal AND has the minus sign at the lower left instead of the upper right, so it is transposed
 # told: named
 # now: named
-# says: transposed: made for column vectors
+# says: transposed: made for column vectors, and laid out for a sine block and a cosine block
 def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Tensor:
     if d_model % 2:
         raise ValueError(f"odd width {d_model}")

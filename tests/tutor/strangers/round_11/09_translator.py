@@ -3,8 +3,8 @@
 
 # === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: simple | what is wrong: inputs and labels are filled up by width minus the longest target without counting its special token, so they come out W + 1 wide instead of W
 # told: told
-# now: told
-# line: 20
+# now: named
+# says: the special token is not counted when the targets are filled up
 def fixed_batch(
     sources: list[list[int]],
     targets: list[list[int]],
@@ -63,7 +63,7 @@ def fixed_batch(
 # === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: double | what is wrong: the source rows get an <eos> too (and a place for it is counted) AND the first fitting width in the given order is taken instead of the narrowest one
 # told: named
 # now: named
-# says: the first width that fits, not the narrowest
+# says: the first width that fits, not the narrowest, and the source with special tokens
 def fixed_batch(
     sources: list[list[int]],
     targets: list[list[int]],
@@ -196,7 +196,7 @@ def forced_accuracy(
 # === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: double | what is wrong: the share of tokens is the mean of the sentences' shares instead of one division over the whole batch AND a sentence is right only if the model also says padding at the padded places
 # told: named
 # now: named
-# says: padding makes a sentence wrong
+# says: padding makes a sentence wrong, and the mean of the sentences' shares
 def forced_accuracy(
     logits: torch.Tensor, labels: torch.Tensor, pad_id: int = 0
 ) -> tuple[float, float]:
@@ -215,8 +215,8 @@ def forced_accuracy(
 
 # === exercise: 9.5 · Which word does it look at? | function: align | kind: subtle | what is wrong: squeeze() without an axis also removes the axis of the targets or of the sources when its length is 1, so that with target_length 1 or source_length 1 a bare number comes back instead of a list of target_length positions
 # told: told
-# now: told
-# line: 3
+# now: named
+# says: axes of length 1 squeezed away
 def align(weights: torch.Tensor, source_length: int, target_length: int) -> list[int]:
     real = weights[:, :target_length, :source_length]
     average = real.mean(dim=0, keepdim=True).squeeze()
@@ -226,7 +226,7 @@ def align(weights: torch.Tensor, source_length: int, target_length: int) -> list
 # === exercise: 9.5 · Which word does it look at? | function: align | kind: double | what is wrong: the heads vote with their own largest positions instead of having their weights averaged AND the columns of padding are not cut off, so a position can lie outside of the real source
 # told: shown
 # now: named
-# says: a vote of the heads
+# says: a vote of the heads, and padding not cut off
 def align(weights: torch.Tensor, source_length: int, target_length: int) -> list[int]:
     from collections import Counter
 
@@ -277,7 +277,7 @@ def paired_bootstrap(
 # === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: double | what is wrong: the percentiles are taken of each system's own sample means and then subtracted, instead of the percentiles of the paired differences AND the first number is the mean difference over the samples, not over the whole test set
 # told: named
 # now: named
-# says: the mean of the samples as the difference
+# says: the percentiles of the two systems subtracted, and the mean of the samples as the difference
 def paired_bootstrap(
     first: torch.Tensor, second: torch.Tensor, indices: torch.Tensor
 ) -> tuple[float, float, float]:

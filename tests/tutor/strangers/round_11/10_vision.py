@@ -28,8 +28,8 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
 
 # === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: double | what is wrong: the mean that is subtracted is that of the images given and not that of train AND the limit of 1e-6 is applied to the variance, so that every spread below 1e-3 counts as none
 # told: told
-# now: told
-# line: 4
+# now: named
+# says: statistics of the images themselves, and the limit for contrast is too large
 def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     result = torch.empty_like(images)
     for c in range(images.shape[1]):
@@ -137,7 +137,7 @@ def confusion(
 # === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: double | what is wrong: rows are the predictions and columns the labels, the matrix is transposed AND the pair is that of the largest single entry off the diagonal, the two directions are not added up
 # told: named
 # now: named
-# says: rows and columns exchanged
+# says: rows and columns exchanged, and one direction only
 def confusion(
     predictions: torch.Tensor, labels: torch.Tensor, classes: int
 ) -> tuple[torch.Tensor, tuple[int, int]]:
@@ -258,8 +258,7 @@ def read_by_the_head(
 # === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: double | what is wrong: with a class token the share that the token kept is spread evenly over the patches instead of dividing by what is left AND the patches are laid out column by column instead of in reading order
 # told: named
 # now: named
-# says: the class token's own share given out in equal parts
-# line: 5
+# says: the class token's own share given out in equal parts, and rows and columns of the grid exchanged
 def read_by_the_head(
     rollouts: torch.Tensor, rows: int, columns: int, pooling: str
 ) -> torch.Tensor:

@@ -3,8 +3,8 @@
 
 # === exercise: 1.1 · A vocabulary | id: vocabulary | function: build_vocabulary | kind: subtle | what is wrong: a special token that also occurs in the text gets a second, later id (dict overwritten, gap at the start)
 # told: shown
-# now: told
-# line: 10
+# now: named
+# says: a special token in the text takes a new id
 def build_vocabulary(
     tokens: list[str], special_tokens: tuple[str, ...] = SPECIAL_TOKENS
 ) -> dict[str, int]:
@@ -156,8 +156,8 @@ def train_bpe(
 
 # === exercise: 1.5 · Learn the merges | id: train-bpe | function: train_bpe | kind: double | what is wrong: text is lowercased before it is cut AND it stops as soon as the best pair occurs only once
 # told: shown
-# now: told
-# line: 4
+# now: named
+# says: capital letters are lost, and stops while there are pairs left
 def train_bpe(
     text: str, merges: int, special_tokens: tuple[str, ...] = ()
 ) -> list[tuple[str, str]]:
@@ -201,7 +201,7 @@ def bpe_encode(
 # === exercise: 1.6 · Use the merges | id: bpe-encode | function: bpe_encode | kind: double | what is wrong: greedy longest match against the vocabulary of merged strings in place of replaying merges AND special tokens are not passed to split_words
 # told: named
 # now: named
-# says: special tokens are cut
+# says: special tokens are cut, and the longest known token is taken first
 def bpe_encode(
     text: str, merges: list[tuple[str, str]], special_tokens: tuple[str, ...] = ()
 ) -> list[str]:
@@ -244,8 +244,8 @@ class Embedding(nn.Module):
 
 # === exercise: 1.8 · The embedding layer | id: embedding | function: Embedding | kind: double | what is wrong: spread of the table is 1/d_model (no root) AND scales by the root of the number of tokens in the sentence (ids.shape[-1])
 # told: told
-# now: told
-# line: 5
+# now: named
+# says: multiplied by the root of the number of ids
 class Embedding(nn.Module):
     def __init__(self, vocab_size: int, d_model: int) -> None:
         super().__init__()
@@ -261,7 +261,7 @@ class Embedding(nn.Module):
 # === exercise: 1.10 · Counting instead of learning | id: tf-idf | function: tf_idf | kind: double | what is wrong: term frequency is divided by the length of the document AND idf is the smoothed variant of scikit-learn, ln((1+D)/(1+D_t)) + 1
 # told: useless
 # now: named
-# says: another variant of the formula
+# says: another variant of the formula, and shares in place of counts
 def tf_idf(documents: list[list[str]]) -> tuple[torch.Tensor, list[str]]:
     terms = []
     for document in documents:

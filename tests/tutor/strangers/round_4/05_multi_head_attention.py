@@ -126,7 +126,7 @@ class MultiHeadAttention(nn.Module):
 # === exercise: 5.5 · The multi-head attention layer | id: multi-head-attention | function: MultiHeadAttention | kind: double | what is wrong: weights are averaged over the heads as nn.MultiheadAttention does AND the output bias is added before w_o
 # told: named
 # now: named
-# says: a bias is added before the product
+# says: weights averaged over the heads, and a bias is added before the product
 class MultiHeadAttention(nn.Module):
     def __init__(self, d_model: int, heads: int) -> None:
         super().__init__()
@@ -281,7 +281,7 @@ class GroupedQueryAttention(nn.Module):
 # === exercise: 5.11 · How many texts at a time? | id: texts-served | function: texts_served | kind: double | what is wrong: one scale for each text and layer rather than each vector AND a negative number comes out if the parameters do not fit
 # told: named
 # now: named
-# says: a negative number of texts
+# says: one scale for all positions, and a negative number of texts
 def texts_served(
     memory: int,
     parameters: int,

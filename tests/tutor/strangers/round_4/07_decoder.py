@@ -49,7 +49,7 @@ def shift_right(
 # === exercise: 7.3 · One step to the right | id: shift-right | function: shift_right | kind: double | what is wrong: inputs of shorter sentences contain <eos> (the padded row is cut at the end) AND pads with 0 whatever pad_id is
 # told: named
 # now: named
-# says: padded with another id
+# says: <eos> among the inputs, and padded with another id
 def shift_right(
     sequences: list[list[int]], sos_id: int, eos_id: int, pad_id: int = 0
 ) -> tuple[torch.Tensor, torch.Tensor]:

@@ -230,8 +230,7 @@ def convolution_by_heads(
 # === exercise: 8.8 · How far does an output see? | id: receptive-field | function: receptive_field | kind: double | what is wrong: channels are summed before the test AND the size is last minus first, without + 1
 # told: shown
 # now: named
-# says: one too few
-# line: 2
+# says: channels added up before the test, and one too few
 def receptive_field(gradient: torch.Tensor) -> tuple[int, int]:
     total = gradient.sum(dim=0)
     rows, columns = torch.nonzero(total, as_tuple=True)

@@ -31,7 +31,7 @@ def fixed_batch(
 # === exercise: 9.1 · A batch of a fixed width | id: fixed-batch | function: fixed_batch | kind: double | what is wrong: source gets an <eos> of its own, with a place for it in the width AND the source is filled up with 0 whatever pad_id is
 # told: named
 # now: named
-# says: a place for a special token in the source, too
+# says: the source with special tokens, and filled with 0 in place of pad_id
 def fixed_batch(
     sources: list[list[int]],
     targets: list[list[int]],
@@ -96,7 +96,7 @@ def average_states(states: list[dict]) -> dict:
 # === exercise: 9.3 · How low can the loss fall? | id: smoothing-floor | function: smoothing_floor | kind: double | what is wrong: the right class has 1 - ε and the others ε/(V-1) AND result in bits (log2)
 # told: named
 # now: named
-# says: spread over the wrong classes only
+# says: spread over the wrong classes only, and base 2 in place of e
 def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     if smoothing == 0:
         return 0.0

@@ -15,7 +15,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
 # === exercise: 10.1 · Normalise with what training knows | id: standardise | function: standardise | kind: double | what is wrong: a small epsilon is added to every spread in place of 1 for a channel without contrast AND mean and spread of every pixel by itself, over the images only (dim=0)
 # told: named
 # now: named
-# says: each pixel by its own statistics
+# says: each pixel by its own statistics, and a small spread does not count as 1
 def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     mu = train.mean(dim=0, keepdim=True)
     sigma = train.std(dim=0, keepdim=True, unbiased=False)
@@ -40,7 +40,6 @@ def shift_images(
 # told: shown
 # now: named
 # says: the wrong way, in both directions, and the edge is repeated
-# line: 7
 def shift_images(
     images: torch.Tensor, down: torch.Tensor, right: torch.Tensor
 ) -> torch.Tensor:
@@ -76,7 +75,7 @@ def confusion(
 # === exercise: 10.3 · Which classes are exchanged? | id: confusion | function: confusion | kind: double | what is wrong: rows are the predictions, columns the labels AND the pair is the largest single entry off the diagonal, not both directions together
 # told: named
 # now: named
-# says: rows and columns exchanged
+# says: rows and columns exchanged, and one direction only
 def confusion(
     predictions: torch.Tensor, labels: torch.Tensor, classes: int
 ) -> tuple[torch.Tensor, tuple[int, int]]:

@@ -44,7 +44,7 @@ def pack_documents(
 # === exercise: 11.2 · Documents into blocks | id: pack-documents | function: pack_documents | kind: double | what is wrong: document numbers are recovered from the end ids (cumsum), so an end id counts to the next document AND positions begin anew in each block
 # told: named
 # now: named
-# says: the end id belongs to the next document
+# says: the end id belongs to the next document, and positions begin anew in each block
 def pack_documents(
     documents: list[list[int]], end_id: int, length: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -332,7 +332,7 @@ def adamw_step(
 # === exercise: 11.9 · A step of AdamW | id: adamw-step | function: adamw_step | kind: double | what is wrong: decay goes through the gradient (Adam with L2) AND the corrected moments are returned
 # told: named
 # now: named
-# says: the decay is mixed into the gradient
+# says: the decay is mixed into the gradient, and corrected moments are returned
 def adamw_step(
     parameter: torch.Tensor,
     gradient: torch.Tensor,
@@ -371,7 +371,7 @@ def orthogonalise(matrix: torch.Tensor, rounds: int = 5) -> torch.Tensor:
 # === exercise: 11.11 · What a run costs | id: run-budget | function: run_budget | kind: double | what is wrong: the last norm is left out of the parameters AND cache_windowed takes window positions for a text shorter than the window, too
 # told: named
 # now: named
-# says: the last norm is forgotten
+# says: the last norm is forgotten, and the window of a shorter text
 def run_budget(
     layers: int,
     d_model: int,

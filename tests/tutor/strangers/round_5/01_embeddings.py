@@ -20,7 +20,8 @@ def build_vocabulary(
 
 # === exercise: 1.1 · A vocabulary [vocabulary] | function: build_vocabulary | kind: double | what is wrong: orders the tokens by frequency, not by first appearance AND a special token that occurs in the text is numbered again
 # told: shown
-# now: shown
+# now: named
+# says: tokens in order of frequency, and a special token in the text takes a new id
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<sos>", "<eos>")
 
 
@@ -102,7 +103,8 @@ def train_bpe(
 
 # === exercise: 1.5 · Learn the merges [train-bpe] | function: train_bpe | kind: double | what is wrong: stops already when the best pair occurs only once AND a special token is a piece of its own but is still cut into characters
 # told: shown
-# now: shown
+# now: named
+# says: special tokens are cut, and stops while there are pairs left
 def train_bpe(
     text: str, merges: int, special_tokens: tuple[str, ...] = ()
 ) -> list[tuple[str, str]]:
@@ -123,7 +125,8 @@ def train_bpe(
 
 # === exercise: 1.6 · Use the merges [bpe-encode] | function: bpe_encode | kind: subtle | what is wrong: stops replaying in a piece at the first merge that finds nothing there
 # told: shown
-# now: shown
+# now: named
+# says: ends at the first merge that does not fit
 def bpe_encode(
     text: str, merges: list[tuple[str, str]], special_tokens: tuple[str, ...] = ()
 ) -> list[str]:

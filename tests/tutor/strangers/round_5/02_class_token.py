@@ -78,7 +78,8 @@ class MeanHead(nn.Module):
 
 # === exercise: 2.4 · The mean of the real tokens [masked-mean] | function: masked_mean, MeanHead | kind: double | what is wrong: the weight is divided by the root of classes, not of d_model AND without a mask position 0 is left out as if it were a class token
 # told: useless
-# now: useless
+# now: named
+# says: without a mask position 0 is left out
 def masked_mean(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     column = mask.squeeze(1).unsqueeze(-1)
     total = torch.where(column, hidden, torch.zeros_like(hidden)).sum(1)
@@ -121,7 +122,7 @@ def readout_behaviour() -> dict[str, str]:
 # === exercise: 2.6 · A label for each word: the loss [tagging-loss] | function: tagging_loss | kind: double | what is wrong: averages the means of the sentences, not all words of the batch AND is in bits, not in nats
 # told: useless
 # now: named
-# says: the mean of the sentences' means
+# says: the mean of the sentences' means, and in bits
 def tagging_loss(
     logits: torch.Tensor, tags: torch.Tensor, mask: torch.Tensor, count: int = 1
 ) -> torch.Tensor:

@@ -4,7 +4,7 @@
 # === exercise: 6.1 · Layer normalisation [layer-norm] | function: LayerNorm | kind: double | what is wrong: the variance divides by d - 1 (torch.std's default) AND epsilon is added after the root, as in the Annotated Transformer
 # told: named
 # now: named
-# says: unbiased variance
+# says: epsilon outside the root, and unbiased variance
 class LayerNorm(nn.Module):
     def __init__(self, d_model: int, epsilon: float = 1e-5) -> None:
         super().__init__()

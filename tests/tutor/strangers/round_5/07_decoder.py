@@ -59,7 +59,7 @@ def sequence_loss(
 # === exercise: 7.4 · The loss of a batch of sentences [sequence-loss] | function: sequence_loss | kind: double | what is wrong: averages each sentence first and then the sentences AND the even part is a sum over the classes, not divided by V
 # told: named
 # now: named
-# says: the mean of the sentences' means
+# says: the mean of the sentences' means, and the sum over the classes in place of their mean
 def sequence_loss(
     logits: torch.Tensor,
     labels: torch.Tensor,

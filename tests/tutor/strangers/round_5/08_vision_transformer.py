@@ -160,8 +160,7 @@ def convolution_by_heads(
 # === exercise: 8.8 · How far does an output see? [receptive-field] | function: receptive_field | kind: double | what is wrong: adds the channels up before the test, so they may cancel AND last minus first, without the one
 # told: named
 # now: named
-# says: one too few
-# line: 2
+# says: channels added up before the test, and one too few
 def receptive_field(gradient: torch.Tensor) -> tuple[int, int]:
     counts = gradient.sum(dim=0) != 0
     if not counts.any():

@@ -31,7 +31,7 @@ def fixed_batch(
 # === exercise: 9.1 · A batch of a fixed width [fixed-batch] | function: fixed_batch | kind: double | what is wrong: the sources get an <eos> and need a place for it AND source and inputs are filled up with 0, whatever pad_id is
 # told: named
 # now: named
-# says: a place for a special token in the source, too
+# says: the source with special tokens, and filled with 0 in place of pad_id
 def fixed_batch(
     sources: list[list[int]],
     targets: list[list[int]],
@@ -70,7 +70,7 @@ def average_states(states: list[dict]) -> dict:
 # === exercise: 9.2 · The average of several checkpoints [average-states] | function: average_states | kind: double | what is wrong: adds up in the tensors' own dtype, so half precision loses digits AND takes whole numbers from the first state, not from the last
 # told: named
 # now: named
-# says: added up in half precision
+# says: added up in half precision, and the counter of another checkpoint
 def average_states(states: list[dict]) -> dict:
     average = {}
     for name, first in states[0].items():

@@ -36,7 +36,7 @@ def pack_documents(
 # === exercise: 11.2 · Documents into blocks [pack-documents] | function: pack_documents | kind: double | what is wrong: the end id belongs to the document that follows AND the positions begin at 0 again in each block
 # told: named
 # now: named
-# says: the end id belongs to the next document
+# says: the end id belongs to the next document, and positions begin anew in each block
 def pack_documents(
     documents: list[list[int]], end_id: int, length: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -281,7 +281,7 @@ def tiled_attention(
 # === exercise: 11.9 · A step of AdamW [adamw-step] | function: adamw_step | kind: double | what is wrong: returns the corrected moments AND epsilon is added under the root
 # told: named
 # now: named
-# says: eps inside the root
+# says: eps inside the root, and corrected moments are returned
 def adamw_step(
     parameter: torch.Tensor,
     gradient: torch.Tensor,

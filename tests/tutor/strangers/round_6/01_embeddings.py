@@ -17,7 +17,8 @@ def build_vocabulary(tokens, special_tokens=SPECIAL_TOKENS):
 
 # === exercise: 1.1 · A vocabulary | function: build_vocabulary | kind: double | what is wrong: the tokens are ordered by frequency, not by first appearance AND the ordinary tokens begin at len(special_tokens) + 1, so one id is left out
 # told: shown
-# now: shown
+# now: named
+# says: tokens in order of frequency, and an id is left out after the special tokens
 def build_vocabulary(tokens, special_tokens=SPECIAL_TOKENS):
     ids = {}
     for i, tok in enumerate(special_tokens):
@@ -100,8 +101,8 @@ def train_bpe(text, merges, special_tokens=()):
 
 # === exercise: 1.5 · Learn the merges | function: train_bpe | kind: double | what is wrong: of equally frequent pairs the last one is taken (>=) AND it stops as soon as the best pair occurs only once, although pairs are left
 # told: told
-# now: told
-# line: 13
+# now: named
+# says: ties go to the last pair, and stops while there are pairs left
 def train_bpe(text, merges, special_tokens=()):
     state = {}
     for piece, n in Counter(split_words(text, special_tokens)).items():
@@ -146,7 +147,7 @@ def bpe_encode(text, merges, special_tokens=()):
 # === exercise: 1.6 · Use the merges | function: bpe_encode | kind: double | what is wrong: stops replaying at the first merge that finds nothing in the piece, so later merges are not tried AND special tokens are skipped and are missing from the result
 # told: named
 # now: named
-# says: ends at the first merge that does not fit
+# says: special tokens are left out, and ends at the first merge that does not fit
 def bpe_encode(text, merges, special_tokens=()):
     output = []
     for piece in split_words(text, special_tokens):

@@ -100,7 +100,7 @@ def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Ten
 # === exercise: 3.4 · A shift is a rotation | function: shift_matrix | kind: double | what is wrong: the matrix is laid out in halves, column i paired with column i + d/2, in place of 2 × 2 blocks along the diagonal, which shows for d >= 4 AND it is transposed, the minus sign at the lower left, as for column vectors, which shows already at d = 2
 # told: named
 # now: named
-# says: transposed: made for column vectors
+# says: transposed: made for column vectors, and laid out for a sine block and a cosine block
 def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Tensor:
     if d_model % 2 == 1:
         raise ValueError("d_model has to be even")

@@ -92,7 +92,8 @@ def masked_softmax(
 
 # === exercise: 4.6 · Spot the bug: masked softmax | function: masked_softmax | kind: double | what is wrong: hidden scores are multiplied to 0 and every 0 is then replaced by -inf, so that an allowed score of exactly 0 gets the weight 0 AND torch.softmax gives NaN for a row in which nothing is allowed
 # told: wrong
-# now: shown
+# now: named
+# says: a score of 0 is taken for a hidden one, and NaN on fully masked rows
 def masked_softmax(
     scores: torch.Tensor, mask: torch.Tensor | None = None
 ) -> torch.Tensor:
@@ -122,7 +123,7 @@ def scaled_dot_product_attention(
 # === exercise: 4.7 · Scaled dot-product attention | function: scaled_dot_product_attention | kind: double | what is wrong: the weights that are returned are those without the mask, although the output is made with it AND the scores are divided by the root of d_v, not of d_k
 # told: named
 # now: named
-# says: scaled by √d_v in place of √d_k
+# says: scaled by √d_v in place of √d_k, and the weights without the mask are returned
 def scaled_dot_product_attention(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -255,7 +256,7 @@ class AdditiveAttention(nn.Module):
 # === exercise: 4.12 · Additive attention | function: AdditiveAttention | kind: double | what is wrong: the output mixes the projected keys (T_k, d_hidden) in place of the rows of x_kv AND the scores are divided by the root of d_hidden, which the formula does not do
 # told: named
 # now: named
-# says: scaled as a dot product
+# says: scaled as a dot product, and output from the projected keys
 class AdditiveAttention(nn.Module):
     def __init__(self, d_q: int, d_k: int, d_hidden: int) -> None:
         super().__init__()

@@ -338,8 +338,8 @@ def texts_served(
 
 # === exercise: 5.11 · How many texts at a time? | function: texts_served | kind: double | what is wrong: the width of a vector is d_model // kv_heads in place of d_model // heads (shows where kv_heads differs from heads) AND a scale is counted where the cache has fewer bits than the weights, not where it has fewer than 16 (weights and cache of 4 bits get no scale, cache of 16 beside weights of 32 bits gets one)
 # told: wrong
-# now: told
-# line: 15
+# now: named
+# says: heads as wide as d_model / kv_heads, and a scale where the cache has fewer bits than the weights
 def texts_served(
     memory: int,
     parameters: int,

@@ -55,7 +55,7 @@ def shift_right(
 # === exercise: 7.4 · The loss of a batch of sentences | function: sequence_loss | kind: double | what is wrong: averages within each sentence first and then over the sentences, so a token of a short sentence counts for more (sentences of different lengths) AND takes log(softmax + 1e-9) instead of log_softmax, so the loss of large logits is cut off at 20.7
 # told: named
 # now: named
-# says: the mean of the sentences' means
+# says: the mean of the sentences' means, and the logarithm is cut off
 def sequence_loss(
     logits: torch.Tensor,
     labels: torch.Tensor,
@@ -547,7 +547,7 @@ def beam_search(
 # === exercise: 7.17 · Beam search | function: beam_search | kind: double | what is wrong: each finished hypothesis takes a place of the beam away for all later rounds, so fewer than beam_width extensions are kept after the first end AND n counts the prefix as well as the new tokens (alpha above 0)
 # told: named
 # now: named
-# says: the length counts the prefix
+# says: the beam shrinks, and the length counts the prefix
 @torch.no_grad()
 def beam_search(
     model: nn.Module,
@@ -611,7 +611,7 @@ def bleu(
 # === exercise: 7.18 · BLEU | function: bleu | kind: double | what is wrong: matches are the intersection of two sets, so an n-gram counts once at most even if both sides have it several times AND the brevity penalty is the mean of the penalties of the single sentences instead of one from the summed lengths
 # told: useless
 # now: named
-# says: each n-gram counts once
+# says: each n-gram counts once, and a brevity penalty for each sentence
 def bleu(
     hypotheses: list[list[str]], references: list[list[str]], maximum: int = 4
 ) -> float:

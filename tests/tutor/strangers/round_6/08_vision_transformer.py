@@ -251,8 +251,7 @@ def receptive_field(gradient: torch.Tensor) -> tuple[int, int]:
 # === exercise: 8.8 · How far does an output see? | function: receptive_field | kind: double | what is wrong: entries below a thousandth of the largest are taken for zero, though tiny ones count AND the extent is last minus first without plus 1, one too small in both directions
 # told: named
 # now: named
-# says: one too few
-# line: 3
+# says: small entries left out, and one too few
 def receptive_field(gradient: torch.Tensor) -> tuple[int, int]:
     size = gradient.abs()
     seen = (size > 1e-3 * size.max()).any(0)

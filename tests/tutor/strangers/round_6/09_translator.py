@@ -4,7 +4,7 @@
 # === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: double | what is wrong: the extra place is counted for the sources, too, so a longest source that fits a width exactly gets the next width (or a ValueError) AND inputs and labels are filled up to the width with 0 instead of pad_id, which shows with another pad_id
 # told: named
 # now: named
-# says: a place for a special token in the source, too
+# says: a place for a special token in the source, too, and filled with 0 in place of pad_id
 def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     longest = max(len(row) for row in [*sources, *targets])
     need = longest + 1
@@ -106,7 +106,7 @@ def paired_bootstrap(first, second, indices):
 # === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: double | what is wrong: the first number is the mean of the samples' differences, not the difference on the whole test set AND the ends are the percentiles 5 and 95 instead of 2.5 and 97.5
 # told: named
 # now: named
-# says: 5 and 95 percent
+# says: the mean of the samples as the difference, and 5 and 95 percent
 def paired_bootstrap(first, second, indices):
     samples = second[indices].mean(-1) - first[indices].mean(-1)
     low = torch.quantile(samples, 0.05)

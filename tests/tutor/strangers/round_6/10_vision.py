@@ -55,7 +55,7 @@ def confusion(
 # === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: double | what is wrong: the matrix is transposed, its rows are the predictions AND the pair comes from the largest single number beside the diagonal, so only one direction counts
 # told: named
 # now: named
-# says: rows and columns exchanged
+# says: rows and columns exchanged, and one direction only
 def confusion(
     predictions: torch.Tensor, labels: torch.Tensor, classes: int
 ) -> tuple[torch.Tensor, tuple[int, int]]:

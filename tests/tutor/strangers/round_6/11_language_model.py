@@ -353,7 +353,7 @@ def tiled_attention(
 # === exercise: 11.9 · A step of AdamW | function: adamw_step | kind: double | what is wrong: the decay is not multiplied by the rate, theta loses the share weight_decay at each step AND only the first moment is corrected, the root is taken of the second moment as it is
 # told: named
 # now: named
-# says: the decay is not multiplied by the rate
+# says: the decay is not multiplied by the rate, and only the first moment is corrected
 def adamw_step(
     parameter: torch.Tensor,
     gradient: torch.Tensor,
@@ -392,7 +392,7 @@ def orthogonalise(matrix: torch.Tensor, rounds: int = 5) -> torch.Tensor:
 # === exercise: 11.11 · What a run costs | function: run_budget | kind: double | what is wrong: the norm at the end of the model is not counted, d_model parameters too few (and operations and training bytes with it) AND the windowed cache always holds window positions, also if the text is shorter
 # told: named
 # now: named
-# says: the last norm is forgotten
+# says: the last norm is forgotten, and the window of a shorter text
 def run_budget(
     layers: int,
     d_model: int,

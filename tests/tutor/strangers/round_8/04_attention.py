@@ -3,8 +3,8 @@
 
 # === exercise: 4.1 · Softmax | function: softmax | kind: subtle | what is wrong: a small epsilon is added to the sum so that empty rows do not divide by zero, and all weights are too small by up to a thousandth
 # told: told
-# now: told
-# line: 5
+# now: named
+# says: a number is added to the sum
 def softmax(scores: torch.Tensor) -> torch.Tensor:
     top = scores.amax(dim=-1, keepdim=True)
     top = torch.where(top == -math.inf, torch.zeros_like(top), top)
@@ -171,7 +171,7 @@ def geometric_example(theta_q, theta_k, theta_v):
 # === exercise: 4.9 · Attention you can draw | function: geometric_example | kind: double | what is wrong: the rotations turn the other way round AND the scaled scores are divided by 2 and not by the root of 2
 # told: named
 # now: named
-# says: rotations applied to column vectors
+# says: rotations applied to column vectors, and scaled by d_k in place of √d_k
 def geometric_example(theta_q, theta_k, theta_v):
     def turn(angle):
         c, s = math.cos(angle), math.sin(angle)
@@ -216,7 +216,7 @@ class AdditiveAttention(nn.Module):
 # === exercise: 4.12 · Additive attention | function: AdditiveAttention | kind: double | what is wrong: tanh is applied after the product with v AND the values are the projected keys
 # told: named
 # now: named
-# says: tanh after the product with v
+# says: tanh after the product with v, and output from the projected keys
 class AdditiveAttention(nn.Module):
     def __init__(self, d_q: int, d_k: int, d_hidden: int) -> None:
         super().__init__()
@@ -257,7 +257,7 @@ def path_length(kind, length, kernel=3):
 # === exercise: 4.13 · What attention costs | functions: attention_cost, path_length | kind: double | what is wrong: three projections in place of four AND the quadratic part is compared with the projections and not with the whole
 # told: named
 # now: named
-# says: three projections in place of four
+# says: three projections in place of four, and a ratio in place of a share
 def attention_cost(length, d_model):
     p = 3 * length * d_model * d_model
     s = length * length * d_model

@@ -21,7 +21,7 @@ class LayerNorm(nn.Module):
 # === exercise: 6.1 · Layer normalisation | function: LayerNorm | kind: double | what is wrong: variance as mean of squares without subtracting the mean AND beta is added before gamma multiplies
 # told: named
 # now: named
-# says: beta added before gamma multiplies
+# says: beta added before gamma multiplies, and the variance of what is not centred
 class LayerNorm(nn.Module):
     def __init__(self, d_model: int, epsilon: float = 1e-5) -> None:
         super().__init__()
@@ -59,8 +59,8 @@ def diagnose_norm(x, y):
 
 # === exercise: 6.2 · Spot the bug: which norm was that? | function: diagnose_norm | kind: double | what is wrong: the names of layer norm and unbiased variance are exchanged AND the farthest and not the nearest is returned
 # told: told
-# now: told
-# says: takes “layer norm” for “batch norm”
+# now: named
+# says: the farthest in place of the nearest
 def diagnose_norm(x, y):
     m, e = x.mean(-1, keepdim=True), 1e-5
     v, u = x.var(-1, keepdim=True, correction=0), x.var(-1, keepdim=True)

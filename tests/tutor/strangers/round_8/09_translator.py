@@ -29,7 +29,7 @@ def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
 # === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: double | what is wrong: the widest of the widths is taken and not the narrowest that fits AND the source is given an end-of-sentence token
 # told: named
 # now: named
-# says: the widest in place of the narrowest
+# says: the widest in place of the narrowest, and the source with special tokens
 def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     need = max(max(len(s) + 1 for s in sources), max(len(t) + 1 for t in targets))
     W = max(widths)
@@ -109,7 +109,7 @@ def smoothing_floor(vocab_size, smoothing):
 # === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: double | what is wrong: only one of the V - 1 other classes is counted AND the logarithm has base 2
 # told: named
 # now: named
-# says: one wrong class in place of V - 1
+# says: one wrong class in place of V - 1, and base 2 in place of e
 def smoothing_floor(vocab_size, smoothing):
     other = smoothing / vocab_size
     p = torch.tensor([1 - smoothing + other, other], dtype=torch.float64)
@@ -132,7 +132,7 @@ def forced_accuracy(logits, labels, pad_id=0):
 # === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: double | what is wrong: the share of tokens is a mean of the sentences' shares AND a sentence counts as right if any of its tokens is
 # told: named
 # now: named
-# says: the mean of the sentences' shares
+# says: the mean of the sentences' shares, and a sentence with one right token counted
 def forced_accuracy(logits, labels, pad_id=0):
     t, s = [], []
     for l, y in zip(logits.argmax(-1).tolist(), labels.tolist()):
@@ -157,8 +157,7 @@ def align(weights, source_length, target_length):
 # === exercise: 9.5 · Which word does it look at? | function: align | kind: double | what is wrong: the head with the single largest weight decides, not the mean of the heads AND the list has one entry for each source token
 # told: named
 # now: named
-# says: the largest weight of any head
-# line: 3
+# says: the largest weight of any head, and rows and columns exchanged
 def align(weights, source_length, target_length):
     strongest = weights[:, :target_length, :source_length].amax(dim=0)
     return strongest.argmax(dim=0).tolist()
@@ -178,7 +177,7 @@ def paired_bootstrap(first, second, indices):
 # === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: double | what is wrong: first minus second AND the first number is the mean over the samples, not that of the whole test set
 # told: named
 # now: named
-# says: first minus second
+# says: first minus second, and the mean of the samples as the difference
 def paired_bootstrap(first, second, indices):
     sampled = first.double()[indices].mean(1) - second.double()[indices].mean(1)
     return (

@@ -53,7 +53,7 @@ def confusion(predictions, labels, classes):
 # === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: double | what is wrong: rows are predictions and columns labels AND the pair is the largest entry off the diagonal in one direction only
 # told: named
 # now: named
-# says: rows and columns exchanged
+# says: rows and columns exchanged, and one direction only
 def confusion(predictions, labels, classes):
     m = [[0] * classes for _ in range(classes)]
     for p, l in zip(predictions.tolist(), labels.tolist()):
@@ -142,8 +142,7 @@ def position_similarity(table, rows, columns):
 # === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: double | what is wrong: the class token is taken for the last row AND rows and columns of the grid are exchanged
 # told: named
 # now: named
-# says: rows and columns of the grid exchanged
-# line: 4
+# says: the last position left out in place of the first, and rows and columns of the grid exchanged
 def position_similarity(table, rows, columns):
     n = rows * columns
     if table.shape[0] == n + 1:

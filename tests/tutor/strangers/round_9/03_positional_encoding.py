@@ -137,7 +137,7 @@ def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Ten
 # === exercise: 3.4 · A shift is a rotation | function: shift_matrix | kind: double | what is wrong: the blocks are transposed (right only for a column on the right) AND the base is always 10000
 # told: named
 # now: named
-# says: transposed: made for column vectors
+# says: transposed: made for column vectors, and base not used
 def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Tensor:
     if d_model % 2 == 1:
         raise ValueError("odd d_model")
