@@ -197,6 +197,7 @@ def one_and_more(
         each
         for each in cases
         if isinstance(each[0], torch.Tensor) and each[0].is_floating_point()
+        if isinstance(each[1], torch.Tensor)
     ]
     wrong = [each for each in tensors if not _same(each[0], each[1], each[3])]
     if len(wrong) < 2 or len(tensors) < len(cases):

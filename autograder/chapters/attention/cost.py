@@ -174,7 +174,7 @@ for name, why, rules in (
     (*LEFT_OUT, {"share": lambda p, s, m: s / p}),
     (
         "the ratio of the whole to the projections",
-        "The share is what scores and mixing are of the whole: they stand above the "
+        "The share is what scores and mixing are of the whole: they come above the "
         "line, the sum of all three below it.",
         {"share": lambda p, s, m: (p + s + m) / p},
     ),

@@ -154,7 +154,7 @@ for name, why, rules in (
     ),
     (
         "sine and cosine exchanged",
-        "The cosine stands on the diagonal of R(θ): R(0) is the unit matrix.",
+        "The cosine is on the diagonal of R(θ): R(0) is the unit matrix.",
         {"rotate": lambda a: rotation(math.pi / 2 - a)},
     ),
     (

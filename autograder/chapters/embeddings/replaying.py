@@ -253,7 +253,7 @@ for name, why, slip in (
     ),
     (
         "left and right exchanged",
-        "A pair is (left, right): left stands before right in the text.",
+        "A pair is (left, right): left comes before right in the text.",
         {"order": lambda merges: [pair[::-1] for pair in merges]},
     ),
     (

@@ -154,7 +154,7 @@ for name, why, slip in (
     ),
     (
         "the tokens are sorted",
-        "The vectors stand in the order of the ids that are given.",
+        "The vectors are in the order of the ids that are given.",
         {"at": lambda ids, count: ids.sort(-1).values},
     ),
     (*COLUMNS, {"rows": lambda ids, weight: weight.T[ids]}),

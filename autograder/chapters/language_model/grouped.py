@@ -269,7 +269,7 @@ for name, why, turns in (
     ),
     (
         "rotated twice",
-        "Rotated twice, a token stands at twice its position. Rotate once.",
+        "Rotated twice, a token is at twice its position. Rotate once.",
         {"turn_q": _twice, "turn_k": _twice},
     ),
     (

@@ -239,7 +239,7 @@ SLIPS: tuple[tuple[str, str, dict], ...] = (
     *(
         (
             "source and target added up",
-            "They stand in tensors of their own: the width has to hold the longer of "
+            "They are in tensors of their own: the width has to hold the longer of "
             "the two.",
             {"need": need},
         )

@@ -225,10 +225,11 @@ def position_similarity(student: StudentFunction, seed: int = 0) -> None:
         on = f"the example by hand, {which} class token"
         similarity.judge(student, Case(on, (table, 1, 2), right))
     generator = seeded(seed)
-    for more in (0, 1):
+    for more, spread in ((0, 1.0), (1, 1.0), (0, 0.02)):  # the last as it is drawn
         rows, columns, d = draw_sizes(generator, 3)
-        table = normal(generator, rows * columns + more, d)
+        table = spread * normal(generator, rows * columns + more, d)
         on = f"a table {tuple(table.shape)}, {rows} x {columns} patches"
+        on += "" if spread == 1 else f", with a spread of {spread}"
         similarity.judge(student, Case(on, (table, rows, columns)))
     why = (
         "Such a table belongs to another grid. Compare its number of rows with rows · "

@@ -130,8 +130,8 @@ DIVIDED: tuple[tuple[str, str, Callable], ...] = (  # in both poolings
     ),
     (
         "divided by the length",
-        "F.normalize divides by the root of the sum of squares, unless it is told p=1. "
-        "Shares have the sum 1: divide by the sum.",
+        "`F.normalize` divides by the root of the sum of squares, unless it is told "
+        "p=1. Shares have the sum 1: divide by the sum.",
         lambda shares, *_: F.normalize(shares, dim=-1),
     ),
 )
