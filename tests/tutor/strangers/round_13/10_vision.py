@@ -232,7 +232,7 @@ def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.T
 # === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: double | what is wrong: first lengths below 1 are clamped to 1, so short rows (small learned positions) are not brought to length 1 and their cosines come out too small; second the patches are laid out column by column instead of in reading order, which shows on every grid with more than one row and more than one column
 # told: named
 # now: named
-# says: rows and columns of the grid exchanged
+# says: short rows are not brought to length 1, and rows and columns of the grid exchanged
 def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
     N = rows * columns
     if table.size(0) == N + 1:
