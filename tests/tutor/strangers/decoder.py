@@ -1050,7 +1050,7 @@ def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):
     kind="double",
     first="named",
     verdict="named",
-    says="the sum in place of the score, and the length counts the prefix",
+    says="alpha is not used",
 )
 @torch.no_grad()
 def beam_search(model, prefix, eos_id, beam_width, max_length, alpha=0.0):

@@ -4,8 +4,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache, partial
-from operator import itemgetter
+from functools import partial
 
 import torch
 
@@ -28,7 +27,6 @@ from autograder.forms import several
 from autograder.interface import Data, StudentFunction, StudentModule
 
 Draft = tuple[float, list[int]]  # the sum of a hypothesis, its ids
-SUM = itemgetter(0)
 
 
 def beam(
@@ -41,91 +39,72 @@ def beam(
     *,
     see: Callable = lambda ids: ids,
     gains: Callable = lambda logits: logits.log_softmax(-1),
-    at: int = -1,
-    add: Callable = lambda total, gain: total + gain,
-    wide: Callable = lambda width: width,
-    longest: Callable = lambda limit, begin: limit,
-    least: bool = False,
     each: bool = False,
     free: str = "",
     shrink: bool = False,
-    again: bool = False,
     go_on: bool = False,
     cut: bool = False,
-    stops: Callable = lambda finished, kept, width: False,
+    first: int = 0,
     uncounted: bool = False,
     pool: str = "both",
-    rate: Callable = lambda total, new, whole, alpha: total / new**alpha,
-    choose: Callable = max,
-    tell: Callable = lambda score, total, new, alpha, last: score,
-    give: Callable = lambda ids, begin: ids,
+    score: Callable | None = None,
     gaps: list[float] | None = None,
 ) -> tuple[list[int], float]:
     """Search with a beam, by rules that can be varied.
 
-    ``at`` is the row that is read, ``least`` keeps the smallest sums, ``each`` the best
-    of each hypothesis, ``free`` gives finished ones no place ("beam": those among the
-    best, "all": whatever their rank), ``shrink`` takes their places away for good,
-    ``again`` lets them take part once more, ``go_on`` extends them, ``cut`` drops what
-    ranks below one that ends, ``uncounted`` leaves <eos> out of the length. ``pool`` is
-    what is chosen from; ``rate`` scores, ``tell`` and ``give`` make what is returned.
-    ``gaps`` is filled with how clear each choice was.
+    ``each`` keeps the best of each hypothesis, ``free`` gives finished ones no place
+    ("beam": those among the best, "all": whatever their rank), ``shrink`` takes their
+    places away for good, ``go_on`` extends what has ended, ``cut`` drops what ranks
+    below one that ends, ``first`` stops when so many have ended, ``uncounted`` leaves
+    <eos> out of the length. ``pool`` is what is chosen from. ``gaps`` is filled with
+    how clear each choice was.
     """
-    begin = len(prefix)
-    width, limit = wide(width), longest(limit, begin)
 
     def row(ids: list[int]) -> list[float]:
-        return gains(model(torch.tensor([see(ids)]))[0])[at].tolist()
+        return gains(model(torch.tensor([ids]))[0, -1]).tolist()
 
     alive: list[Draft] = [(0.0, list(prefix))]
     finished: list[Draft] = []
-    kept: list[Draft] = alive
-    while alive and len(alive[0][1]) < limit and not stops(finished, kept, width):
+    while alive and len(alive[0][1]) < limit and not 0 < first <= len(finished):
         places = width - len(finished) if shrink else width
         families = [
             sorted(
                 (
-                    (add(total, gain), [*ids, token])
-                    for token, gain in enumerate(row(ids))
+                    (total + gain, [*ids, token])
+                    for token, gain in enumerate(row(see(ids)))
                 ),
-                key=SUM,
-                reverse=not least,
+                reverse=True,
             )
             for total, ids in alive
         ]
         if each:
             kept = [draft for family in families for draft in family[:places]]
         else:
-            families += [finished] if again else []
-            grown = sorted(itertools.chain(*families), key=SUM, reverse=not least)
+            grown = sorted(itertools.chain(*families), reverse=True)
             kept = _kept(grown, places, eos_id, free)
             if gaps is not None and len(grown) > places:
                 gaps.append(grown[places - 1][0] - grown[places][0])
         if cut:
             kept = _up_to_the_end(kept, eos_id)
-        finished = [] if again else finished
         finished += [draft for draft in kept if draft[1][-1] == eos_id and not go_on]
         alive = [draft for draft in kept if draft[1][-1] != eos_id or go_on]
     pools = {"both": finished + alive, "finished": finished or alive}
     pools["alive"] = alive or finished
+    rate = score or (lambda total, new, whole: total / new**alpha)
     rated = []
     for total, ids in pools[pool]:
-        new = len(ids) - begin
+        new = len(ids) - len(prefix)
         if uncounted and ids[-1] == eos_id:
             new = max(1, new - 1)
-        rated.append((rate(total, new, len(ids), alpha), ids, total))
+        rated.append((rate(total, new, len(ids)), ids))
+    rated.sort(reverse=True)
     if gaps is not None:
         for some in (finished, alive):
             sums = sorted((total for total, _ in some), reverse=True)
             gaps += [sums[0] - sums[1]] if len(sums) > 1 else []
-        best = sorted((score for score, *_ in rated), reverse=True)
-        gaps += [best[0] - best[1]] if len(best) > 1 else []
-    score, ids, total = choose(rated, key=SUM)
-
-    def last() -> float:
-        return row(ids[:-1])[ids[-1]]
-
-    return give(ids, begin), tell(score, total, len(ids) - begin, alpha, last)
+        gaps += [rated[0][0] - rated[1][0]] if len(rated) > 1 else []
+    best, ids = rated[0]
+    return ids, best
 
 
 def _kept(drafts: list[Draft], places: int, end: int, free: str) -> list[Draft]:
@@ -149,241 +128,176 @@ def _up_to_the_end(kept: list[Draft], end: int) -> list[Draft]:
     return kept[: min(ends, default=len(kept))]
 
 
+def _last_gain(model: Callable, *given) -> tuple:
+    ids, _ = beam(model, *given)
+    row = model(torch.tensor([ids[:-1]]))[0, -1].log_softmax(-1)
+    return ids, float(row[ids[-1]])
+
+
+def _divided_late(model: Callable, prefix: list[int], *given) -> tuple:
+    ids, total = beam(model, prefix, *given, score=lambda total, *_: total)
+    return ids, total / (len(ids) - len(prefix)) ** given[-1]
+
+
+def _exponential(ids: list[int], score: float) -> tuple:
+    return ids, math.exp(score)
+
+
+def _without_prefix(model: Callable, prefix: list[int], *given) -> tuple:
+    ids, score = beam(model, prefix, *given)
+    return ids[len(prefix) :], score
+
+
+def _scored(score: Callable, pool: str = "both") -> Callable:
+    """Make a mistake that rates by ``score(alpha)(total, new, whole)``."""
+    return lambda *given: beam(*given, score=score(given[-1]), pool=pool)
+
+
 search = Function("beam-search", "beam_search", beam)
 name_several(search)
 
 # --- what goes wrong ------------------------------------------------------------------
 
-NO_PLACE = "finished ones take no place in the beam"
+search.mistake(
+    "the width is not used",
+    "Only one hypothesis was kept in each round: that is greedy decoding. Keep "
+    "the beam_width best.",
+)(lambda model, ids, end, width, n, alpha: beam(model, ids, end, 1, n, alpha))
+search.mistake("only the last token is read", ONLY_LAST)(
+    partial(beam, see=lambda ids: ids[-1:])
+)
+search.mistake(
+    "the beam is taken for each hypothesis",
+    "Each hypothesis kept its own beam_width extensions, so their number grows "
+    "from round to round. Choose among the extensions of all together.",
+)(partial(beam, each=True))
+search.mistake(
+    "finished ones take no place in the beam",
+    "More than beam_width extensions were kept in a round, because those that end "
+    "were not counted. Keep the beam_width best first, then divide them into "
+    "finished and alive.",
+)(partial(beam, free="beam"))
+search.mistake(
+    "finished ones take no place in the beam",
+    "Extensions that end were set aside before the beam_width best were chosen, even "
+    "improbable ones. Keep the beam_width best of all first, then divide them into "
+    "finished and alive.",
+)(partial(beam, free="all"))
+search.mistake(
+    "what ranks below a finished one is dropped",
+    "At the first extension that ends the rest of the beam was lost: break leaves the "
+    "whole loop. Divide all that were kept: those that end are finished, the others "
+    "alive.",
+)(partial(beam, cut=True))
+search.mistake(
+    "the beam shrinks",
+    "Finished hypotheses took places in later rounds. Each round keeps the "
+    "beam_width best extensions of those alive.",
+)(partial(beam, shrink=True))
+search.mistake(
+    "goes on after the end",
+    "A hypothesis that ends with eos_id was extended further. Set it aside.",
+)(partial(beam, go_on=True))
+search.mistake(
+    "stops at the first that ends",
+    "Another hypothesis that is still alive may end with a better score. Go on "
+    "until none lives or they have max_length ids.",
+)(partial(beam, first=1))
+search.mistake(
+    "stops when beam_width have ended",
+    "One that is still alive may end with a better score than those that have "
+    "ended. Go on until none lives or they have max_length ids.",
+)(
+    lambda model, ids, end, width, n, alpha: beam(
+        model, ids, end, width, n, alpha, first=width
+    )
+)
+search.mistake(
+    "max_length counts the new tokens alone",
+    "max_length is the largest number of all ids, the prefix included.",
+)(
+    lambda model, ids, end, width, n, alpha: beam(
+        model, ids, end, width, n + len(ids), alpha
+    )
+)
+search.mistake(
+    "finished ones are forgotten",
+    "The best was chosen among those alive at the end. Compare the finished ones "
+    "as well.",
+)(partial(beam, pool="alive"))
 ALIVE = (
     "those alive are forgotten",
     "The best was chosen among the finished ones. What reached max_length without "
     "an end is compared as well.",
 )
-OFF = (
-    "the length is off by one",
-    "The length is the number of new tokens, len(ids) − len(prefix), <eos> included.",
+search.mistake(*ALIVE)(partial(beam, pool="finished"))
+search.mistake(
+    "alpha is not used",
+    "The sum is divided by the number of new tokens to the power alpha.",
+)(_scored(lambda alpha: lambda total, new, whole: total))
+search.mistake(
+    "chosen by the sum, divided too late",
+    "The hypothesis with the best sum was chosen, and only its own score was "
+    "divided. Divide the sum of each one first, then compare the scores.",
+)(_divided_late)
+search.mistake(
+    "the length leaves out <eos>",
+    "<eos> is a new token like the others: its log-probability is in the sum, so "
+    "it counts in the length.",
+)(partial(beam, uncounted=True))
+search.mistake(
+    "the mean at every alpha",
+    "The sum is divided by the number of new tokens *to the power alpha*; at alpha "
+    "= 0 it stays what it is.",
+)(_scored(lambda alpha: lambda total, new, whole: total / new))
+search.mistake(
+    "alpha as a factor", "alpha is an exponent: new ** alpha, which is 1 at alpha = 0."
+)(_scored(lambda a: lambda total, new, whole: total / (new * a if a else 1)))
+PREFIX = (
+    "the length counts the prefix",
+    "The prefix was given, and none of its tokens has a log-probability in the "
+    "sum. Divide by the number of new tokens alone.",
 )
-for name, why, slip in (
-    (
-        "the width is not used",
-        "Only one hypothesis was kept in each round: that is greedy decoding. Keep "
-        "the beam_width best.",
-        {"wide": lambda width: 1},
-    ),
-    ("only the last token is read", ONLY_LAST, {"see": lambda ids: ids[-1:]}),
-    (
-        "the wrong row of logits",
-        "The model answers with a row for each position, and the first row says what "
-        "follows the first token. What comes next is in the last row: logits[0, -1].",
-        {"at": 0},
-    ),
-    (
-        "softmax over the wrong axis",
-        "Probabilities add up to 1 over the V tokens, the last axis: take the last row "
-        "first, then its log_softmax along dim=-1.",
-        {"gains": lambda logits: logits.log_softmax(0)},
-    ),
-    (
-        "the least probable are kept",
-        "Log-probabilities are below 0, and the best is the one nearest to 0: sort "
-        "with reverse=True, and keep the largest.",
-        {"least": True},
-    ),
-    (
-        "the beam is taken for each hypothesis",
-        "Each hypothesis kept its own beam_width extensions, so their number grows "
-        "from round to round. Choose among the extensions of all together.",
-        {"each": True},
-    ),
-    (
-        NO_PLACE,
-        "More than beam_width extensions were kept in a round, because those that end "
-        "were not counted. Keep the beam_width best first, then divide them into "
-        "finished and alive.",
-        {"free": "beam"},
-    ),
-    (
-        NO_PLACE,
-        "Extensions that end were set aside before the beam_width best were chosen, "
-        "even improbable ones. Keep the beam_width best of all first, then divide them "
-        "into finished and alive.",
-        {"free": "all"},
-    ),
-    (
-        "what ranks below a finished one is dropped",
-        "At the first extension that ends the rest of the beam was lost: break leaves "
-        "the whole loop. Divide all that were kept: those that end are finished, the "
-        "others alive.",
-        {"cut": True},
-    ),
-    (
-        "the beam shrinks",
-        "Finished hypotheses took places in later rounds. Each round keeps the "
-        "beam_width best extensions of those alive.",
-        {"shrink": True},
-    ),
-    (
-        "goes on after the end",
-        "A hypothesis that ends with eos_id was extended further. Set it aside.",
-        {"go_on": True},
-    ),
-    (
-        "stops at the first that ends",
-        "Another hypothesis that is still alive may end with a better score. Go on "
-        "until none lives or they have max_length ids.",
-        {"stops": lambda finished, kept, width: bool(finished)},
-    ),
-    (
-        "stops when beam_width have ended",
-        "One that is still alive may end with a better score than those that have "
-        "ended. Go on until none lives or they have max_length ids.",
-        {"stops": lambda finished, kept, width: len(finished) >= width},
-    ),
-    (
-        "max_length counts the new tokens alone",
-        "max_length is the largest number of all ids, the prefix included.",
-        {"longest": lambda limit, begin: limit + begin},
-    ),
-    (
-        "one token too few",
-        "A hypothesis may have max_length ids: extend those that have fewer.",
-        {"longest": lambda limit, begin: limit - 1},
-    ),
-    (
-        "one token too many",
-        "No hypothesis has more than max_length ids: extend those that have fewer.",
-        {"longest": lambda limit, begin: limit + 1},
-    ),
-    (
-        "finished ones are forgotten",
-        "The best was chosen among those alive at the end. Compare the finished ones "
-        "as well.",
-        {"pool": "alive"},
-    ),
-    (*ALIVE, {"pool": "finished"}),
-    (
-        "the worst of all is returned",
-        "Scores are below 0, and the best one is the largest: max, not min.",
-        {"choose": min},
-    ),
-    (
-        "alpha is not used",
-        "The sum is divided by the number of new tokens to the power alpha.",
-        {"rate": lambda total, *_: total},
-    ),
-    (
-        "chosen by the sum, divided too late",
-        "The hypothesis with the best sum was chosen, and only its own score was "
-        "divided. Divide the sum of each one first, then compare the scores.",
-        {
-            "rate": lambda total, *_: total,
-            "tell": lambda score, total, new, alpha, _: total / new**alpha,
-        },
-    ),
-    (
-        "the sum in place of the score",
-        "The best score was looked for, and the sum of that hypothesis returned. "
-        "Return the score: the sum, divided by the power of the length.",
-        {"tell": lambda score, total, *_: total},
-    ),
-    (
-        "divided twice",
-        "The score is the sum divided once by the power of the length.",
-        {"tell": lambda score, total, new, alpha, _: score / new**alpha},
-    ),
-    (
-        "the length leaves out <eos>",
-        "<eos> is a new token like the others: its log-probability is in the sum, so "
-        "it counts in the length.",
-        {"uncounted": True},
-    ),
-    (
-        "the mean at every alpha",
-        "The sum is divided by the number of new tokens *to the power alpha*; at alpha "
-        "= 0 it stays what it is.",
-        {"rate": lambda total, new, *_: total / new},
-    ),
-    (
-        "alpha as a factor",
-        "alpha is an exponent: new ** alpha, which is 1 at alpha = 0.",
-        {"rate": lambda total, new, _, a: total / (new * a if a else 1)},
-    ),
-    (
-        "the length counts the prefix",
-        "The prefix was given, and none of its tokens has a log-probability in the "
-        "sum. Divide by the number of new tokens alone.",
-        {"rate": lambda total, new, whole, alpha: total / whole**alpha},
-    ),
-    (*OFF, {"rate": lambda total, new, _, alpha: total / (new + 1) ** alpha}),
-    (*OFF, {"rate": lambda total, new, _, alpha: total / max(new - 1, 1) ** alpha}),
-    (
-        "multiplied by the length",
-        "The length divides. Log-probabilities are negative: multiplied, a long "
-        "sentence is punished twice.",
-        {"rate": lambda total, new, _, alpha: total * new**alpha},
-    ),
-    (
-        "another length penalty",
-        "That is the penalty of Wu et al. (2016), ((5 + n)/6)^alpha. Here the sum is "
-        "divided by n^alpha.",
-        {"rate": lambda total, new, _, alpha: total / ((5 + new) / 6) ** alpha},
-    ),
-    (
-        "logits in place of log-probabilities",
-        "Logits of different rows are no common measure: each row has its own "
-        "normaliser. Take log_softmax of the row first.",
-        {"gains": lambda logits: logits},
-    ),
-    (
-        "probabilities are added",
-        "Probabilities of tokens are multiplied, so their logarithms are added. Take "
-        "log_softmax in place of softmax.",
-        {"gains": lambda logits: logits.softmax(-1)},
-    ),
-    (
-        "what a hypothesis had is not added",
-        "Each hypothesis was judged by its last token alone. Add the log-probability "
-        "of the new token to the sum that the hypothesis had.",
-        {"add": lambda total, gain: gain},
-    ),
-    (
-        "a probability in place of its logarithm",
-        "The score is the sum of log-probabilities, divided by a power of the length. "
-        "Do not take the exponential.",
-        {"tell": lambda score, *_: math.exp(score)},
-    ),
-    (
-        "the score of the last token alone",
-        "The gain of the last token was returned. The sum over all new tokens is "
-        "asked for: add to what the hypothesis had.",
-        {"tell": lambda score, total, new, alpha, last: last()},
-    ),
-    (
-        "only the new tokens are returned",
-        "The result begins with the prefix.",
-        {"give": lambda ids, begin: ids[begin:]},
-    ),
-    (
-        "finished ones compete again",
-        "Finished hypotheses stood among the extensions of the next round: there they "
-        "take places, and may be dropped. Set them aside for good.",
-        {"again": True},
-    ),
-    (
-        "stops when the best one ends",
-        "The largest sum is not always the best score: one that is still alive may end "
-        "with a better one. Go on until none lives or they have max_length ids.",
-        {"stops": lambda finished, kept, width: kept[0] in finished},
-    ),
+for name, why, pool in (
+    (*PREFIX, "both"),
+    (f"{ALIVE[0]}, and {PREFIX[0]}", f"{ALIVE[1]} {PREFIX[1]}", "finished"),
 ):
-    search.mistake(name, why)(partial(beam, **slip))
-ALIKE = (  # mistakes that give the same on most inputs
-    ("the beam shrinks", "finished ones compete again"),
-    ("what ranks below a finished one is dropped", "stops when the best one ends"),
-)
-for words in ("is an empty sequence", "argument is empty"):
-    search.accident(words, *ALIVE)
+    search.mistake(name, why)(
+        _scored(lambda alpha: lambda total, new, whole: total / whole**alpha, pool)
+    )
+search.mistake(
+    "multiplied by the length",
+    "The length divides. Log-probabilities are negative: multiplied, a long "
+    "sentence is punished twice.",
+)(_scored(lambda alpha: lambda total, new, whole: total * new**alpha))
+search.mistake(
+    "another length penalty",
+    "That is the penalty of Wu et al. (2016), ((5 + n)/6)^alpha. Here the sum is "
+    "divided by n^alpha.",
+)(_scored(lambda a: lambda total, new, whole: total / ((5 + new) / 6) ** a))
+search.mistake(
+    "logits in place of log-probabilities",
+    "Logits of different rows are no common measure: each row has its own "
+    "normaliser. Take log_softmax of the row first.",
+)(partial(beam, gains=lambda logits: logits))
+search.mistake(
+    "probabilities are added",
+    "Probabilities of tokens are multiplied, so their logarithms are added. Take "
+    "log_softmax in place of softmax.",
+)(partial(beam, gains=lambda logits: logits.softmax(-1)))
+search.mistake(
+    "a probability in place of its logarithm",
+    "The score is the sum of log-probabilities, divided by a power of the length. "
+    "Do not take the exponential.",
+)(lambda *given: _exponential(*beam(*given)))
+search.mistake(
+    "the score of the last token alone",
+    "The gain of the last token was returned. The sum over all new tokens is "
+    "asked for: add to what the hypothesis had.",
+)(_last_gain)
+search.mistake(
+    "only the new tokens are returned", "The result begins with the prefix."
+)(_without_prefix)
 
 # --- the check ------------------------------------------------------------------------
 
@@ -485,12 +399,7 @@ def _cases(generator: torch.Generator) -> Iterator[tuple[Case, Language]]:
 
 def _telling_cases(generator: torch.Generator) -> Iterator[tuple[Case, Language]]:
     """Draw searches until each known mistake gives another result on one of them."""
-    untold = [(each.answer, beam) for each in search.mistakes]
-    untold += [
-        (one.answer, other.answer)
-        for one, other in itertools.product(search.mistakes, repeat=2)
-        if (one.name, other.name) in ALIKE
-    ]
+    untold = [each.answer for each in search.mistakes]
     for number in range(300):
         size, begin = 4 + number % 3, 1 + number % 4
         alpha = (0.0, 1.0, 0.7)[(number + number // 3) % 3]
@@ -502,8 +411,8 @@ def _telling_cases(generator: torch.Generator) -> Iterator[tuple[Case, Language]
             return prefix, size - 1, 2 + number % 2, limit, alpha
 
         language, drawn = _clear_search(generator, size, end, 1.5, given)
-        value = cache(lambda answer, asked=(language, *drawn): answer(*asked))
-        left = [each for each in untold if expect.close(*map(value, each), 1e-3)]
+        right = beam(language, *drawn)
+        left = [x for x in untold if expect.close(x(language, *drawn), right, 1e-3)]
         if len(left) < len(untold) or number < 9:
             yield _case(f"a table for {size} tokens", drawn), language
             untold = left

@@ -276,8 +276,7 @@ def greedy_decode(
 
 # === exercise: 7.17 · Beam search | function: beam_search | kind: double | what is wrong: first, as soon as any hypothesis has finished, those still alive at max_length are not compared any more, so a better unfinished one is lost; second, the score that is returned is the plain sum, not divided by n**alpha, which shows for alpha other than 0 and more than one new token
 # told: useless
-# now: named
-# says: those alive are forgotten, and the sum in place of the score
+# now: useless
 @torch.no_grad()
 def beam_search(
     model: nn.Module,

@@ -547,7 +547,7 @@ def beam_search(
 # === exercise: 7.17 · Beam search | function: beam_search | kind: double | what is wrong: each finished hypothesis takes a place of the beam away for all later rounds, so fewer than beam_width extensions are kept after the first end AND n counts the prefix as well as the new tokens (alpha above 0)
 # told: named
 # now: named
-# says: the beam shrinks, and the length counts the prefix
+# says: the length counts the prefix
 @torch.no_grad()
 def beam_search(
     model: nn.Module,
