@@ -267,9 +267,9 @@ def _by_all_answers(first: CheckFailure, again: Callable[[], None]) -> CheckFail
                 _collector.reset(token)
 
     run(collector)
-    named = collector.name(guess=False)
-    if named is None or not collector.explains_all:
-        named = pair_that_explains(run, close) or collector.name()
+    named = collector.name()
+    if not collector.explains_all:
+        named = pair_that_explains(run, close) or collector.two_at_once() or named
     if named is None:
         return _unnamed(first, collector)
     where = named.where

@@ -159,7 +159,7 @@ def pair_that_explains(
         pairs_wanted.set(Pairs(finder.ways))
         collector = Collector(close)
         run(collector)
-        named = collector.name(guess=False)
+        named = collector.name()
         return named if collector.explains_all else None
     finally:
         pairs_wanted.reset(token)
@@ -189,30 +189,23 @@ class Collector:
         """All that was compared, in order."""
         return [each.comparison for each in self.judged]
 
-    def name(self, *, guess: bool = True) -> Named | None:
-        """Find what explains the answers; None if nothing does.
+    def name(self) -> Named | None:
+        """Find the mistake that explains the answers; None if none does.
 
         A part is judged whole first; then, since a slip may sit in one branch only,
         for each setting of its options; then for the calls with and without a mask or
-        the like. Where wrong answers are left that this does not explain, two mistakes
-        that explain all go before it.
-
-        Args:
-            guess: whether two mistakes may be taken to add up or to multiply.
+        the like. ``explains_all`` says whether no wrong answer is left then.
         """
         found = self._explanations()
         covered = {place for each in found for place in each.at}
-        self.explains_all = all(
+        self.explains_all = bool(found) and all(
             id(each) in covered
             for each in self.judged
             if each.known and not each.right
             if "gradient" not in each.comparison.what
         )
-        if not (found and self.explains_all):
-            both = self._two_at_once() if guess else None
-            if both or not found:
-                self.explains_all = both is not None
-                return both
+        if not found:
+            return None
         first = found[0]
         others = [each for each in found if first.name not in each.names]
         besides = next((each for each in others if each.beside(first)), None)
@@ -240,8 +233,8 @@ class Collector:
             found += explanations
         return found
 
-    def _two_at_once(self) -> Named | None:
-        """Find two mistakes that were made together, before giving up."""
+    def two_at_once(self) -> Named | None:
+        """Find two mistakes whose effects add up or multiply; None if no two do."""
         for part in _grouped(self.judged, lambda each: each.comparison.what):
             asked = [(each.comparison, each.values()) for each in part]
             cases = [(c.got, c.expected, values, c.tolerance) for c, values in asked]
