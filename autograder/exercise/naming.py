@@ -10,7 +10,7 @@ slips get two names. Where two mistakes explain the same, both are said.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -19,8 +19,6 @@ import torch
 from autograder.exercise.comparison import Comparison
 from autograder.exercise.pairs import one_and_more, two_at_once
 from autograder.interface import Data, StudentError
-
-Candidate = tuple[str, Callable[[], Data], str]  # a mistake, what it gives, why
 
 # the name of a mistake, and which way of making it; of two, both ways
 Key = tuple[str, int | tuple[int, int] | None]
@@ -354,20 +352,6 @@ def _explain(judged: list[Judged], least: int = 1) -> list[_Explanation]:
         covered = set(left[first])
         left = {key: at for key, at in left.items() if covered.isdisjoint(at)}
     return found
-
-
-def known_mistakes(candidates: Iterable[Candidate]) -> Iterator[Mistake]:
-    """Compute what each mistake gives; leave out those that do not fit the input.
-
-    Nothing is computed before it is asked for, so a right answer costs nothing.
-
-    Args:
-        candidates: names, functions without arguments that give a value, and reasons.
-    """
-    for name, answer, why in candidates:
-        with contextlib.suppress(RuntimeError, IndexError, ValueError, ArithmeticError):
-            value = answer()
-            yield Mistake(name, value, why)
 
 
 def collect(run: Callable[[], object]) -> None:

@@ -148,6 +148,24 @@ class Specification:
 
         return add
 
+    def slips(
+        self,
+        rule: Callable[..., Data],
+        *slips: tuple[str, str, dict[str, Any]],
+        when: Callable[..., bool] | None = None,
+    ) -> None:
+        """State mistakes that each set other keywords of one function.
+
+        Any two of them that set none in common are looked for together, too.
+
+        Args:
+            rule: gives what is right without keywords, called as the mistakes are.
+            slips: the name, the reason, and the keywords of each.
+            when: as for ``mistake``, for all of them.
+        """
+        for name, why, changes in slips:
+            self.mistake(name, why, when=when)(functools.partial(rule, **changes))
+
     def accident(self, words: str, name: str, why: str) -> None:
         """Name what lies behind an exception: words of its kind or of its text."""
         self.accidents.append((words, name, why))

@@ -115,7 +115,8 @@ COLUMNS = (
     "The weights sum to 1 over the queries. The keys are the last axis of the scores, "
     "and the weights of each query sum to 1 over them.",
 )
-for name, why, rules in (
+layer.slips(
+    layer_by,
     ("no tanh", f"Without tanh {CANCELS}", {"act": _same}),
     ("ReLU in place of tanh", OTHER, {"act": torch.relu}),
     ("the sigmoid in place of tanh", OTHER, {"act": torch.sigmoid}),
@@ -217,8 +218,7 @@ for name, why, rules in (
         "The values are the rows of x_kv, one for each key.",
         {"mix": lambda weights, x_q, x_kv, w_k: weights @ x_q},
     ),
-):
-    layer.mistake(name, why)(partial(layer_by, **rules))
+)
 
 HERE = (  # what is done to a mask that shows without rows of nothing and huge scores
     "mask multiplied into the scores",

@@ -95,7 +95,8 @@ LEFT_OUT = (
     "the mixing is left out of the share",
     "Both products of size T² count: scores and mixing.",
 )
-for name, why, rules in (
+costs.slips(
+    costing,
     (
         "the mixing is forgotten",
         "P V multiplies as often as Q Kᵀ does: T² rows of weights times d features.",
@@ -186,8 +187,7 @@ for name, why, rules in (
         )
         for digits in (1, 2, 3, 4)
     ),
-):
-    costs.mistake(name, why)(partial(costing, **rules))
+)
 
 # --- the check ------------------------------------------------------------------------
 

@@ -93,7 +93,8 @@ SQUARES = (
     "p times p entry by entry is p_i p_i, one for each row. Multiply p as a column, "
     "(…, n, 1), with p as a row, (…, 1, n): every p_i with every p_j.",
 )
-for name, why, rules in (
+jacobian.slips(
+    made,
     (
         "only the diagonal",
         "Every probability depends on every score: raising one score lowers the "
@@ -183,8 +184,7 @@ for name, why, rules in (
         "(…, n, n), and (n,) becomes (n, n).",
         {"rows": lambda p: p.reshape(-1, p.shape[-1])},
     ),
-):
-    jacobian.mistake(name, why)(partial(made, **rules))
+)
 for answer in (
     lambda p: torch.diag(p) - torch.outer(p, p),
     lambda p: torch.diag(p) - outer(p),

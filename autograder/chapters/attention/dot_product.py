@@ -94,7 +94,8 @@ SCORES_SHOWN = (
     "scores returned in place of weights",
     "The second result is what the softmax gives: rows that sum to 1.",
 )
-for name, why, rules in (
+attention.slips(
+    attention_by,
     (
         "missing the scaling by 1/√d_k",
         "A score is a sum of d_k products, so it grows with √d_k. Divide the scores by "
@@ -175,8 +176,7 @@ for name, why, rules in (
         "√d_k and by nothing else.",
         {"compare": lambda q, k: F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT},
     ),
-):
-    attention.mistake(name, why)(partial(attention_by, **rules))
+)
 
 
 def shows(known: Known, q, k, v, mask=None) -> bool:
@@ -196,7 +196,8 @@ def _in_steps(scores, mask=None):
     return powers / powers.sum(-1, keepdim=True).clamp(min=1e-30)
 
 
-for name, why, rules in (
+attention.slips(
+    attention_by,
     (*UNSTABLE, {"weigh": _in_steps}),
     (
         "mask transposed",
@@ -252,8 +253,7 @@ for name, why, rules in (
             lambda found: torch.where(found["mask"], found["scores"], -math.inf),
         )
     ),
-):
-    attention.mistake(name, why)(partial(attention_by, **rules))
+)
 mistakes_in_returning(attention, attend)
 attention.accident("None", *masking.NO_MASK)
 

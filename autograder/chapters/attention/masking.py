@@ -161,7 +161,8 @@ EMPTY = (
     "NaN on fully masked rows",
     f"{NOTHING} A softmax over only −∞ computes 0/0.",
 )
-for name, why, rules in (
+masked.slips(
+    masked_by,
     (*NEVER_MULTIPLY, {"hide": _with(0.0)}),
     (
         *NEVER_MULTIPLY,
@@ -225,8 +226,7 @@ for name, why, rules in (
         "key is allowed gets zeros.",
         {"after": lambda w, mask: w * mask.all(-1, keepdim=True)},
     ),
-):
-    masked.mistake(name, why)(partial(masked_by, **rules))
+)
 EMPTY_GRADIENT = (
     "NaN gradient on fully masked rows",
     "The weights are right, the backward pass is not: it runs through a 0/0 or ∞-∞ "

@@ -1,7 +1,6 @@
 """Who may attend to whom: the causal mask and the padding mask."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import torch
 
@@ -122,7 +121,8 @@ ONE_LENGTH = (
     "one length for all sequences",
     "Every sequence has its own length: compare the positions with a column of them.",
 )
-for name, why, rules in (
+padding.slips(
+    padded,
     (
         "masks queries in place of keys",
         "The last axis of the scores is the keys', and padding must not be attended to "
@@ -240,8 +240,7 @@ for name, why, rules in (
         "The positions are counted from 0, so max_length itself is none of them.",
         {"wide": lambda lengths, width: width + 1},
     ),
-):
-    padding.mistake(name, why)(partial(padded, **rules))
+)
 
 # --- the checks -----------------------------------------------------------------------
 

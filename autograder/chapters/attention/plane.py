@@ -124,7 +124,8 @@ SMALLEST = (
     "With the book's angles 'car' attends to 'blue' least of all; with others it does "
     "not. Read the entry in the row of 'car' and the column of 'blue'.",
 )
-for name, why, rules in (
+example.slips(
+    turned,
     (
         "the angles are ignored",
         "The matrices are those of the book's angles, but the angles were others. Use "
@@ -188,7 +189,7 @@ for name, why, rules in (
     (
         "scaled twice",
         "The weights are the softmax of the scaled scores, divided by √2 once. If your "
-        "attention of exercise 4.7 divides, hand it queries and keys as they are.",
+        "attention function divides, too, hand it queries and keys as they are.",
         {"softened": 2.0},
     ),
     (
@@ -263,8 +264,7 @@ for name, why, rules in (
         "weights.",
         {"table": "output"},
     ),
-):
-    example.mistake(name, why)(partial(turned, **rules))
+)
 
 
 def _of_the_book(*angles: float) -> bool:

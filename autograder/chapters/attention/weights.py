@@ -148,7 +148,8 @@ ADDED = (
     "What is added to the sum makes every weight too small. Where the sum is 0, put 1 "
     "in its place; leave the others as they are.",
 )
-for name, why, rules in (
+weights.slips(
+    softened,
     (*WHOLE, {"divisor": lambda powers, axis: powers.sum()}),
     (*WHOLE, {"divisor": lambda powers, axis: powers.sum(), "top": _of_all}),
     (*LINEAR, {"power": _same}),
@@ -241,8 +242,7 @@ for name, why, rules in (
         "These are log-probabilities, useful in a loss; here the weights are wanted.",
         {"given": torch.log},
     ),
-):
-    weights.mistake(name, why)(partial(softened, **rules))
+)
 
 PRECISION = (
     "computed in another precision",

@@ -1,7 +1,6 @@
 """The head that reads the mean of the real tokens."""
 
 from collections.abc import Callable
-from functools import partial
 
 import torch
 
@@ -80,7 +79,8 @@ LARGEST = (
     "That is max pooling. This head averages.",
 )
 SAID = {each.name: (each.name, each.why) for each in first.mistakes}
-for name, why, slip in (
+head.slips(
+    answered,
     (
         POSITION_0,
         "That is ClassHead. Without a class token, position 0 is only the first word; "
@@ -174,8 +174,7 @@ for name, why, slip in (
         *SAID["no gradient comes back"],
         {"read": lambda hidden, mask: mean_of_real(hidden.detach(), mask)},
     ),
-):
-    head.mistake(name, why)(partial(answered, **slip))
+)
 head.accident("None", *NO_MASK)
 
 # --- the check ------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Several class tokens: a head for each task."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Any
 
 import torch
@@ -74,7 +73,8 @@ WORDS = (
     "reads position i.",
 )
 SAID = {each.name: (each.name, each.why) for each in first.mistakes}
-for name, why, slip in (
+tasks.slips(
+    answered,
     (
         "all heads read position 0",
         "Position 0 belongs to task 0. Each task has a class token of its own, which "
@@ -197,8 +197,7 @@ for name, why, slip in (
         "return the list after the loop.",
         {"listed": lambda answers: list(answers)[:1]},
     ),
-):
-    tasks.mistake(name, why)(partial(answered, **slip))
+)
 
 # --- the check ------------------------------------------------------------------------
 

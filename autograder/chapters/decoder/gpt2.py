@@ -142,7 +142,8 @@ def _in_turn(packed: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return tuple(packed[..., start::3] for start in range(3))
 
 
-for name, why, options in (
+translation.slips(
+    translate,
     (*TURNED, {"turned": "qkvo12"}),
     (*TURNED, {"turned": "qkv"}),
     (*TURNED, {"turned": "o"}),
@@ -195,8 +196,7 @@ for name, why, options in (
         "side. Cut its columns, dim=-1.",
         {"cut": lambda packed: packed.chunk(3)},
     ),
-):
-    translation.mistake(name, why)(partial(translate, **options))
+)
 
 
 def _last_that_begins(count: int) -> list[int]:

@@ -161,7 +161,8 @@ def _without_pad(minus: torch.Tensor, pad: int) -> torch.Tensor:
     return minus.sum(-1) - minus[..., pad]
 
 
-for name, why, slip in (
+losses.slips(
+    mixed,
     (
         "the mean over all positions",
         "Divide by the number of real labels. With the padding in the denominator the "
@@ -321,8 +322,8 @@ for name, why, slip in (
     ),
     (*EVEN_PADDING, {"apart": _all}),
     (*EVEN_PADDING, {"apart": _all_by_real}),
-):
-    losses.mistake(name, why, when=_shows)(partial(mixed, **slip))
+    when=_shows,
+)
 losses.mistake(
     "pad_id is ignored",
     "Padding is where a label equals pad_id, which need not be 0.",

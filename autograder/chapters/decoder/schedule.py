@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections.abc import Callable
-from functools import partial
 
 from autograder import expect
 from autograder.chapters.decoder.chapter import chapter
@@ -87,7 +86,8 @@ HALVES: dict[str, Callable] = {
     "falls": lambda s, w: s**-1 / 2,
     "rises": lambda s, w: s * w**-3 / 2,
 }
-for name, why, slip in (
+rates.slips(
+    curves,
     (
         "min and max exchanged",
         "The smaller of the two: while the model warms up the rising line is below the "
@@ -146,8 +146,8 @@ for name, why, slip in (
         for count in (1, 2, 3)
         for parts in itertools.combinations(HALVES, count)
     ),
-):
-    rates.mistake(name, why, when=lambda s, *_: s >= 1)(partial(curves, **slip))
+    when=lambda s, *_: s >= 1,
+)
 UNREFUSED = (
     "step 0 is not refused",
     "Steps are counted from 1; at step 0 the formula divides by zero. Say so: raise "

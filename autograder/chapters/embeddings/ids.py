@@ -71,7 +71,8 @@ TURN_ROUND = "A token's place in the dict need not be its id: turn the dict roun
 SPELT = "Another spelling is another token: look the tokens up as they are."
 AFTER = "the id after", "Ids are what the dict says, and are not shifted."
 ONCE = "repetitions are left out", "What comes again is there again: T in, T out."
-for name, why, slip in (
+encoding.slips(
+    encoded,
     (*STOPS, {"unknown": lambda token, words: [words[token]]}),
     (
         "unknown tokens are left out",
@@ -121,8 +122,7 @@ for name, why, slip in (
     ("capital letters are lost", SPELT, {"asked": str.lower}),
     ("the spaces are lost", SPELT, {"asked": str.strip}),
     (*ONCE, {"form": lambda ids: list(dict.fromkeys(ids))}),
-):
-    encoding.mistake(name, why)(partial(encoded, **slip))
+)
 
 
 # --- what goes wrong: decode ----------------------------------------------------------

@@ -159,7 +159,8 @@ NO_STOP = (
 )
 learning.accident("empty", *NO_STOP)
 learning.accident("list index out of range", *NO_STOP)
-for name, why, slip in (
+learning.slips(
+    slipped,
     (*ACROSS, {"others": lambda text, *_: [text]}),
     (*SPACES, {"others": lambda text, specials, pieces: stripped(pieces, specials)}),
     (*SPACES, {"others": lambda text, *_: text.split()}),
@@ -230,8 +231,7 @@ for name, why, slip in (
         "`merges` says how many merges there are, the last one included.",
         {"more": -1},
     ),
-):
-    learning.mistake(name, why)(functools.partial(slipped, **slip))
+)
 
 
 @learning.mistake(

@@ -145,7 +145,8 @@ def _as_it_is(terms: torch.Tensor, draws: int) -> torch.Tensor:
     return terms
 
 
-for name, why, slip in (
+losses.slips(
+    loss_by,
     (
         "cosines in place of dot products",
         "A cosine is at most 1, so ln σ never comes near 0. The lengths count, too.",
@@ -278,8 +279,7 @@ for name, why, slip in (
     (*SUM, {"batch": (_total, _mean)}),
     (*ONE, {"batch": (_as_it_is, _as_it_is)}),
     (*ONE, {"batch": (_mean, _as_it_is)}),
-):
-    losses.mistake(name, why)(partial(loss_by, **slip))
+)
 
 
 @losses.mistake(

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -88,7 +87,8 @@ def _once(rows: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     return torch.where(torch.tensor(last).view(*ids.shape, 1), rows, rows.detach())
 
 
-for name, why, slip in (
+tables.slips(
+    taken,
     (
         "no factor √d_model",
         "The rows start with entries of about 1/√d_model, 1/16 at d_model = 256; the "
@@ -196,8 +196,7 @@ for name, why, slip in (
         "ids (B, T) are B sequences, and all of them get their vectors.",
         {"form": lambda vectors: vectors[0]},
     ),
-):
-    tables.mistake(name, why)(partial(taken, **slip))
+)
 for words in ("out of bounds for dimension", "index out of range in self"):
     tables.accident(words, *COLUMNS)
 TWO_AXES = (

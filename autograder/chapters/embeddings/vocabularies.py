@@ -1,6 +1,5 @@
 """The vocabulary: every token once, the special tokens first, ids from 0."""
 
-import functools
 from collections import Counter
 from collections.abc import Callable, Iterable
 
@@ -71,7 +70,8 @@ AGAIN = (
     "A special token keeps its first id, also where it occurs in the text. Number only "
     "what is not yet in the vocabulary.",
 )
-for name, why, slip in (
+vocabularies.slips(
+    numbering,
     (
         "the special tokens come last",
         "Put the special tokens first: their ids stay the same, whatever the text.",
@@ -126,8 +126,7 @@ for name, why, slip in (
     ),
     (*AGAIN, {"again": lambda words, given: len(words)}),
     (*AGAIN, {"again": lambda words, given: given}),
-):
-    vocabularies.mistake(name, why)(functools.partial(numbering, **slip))
+)
 
 
 def _others(tokens: Iterable[str], specials: Iterable[str]) -> list[str]:

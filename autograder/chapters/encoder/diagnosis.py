@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -86,8 +85,7 @@ SLIPS: tuple[tuple[str, str, dict], ...] = (
     ),
 )
 rules = Function("diagnose-norm", "diagnose_norm", nearest)  # of all answers together
-for name, why, slip in SLIPS:
-    rules.mistake(name, why)(partial(nearest, **slip))
+rules.slips(nearest, *SLIPS)
 diagnosis = Function("diagnose-norm", "diagnose_norm", nearest)
 for told, truth in itertools.permutations(HOW_TO_TELL, 2):
     diagnosis.mistake(

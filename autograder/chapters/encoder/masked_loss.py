@@ -1,7 +1,6 @@
 """Masked language modelling: the loss."""
 
 import math
-from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -79,7 +78,8 @@ def _all_means(costs, labels, scored):
 
 PROBABILITY = "The loss is the negative logarithm of the label's probability."
 ALIKE = "All scored positions of the batch count alike, in whatever sentence{}."
-for name, why, rules in (
+losses.slips(
+    loss_by,
     (
         "the mean over all positions",
         "Divide by the number of scored positions. Otherwise the loss is small only "
@@ -139,8 +139,8 @@ for name, why, rules in (
         "The natural logarithm is meant.",
         {"unit": lambda loss: loss / math.log(2)},
     ),
-):
-    losses.mistake(name, why, when=_has_scored)(partial(loss_by, **rules))
+    when=_has_scored,
+)
 
 
 @losses.mistake(

@@ -70,7 +70,8 @@ NUMBER = (
     "another number than −100",
     "What is not scored gets −100, the number that PyTorch's loss ignores.",
 )
-for name, why, rule in (
+masking.slips(
+    _masked,
     (
         "special tokens masked",
         "Padding, class token and the like are never chosen: uniform < probability and "
@@ -190,8 +191,7 @@ for name, why, rule in (
     (*NUMBER, {"label": lambda ids, seen, chosen, mask: torch.where(chosen, ids, -1)}),
     (*NUMBER, {"label": lambda ids, seen, chosen, mask: torch.where(chosen, ids, 100)}),
     (*NUMBER, {"label": lambda ids, seen, chosen, mask: ids * chosen}),
-):
-    masking.mistake(name, why)(functools.partial(_masked, **rule))
+)
 
 
 @masking.mistake(

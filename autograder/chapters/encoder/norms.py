@@ -208,7 +208,8 @@ for spec, norm in NORMS:
                 spec.mistake(name, OWN, when=when)(
                     functools.partial(norm, **dict.fromkeys(which, axes))
                 )
-for name, why, slip in (
+layers.slips(
+    normalised,
     (
         OUTSIDE,
         "Divide by √(σ² + ε), not by σ + ε. For σ = 0.001 and ε = 0.00001 the two "
@@ -273,8 +274,7 @@ for name, why, slip in (
     (*DETACHED, {"join": lambda x, mean, root: (x - mean) / root.detach()}),
     (*DETACHED, {"join": lambda x, mean, root: (x - mean.detach()) / root.detach()}),
     (*PRODUCT, {"join": lambda x, mean, root: (x - mean) * root}),
-):
-    layers.mistake(name, why)(functools.partial(normalised, **slip))
+)
 
 
 @layers.mistake(*BRACKETS)
@@ -283,7 +283,8 @@ def _(x, gamma, beta, epsilon):
     return gamma * x - mean / (_variance(x, mean, (-1,)) + epsilon).sqrt() + beta
 
 
-for name, why, slip in (
+sizes.slips(
+    scaled,
     (*SIZE_ALONE, {"join": _centred, "square": _variance}),
     (*SIZE_ALONE, {"join": _centred}),
     *(
@@ -363,10 +364,10 @@ for name, why, slip in (
     ),
     (*DETACHED, {"join": lambda x, mean, root: x / root.detach()}),
     (*PRODUCT, {"join": lambda x, mean, root: x * root}),
-):
-    sizes.mistake(name, why)(functools.partial(scaled, **slip))
+)
 for spec, norm in NORMS:
-    for name, why, slip in (
+    spec.slips(
+        norm,
         (*ALWAYS, {"fixed": EPSILON}),
         (
             "epsilon squared",
@@ -375,8 +376,7 @@ for spec, norm in NORMS:
         ),
         (*LIMIT, {"divisor": lambda square, least: square.clamp(min=least).sqrt()}),
         (*LIMIT, {"divisor": lambda square, least: square.sqrt().clamp(min=least)}),
-    ):
-        spec.mistake(name, why)(functools.partial(norm, **slip))
+    )
 
 
 # --- the checks -----------------------------------------------------------------------

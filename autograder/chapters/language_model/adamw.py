@@ -1,7 +1,6 @@
 """A step of AdamW."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import torch
 from torch.optim.adamw import adamw as torch_adamw
@@ -104,7 +103,8 @@ DECAY_FIRST = (
     "In AdamW the decay has nothing to do with the gradient: the parameter itself is "
     "made smaller by the share rate · weight_decay."
 )
-for name, why, rule in (
+adamw.slips(
+    take,
     (
         "the decay is mixed into the gradient",
         f"That is Adam with an L2 penalty. {DECAY_FIRST} In the gradient it would be "
@@ -246,8 +246,7 @@ for name, why, rule in (
         "First the parameter, then the first moment, then the second.",
         {"give": lambda three, corrected: (three[0], three[2], three[1])},
     ),
-):
-    adamw.mistake(name, why)(partial(take, **rule))
+)
 
 
 @adamw.mistake(

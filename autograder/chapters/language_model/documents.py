@@ -183,7 +183,8 @@ def _has_empty(documents: Documents, end_id: int, length: int) -> bool:
     return [] in documents
 
 
-for name, why, rules in (
+packing.slips(
+    pack,
     (*NO_END, {"write": _around(0, 0)}),
     (
         "the end id in front of the documents",
@@ -294,8 +295,7 @@ for name, why, rules in (
         "Documents and positions are those of the inputs: attention reads these.",
         {"late": 1},
     ),
-):
-    packing.mistake(name, why)(partial(pack, **rules))
+)
 for chosen in (
     lambda documents: enumerate(each for each in documents if each),
     lambda documents: ((n, each) for n, each in enumerate(documents) if each),
@@ -462,7 +462,8 @@ def _after_smaller(documents: torch.Tensor) -> torch.Tensor:
     return torch.arange(documents.shape[1]) >= smaller.sum(-1, keepdim=True)
 
 
-for name, why, rules in (
+masks.slips(
+    mask_by,
     (*NUMBERS, {"finish": lambda mask: mask.float()}),
     (*ADDITIVE, {"finish": lambda mask: mask.float().log()}),
     (
@@ -538,8 +539,7 @@ for name, why, rules in (
         "Each row of the batch has documents of its own, so it has a mask of its own.",
         {"numbers": lambda documents: documents[:1].expand_as(documents)},
     ),
-):
-    masks.mistake(name, why)(partial(mask_by, **rules))
+)
 masks.mistake(
     SORTED,
     "How many tokens have a smaller number says where a document begins only if the "

@@ -12,8 +12,8 @@ from autograder import forbidden
 from autograder.chapters.attention.oracles import weights_of
 from autograder.chapters.language_model.chapter import chapter
 from autograder.chapters.multi_head_attention.heads import (
+    OTHER_GROUPS,
     cut,
-    in_turn,
     join,
     neighbours,
 )
@@ -116,14 +116,6 @@ def _shares(q, k, v, rotary=False):
 
 def _rotates(q, k, v, rotary=False):
     return rotary
-
-
-def _first(x, times):
-    return x[:, :1].expand(-1, times * x.shape[1], -1, -1)
-
-
-def _average(x, times):
-    return x.mean(1, keepdim=True).expand(-1, times * x.shape[1], -1, -1)
 
 
 CAUSAL = (
@@ -306,30 +298,7 @@ FROM_KEYS = (
 )
 stated(*FROM_KEYS, values=lambda keys, turned, v: keys)
 stated(*FROM_KEYS, values=lambda keys, turned, v: turned)
-for name, why, repeats in (
-    (
-        "kv heads dealt out in turn",
-        "Query head i got the keys of head i mod kv_heads. Neighbours form a group: "
-        "query head i belongs to kv head i // (heads // kv_heads), as in repeat_heads.",
-        {"repeat": in_turn},
-    ),
-    (
-        "keys and values repeated in different ways",
-        "The keys' groups are right, the values' are not: query head i needs keys and "
-        "values of the same head.",
-        {"repeat_values": in_turn},
-    ),
-    (
-        "all query heads with the first kv head",
-        "Only kv head 0 is used: right for kv_heads = 1 only.",
-        {"repeat": _first},
-    ),
-    (
-        "kv heads averaged",
-        "The heads of keys and values are averaged. Each serves its own group.",
-        {"repeat": _average},
-    ),
-):
+for name, why, repeats in OTHER_GROUPS:
     stated(name, why, _shares, **repeats)
 TIMES = (
     "heads repeated another number of times",

@@ -83,7 +83,8 @@ MULTIPLIED = (
 )
 length.accident("math domain error", *MULTIPLIED)
 length.accident("OverflowError", *MULTIPLIED)
-for name, why, rules in (
+length.slips(
+    bits_by,
     (*MEAN, {"count": lambda text, tokens: tokens}),
     (*MEAN, {"total": torch.mean}),
     (*LEFT_OUT, {"total": lambda losses: losses[1:].sum()}),
@@ -184,8 +185,7 @@ for name, why, rules in (
         "A loss is −ln p, which is positive already: add the losses up as they are.",
         {"finish": lambda found: -found},
     ),
-):
-    length.mistake(name, why)(partial(bits_by, **rules))
+)
 length.mistake(*MULTIPLIED, when=lambda losses, text: losses.sum() > 800)(
     partial(bits_by, total=lambda losses: losses.exp().prod().log())
 )

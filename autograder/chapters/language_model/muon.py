@@ -119,7 +119,8 @@ orthogonal.mistake(*CHANGED)(partial(iterate, once=_changed))
 orthogonal.mistake(
     f"{CHANGED[0]}, and normalised by the largest entry", f"{CHANGED[1]} {NORM}"
 )(partial(iterate, once=_changed, size=lambda x: x.abs().amax((-2, -1), keepdim=True)))
-for name, why, rule in (
+orthogonal.slips(
+    iterate,
     (
         "two coefficients exchanged",
         "a = 3.4445 multiplies X itself, b = −4.7750 the third power, c = 2.0315 the "
@@ -181,8 +182,7 @@ for name, why, rule in (
         "was. Do not multiply by its norm.",
         {"scaled_back": True},
     ),
-):
-    orthogonal.mistake(name, why)(partial(iterate, **rule))
+)
 orthogonal.mistake(
     "not turned back",
     "A matrix with more rows than columns was transposed before the rounds. Transpose "

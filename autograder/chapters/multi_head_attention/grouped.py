@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from autograder import expect, forbidden
 from autograder.chapters.multi_head_attention.chapter import chapter, exception_named
 from autograder.chapters.multi_head_attention.heads import (
+    OTHER_GROUPS,
     cut,
-    in_turn,
     join,
     merge_heads,
     split_heads,
@@ -43,41 +43,8 @@ def _shares(x_q, x_kv, mask, state, heads, kv_heads):
     return kv_heads > 1
 
 
-def _first_head(x, times):
-    return torch.cat([x[..., :1, :, :]] * (times * x.shape[-3]), dim=-3)
-
-
-def _average(x, times):
-    return torch.cat([x.mean(-3, keepdim=True)] * (times * x.shape[-3]), dim=-3)
-
-
-for name, why, steps in (
-    (
-        "kv heads dealt out in turn",
-        "Query head i got the keys of head i mod kv_heads. Neighbours form a group: "
-        "query head i belongs to kv head i // (heads // kv_heads), as in repeat_heads.",
-        {"repeat": in_turn},
-    ),
-    (
-        "keys and values repeated in different ways",
-        "The keys' groups are right, the values' are not: query head i needs keys and "
-        "values of the same head.",
-        {"repeat_values": in_turn},
-    ),
-    (
-        "all query heads with the first kv head",
-        "Only kv head 0 is used: right for kv_heads = 1 only.",
-        {"repeat": _first_head},
-    ),
-    (
-        "kv heads averaged",
-        "The heads of keys and values are averaged. Each serves its own group.",
-        {"repeat": _average},
-    ),
-):
+for name, why, steps in OTHER_GROUPS:
     stated((groups,), name, why, when=_shares, **steps)
-
-
 for one_head, which in ((True, "is 1"), (False, "is more than 1")):
     stated(
         (groups,),

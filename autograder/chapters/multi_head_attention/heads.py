@@ -38,6 +38,41 @@ def in_turn(x: torch.Tensor, times: int) -> torch.Tensor:
     return torch.cat([x] * times, dim=-3)
 
 
+def _first_head(x, times):
+    return torch.cat([x[..., :1, :, :]] * (times * x.shape[-3]), dim=-3)
+
+
+def _average(x, times):
+    return torch.cat([x.mean(-3, keepdim=True)] * (times * x.shape[-3]), dim=-3)
+
+
+# how heads of keys and values can be given to the wrong heads of queries
+OTHER_GROUPS = (
+    (
+        "kv heads dealt out in turn",
+        "Query head i got the keys of head i mod kv_heads. Neighbours form a group: "
+        "query head i belongs to kv head i // (heads // kv_heads), as in repeat_heads.",
+        {"repeat": in_turn},
+    ),
+    (
+        "keys and values repeated in different ways",
+        "The keys' groups are right, the values' are not: query head i needs keys and "
+        "values of the same head.",
+        {"repeat_values": in_turn},
+    ),
+    (
+        "all query heads with the first kv head",
+        "Only kv head 0 is used: right for kv_heads = 1 only.",
+        {"repeat": _first_head},
+    ),
+    (
+        "kv heads averaged",
+        "The heads of keys and values are averaged. Each serves its own group.",
+        {"repeat": _average},
+    ),
+)
+
+
 splits = Function("split-heads", "split_heads", cut)
 merges = Function("merge-heads", "merge_heads", join)
 merges.accident(

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
 
 from autograder.chapters.multi_head_attention.chapter import chapter
 from autograder.exercise.inputs import WholeNumbers, draw_several
@@ -111,7 +110,8 @@ def _few_for_weights(cache_bits: int, weight_bits: int) -> bool:
     return weight_bits < SCALE
 
 
-for name, why, rules in (
+texts.slips(
+    served,
     (
         "the weights are not subtracted",
         "The weights are in the same memory: what they take is not there for texts.",
@@ -277,8 +277,7 @@ for name, why, rules in (
         "If not even the weights fit, no text is served: 0.",
         {"least": 1},
     ),
-):
-    texts.mistake(name, why)(partial(served, **rules))
+)
 
 
 # --- the check ------------------------------------------------------------------------

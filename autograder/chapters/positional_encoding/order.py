@@ -139,7 +139,8 @@ WAYS: dict[tuple[str, str], tuple[Compare, ...]] = {  # of comparing
     ENOUGH: (lambda a, b: bool(torch.isclose(a, b, atol=1e-5).any()),),
     TOLERANCE: (torch.allclose,),  # its own atol is 1e-8; == says the same here
 }
-for name, why, slip in (
+behaviour.slips(
+    judged,
     (*EXCHANGED, {"both": lambda equivariant, invariant: (invariant, equivariant)}),
     *(
         (*way, dict.fromkeys(which, same))
@@ -191,8 +192,7 @@ for name, why, slip in (
         "A pooled output is compared as it is: invariance needs no rows.",
         {"unseen": False},
     ),
-):
-    behaviour.mistake(name, why)(functools.partial(judged, **slip))
+)
 behaviour.mistake(
     *INDEXED,
     when=lambda outputs, permuted, permutation: (

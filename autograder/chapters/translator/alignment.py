@@ -239,7 +239,8 @@ SLIPS: tuple[tuple[str, str, str, Callable], ...] = (
 for name, why, key, rule in SLIPS:
     alignment.mistake(name, why)(partial(looked, **{key: rule}))
 
-for name, why, slip in (
+alignment.slips(
+    looked,
     (
         NOT_CUT,
         "Only target_length rows and source_length columns are words.",
@@ -266,8 +267,7 @@ for name, why, slip in (
             "columns": lambda x, source, target: x[..., :target],
         },
     ),
-):
-    alignment.mistake(name, why)(partial(looked, **slip))
+)
 
 alignment.mistake(
     "axes of length 1 squeezed away",

@@ -1,7 +1,6 @@
 """The average of several checkpoints."""
 
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from torch import nn
@@ -145,7 +144,8 @@ COPIED = (
     "float16 and bfloat16 are floating-point numbers, too: is_floating_point() knows "
     "them all.",
 )
-for name, why, slip in (
+averages.slips(
+    combined,
     (*HALF, {"combine": lambda values: sum(values[1:], values[0]) / len(values)}),
     ("added, not averaged", "Divide by the number of checkpoints.", {"combine": _sum}),
     (
@@ -229,8 +229,7 @@ for name, why, slip in (
         "Every floating-point tensor is, whatever its name.",
         {"averaged": lambda name, value: "weight" in name},
     ),
-):
-    averages.mistake(name, why)(partial(combined, **slip))
+)
 # no rule: beside another mistake it could not be told from the one above
 averages.mistake(*STAYS[torch.float64])(
     lambda states: combined(states, back=lambda mean, last: mean.double())

@@ -1,7 +1,6 @@
 """A batch whose width is one of a few."""
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from itertools import combinations
 from operator import add
 
@@ -388,8 +387,7 @@ SLIPS: tuple[tuple[str, str, dict], ...] = (
     (*IGNORED, {"fills_labels": _filled(-100, True, True)}),
     (*IGNORED, {"fills_labels": _filled(-100, False, True)}),
 )
-for name, why, slip in SLIPS:
-    batch.mistake(name, why)(partial(laid_out, **slip))
+batch.slips(laid_out, *SLIPS)
 # what shows in an error has no value that could be one of two mistakes
 batch.mistake(*TOO_LONG, when=_too_long)(
     lambda *given: laid_out(*given, choose=_fits_or_widest)

@@ -311,8 +311,7 @@ SLIPS: tuple[tuple[str, str, dict], ...] = (
         {"form": lambda *three: tuple(100 * each for each in three)},
     ),
 )
-for name, why, slip in SLIPS:
-    intervals.mistake(name, why)(partial(sampled, **slip))
+intervals.slips(sampled, *SLIPS)
 
 
 # --- the check ------------------------------------------------------------------------

@@ -4,7 +4,6 @@ import contextlib
 import math
 import operator
 from collections.abc import Callable
-from functools import partial
 
 from autograder.chapters.translator.chapter import chapter
 from autograder.exercise.inputs import WholeNumbers, draw_whole
@@ -90,7 +89,8 @@ TINY = (
     "It changes small chances, and ε/V is one. Only without smoothing is there a "
     "logarithm of 0: treat that first.",
 )
-for name, why, slip in (
+floor.slips(
+    summed,
     (
         "spread over the wrong classes only",
         "PyTorch and the paper spread it over all V classes, so the right one gets its "
@@ -243,8 +243,7 @@ for name, why, slip in (
     ),
     (*UNSMOOTHED, {"zero": lambda size: -math.log(0)}),
     (*UNSMOOTHED, {"zero": lambda size: math.nan}),
-):
-    floor.mistake(name, why)(partial(summed, **slip))
+)
 
 
 # --- the check ------------------------------------------------------------------------

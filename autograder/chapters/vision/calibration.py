@@ -5,7 +5,6 @@ import itertools
 import math
 import operator
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -288,8 +287,7 @@ SLIPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ),
     (*EMPTY, {"empty": math.nan}),
 )
-for name, why, slip in SLIPS:
-    calibration.mistake(name, why)(partial(by_rules, **slip))
+calibration.slips(by_rules, *SLIPS)
 
 
 # --- the check ------------------------------------------------------------------------

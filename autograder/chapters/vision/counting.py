@@ -266,8 +266,7 @@ PAIRS: tuple[tuple[str, str, dict[str, Any]], ...] = (
         {"pairs": lambda classes: sorted(_above(classes), key=lambda pair: pair[1])},
     ),
 )
-for name, why, slip in PAIRS:
-    counting.mistake(name, why)(partial(by_sums, **slip))
+counting.slips(by_sums, *PAIRS)
 
 
 # --- the check ------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Which positions resemble one another, by their learned vectors."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -208,8 +207,7 @@ SLIPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
         {"laid": lambda products, rows, columns: products.view(rows, columns, -1)},
     ),
 )
-for name, why, slip in SLIPS:
-    similarity.mistake(name, why)(partial(by_rules, **slip))
+similarity.slips(by_rules, *SLIPS)
 
 
 # --- the check ------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """What the head has read of each patch, as a picture."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -216,12 +215,11 @@ OF_BOTH: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ),
 )
 for only, slips in (("class", OF_CLASS), ("mean", OF_MEAN), ("", OF_BOTH)):
-    for name, why, slip in slips:
-        reading.mistake(
-            name,
-            why,
-            when=lambda x, rows, columns, pooling, only=only: only in ("", pooling),
-        )(partial(by_rules, **slip))
+    reading.slips(
+        by_rules,
+        *slips,
+        when=lambda x, rows, columns, pooling, only=only: only in ("", pooling),
+    )
 
 
 # --- the check ------------------------------------------------------------------------

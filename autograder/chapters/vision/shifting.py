@@ -5,7 +5,6 @@ import itertools
 import math
 import operator
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -298,8 +297,7 @@ SLIPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
         _each("taken", torch.zeros_like, torch.zeros_like),
     ),
 )
-for name, why, slip in SLIPS:
-    shifting.mistake(name, why)(partial(by_tables, **slip))
+shifting.slips(by_tables, *SLIPS)
 
 
 shifting.mistake(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -259,8 +258,7 @@ SLIPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
         {"flat": lambda images: images},
     ),
 )
-for name, why, slip in SLIPS:
-    standardising.mistake(name, why)(partial(by_statistics, **slip))
+standardising.slips(by_statistics, *SLIPS)
 
 
 # --- the check ------------------------------------------------------------------------

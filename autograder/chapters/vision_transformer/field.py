@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -90,7 +89,8 @@ ONE = (
     "one extent for both",
     "The box need not be a square: measure rows and columns, each for itself.",
 )
-for name, why, rules in (
+field.slips(
+    box_by,
     (
         "rows and columns exchanged",
         ROWS_FIRST,
@@ -182,8 +182,7 @@ for name, why, rules in (
     (*NOTHING, {"nothing": lambda height, width: (1, 1)}),
     (*NOTHING, {"nothing": lambda height, width: (-height, -width)}),
     (*NOTHING, {"nothing": lambda height, width: (height, width)}),
-):
-    field.mistake(name, why)(partial(box_by, **rules))
+)
 field.mistake(
     "the number of pixels",
     "Two numbers are asked for, the extents of the box around these pixels.",

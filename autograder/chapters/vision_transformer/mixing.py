@@ -205,7 +205,8 @@ cutting.mistake(  # first: for full boxes and others, two ways of not mixing giv
     "nothing remains, so the image keeps the whole label. Divide by /.",
 )(partial(cut_by, area=lambda *given: float(int(_area(*given)))))
 for spec, by in ((mixing, mix_by), (cutting, cut_by)):
-    for name, why, rules in (
+    spec.slips(
+        by,
         (*UNMIXED_LABELS, {"of_labels": lambda own: (1.0, 0.0)}),
         (
             *UNMIXED_LABELS,
@@ -247,13 +248,13 @@ for spec, by in ((mixing, mix_by), (cutting, cut_by)):
         (*NOT_ONE, {"of_labels": lambda own: (own, 1.0)}),
         (*NOT_ONE, {"of_labels": lambda own: (1.0, 1 - own)}),
         (*NOT_ONE, {"of_labels": lambda own: (own, own)}),
-    ):
-        spec.mistake(name, why)(partial(by, **rules))
+    )
 
 
 # --- mixup: what goes wrong -----------------------------------------------------------
 
-for name, why, rules in (
+mixing.slips(
+    mix_by,
     (WRONG_SHARE, IN_BOTH, {"of_labels": lambda own: (0.5, 0.5)}),
     (*UNMIXED_IMAGES, {"of_images": lambda own: (1.0, 0.0)}),
     (
@@ -296,8 +297,7 @@ for name, why, rules in (
         )
         for which in (("add", "add_labels"), ("add",), ("add_labels",))
     ),
-):
-    mixing.mistake(name, why)(partial(mix_by, **rules))
+)
 
 
 # --- CutMix: what goes wrong ----------------------------------------------------------
@@ -437,7 +437,8 @@ def _pasted_already(images, inside, partner, box):
     return mixed
 
 
-for name, why, rules in (
+cutting.slips(
+    cut_by,
     (*UNMIXED_IMAGES, {"paint": lambda images, *_: images.clone()}),
     (
         "inside and outside exchanged",
@@ -466,8 +467,7 @@ for name, why, rules in (
         {"paint": lambda images, inside, partner, box: images * ~inside},
     ),
     (*MIXED_ALREADY, {"paint": _pasted_already}),
-):
-    cutting.mistake(name, why)(partial(cut_by, **rules))
+)
 
 
 # --- the checks -----------------------------------------------------------------------

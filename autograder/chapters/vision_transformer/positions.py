@@ -163,7 +163,8 @@ def _repeated(rows: torch.Tensor, count: int) -> torch.Tensor:
     return rows.repeat(count // len(rows) + 1, 1)[:count]
 
 
-for name, why, rules in (
+interpolation.slips(
+    resize_by,
     (*CORNERS, {"options": {"align_corners": True}}),
     (*NEAREST, {"mode": "nearest"}),
     *((*OTHER, {"mode": mode}) for mode in ("nearest-exact", "bicubic", "area")),
@@ -205,8 +206,7 @@ for name, why, rules in (
     ),
     (*IGNORED, {"aside": lambda table, special: (table[:1], table[1:])}),
     (*IGNORED, {"aside": lambda table, special: (table[:1], table[special:])}),
-):
-    interpolation.mistake(name, why)(partial(resize_by, **rules))
+)
 interpolation.mistake(
     "the class token's row is interpolated, too",
     "The class token belongs to no place in the image: its row stays as it is, and "

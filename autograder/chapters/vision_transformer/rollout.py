@@ -113,7 +113,8 @@ def _entries(matrices: list[torch.Tensor]) -> torch.Tensor:
     return torch.stack(matrices).prod(0)
 
 
-for name, why, rules in (
+rollout.slips(
+    roll,
     (*NO_RESIDUAL, {"bare": _all_bare}),
     (*ONE_BARE, {"bare": lambda number, count: number == 0}),
     (*ONE_BARE, {"bare": lambda number, count: number == count - 1}),
@@ -206,8 +207,7 @@ for name, why, rules in (
         "If the product begins with the first layer, the loop goes on with the second.",
         {"kept": lambda matrices: [matrices[0], *matrices]},
     ),
-):
-    rollout.mistake(name, why)(partial(roll, **rules))
+)
 for kept in (slice(1, None), slice(None, -1)):
     rollout.mistake("a layer is left out", ALL, when=lambda weights: len(weights) > 1)(
         partial(roll, kept=lambda matrices, kept=kept: matrices[kept])

@@ -122,7 +122,8 @@ WEIGHTS = (
     "new cache in their place, a dict.",
 )
 UNMASKED: dict[str, Callable] = {"hide": lambda scores, mask: scores}
-for name, why, slip in (
+cached.slips(
+    attend_step,
     (
         "no mask among the new tokens",
         "Of several new tokens the first looked at the later ones. With one token at a "
@@ -281,8 +282,7 @@ for name, why, slip in (
         )
         for axis in (1, -1)
     ),
-):
-    cached.mistake(name, why)(partial(attend_step, **slip))
+)
 cached.mistake("the first call has no cache", NO_CACHE)(
     lambda q, k, v, cache: attend_step(q, k, v, {"k": cache["k"], "v": cache["v"]})
 )

@@ -232,7 +232,8 @@ DIVIDED = (
     "result is 0 if there are none in the whole corpus.",
 )
 OVER: tuple[dict, ...] = {}, {"mean": _root}  # the lengths that are left, or all
-for name, why, slip in (
+overlap.slips(
+    _bleu,
     (
         "counts are not clipped",
         "An n-gram counts at most as often as its reference has it; otherwise 'Bobby "
@@ -421,8 +422,7 @@ for name, why, slip in (
         {"mean": lambda ps, _: math.exp(sum(math.log(p) for p in ps) / len(ps))},
     ),
     (*DIVIDED, {"absent": lambda: 0 / 0}),
-):
-    overlap.mistake(name, why)(partial(_bleu, **slip))
+)
 for words in ("math domain", "positive input"):
     overlap.accident(words, *LOGARITHM)
 overlap.accident("division by zero", *DIVIDED)
