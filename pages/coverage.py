@@ -265,34 +265,32 @@ def _title(chapter: str) -> str:
     return found[1]
 
 
-ROUNDS = {  # what the answers of a round are; the first is the table's beginning
-    "2": "that were written afterwards",
-    "3": "to chapter 11 and to exercises that came later",
-    "4": "to all chapters that a fourth round brought",
-    "5": "to all chapters that a fifth one brought",
-    "6": "of a sixth one, more of them wrong at an edge only",
-    "8": "to five chapters by somebody who had worked on the checks",
-    "9": "to chapters 3 and 4 by strangers again",
-    "10": "to chapters 1, 5, 7, 8 and 11, by strangers, too",
-    "11": "to chapters 2, 3, 6, 9 and 10, likewise",
-    "12": "to chapters 4, 7, 9, 10 and 11, who looked for what nobody had thought of",
-    "13": "to chapters 1, 4, 5, 9 and 10, likewise, when most of these were mended",
+ROUNDS = {  # of the answers, in the order in which they were written
+    "1": "all chapters but the eleventh; the checks were first mended from these",
+    "2": "written after that",
+    "3": "chapter 11, and exercises that came later",
+    "4": "all chapters",
+    "5": "all chapters",
+    "6": "all chapters, more of them wrong at an edge only",
+    "8": "chapters 2, 4, 6, 9 and 10, by somebody who had worked on the checks",
+    "9": "chapters 3 and 4",
+    "10": "chapters 1, 5, 7, 8 and 11",
+    "11": "chapters 2, 3, 6, 9 and 10",
+    "12": "chapters 4, 7, 9, 10 and 11, looking for what nobody had thought of",
+    "13": "chapters 1, 4, 5, 9 and 10, likewise, when most of these were mended",
 }
 
 
 def tutor_rounds() -> str:
     """What answers were told for which no check had been mended."""
-    said = []
+    lines = [
+        "| answers to | wrong answers | coverage at first | precision at first |",
+        "|---|---:|---:|---:|",
+    ]
     for number, row in _tutored()["rounds"].items():
-        if number == "1":
-            continue
-        first = row["first"]
-        said.append(
-            f"Of {row['answers']} answers {ROUNDS[number]}, {_share(first)} were named "
-            f"when they were handed in, and {_right(first)} of the names were the "
-            "cause."
-        )
-    return " ".join(said)
+        shares = f"{_share(row['first'])} | {_right(row['first'])}"
+        lines.append(f"| {ROUNDS[number]} | {row['answers']} | {shares} |")
+    return "\n".join(lines)
 
 
 def _tutored() -> dict:
