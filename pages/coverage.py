@@ -293,6 +293,17 @@ def tutor_rounds() -> str:
     return "\n".join(lines)
 
 
+def tutor_waits() -> str:
+    """How long a student waits for what a wrong answer is told."""
+    seconds = _tutored()["seconds"]
+    return (
+        "A check that is run for the first time in a notebook takes "
+        f"{seconds['median']:.2f} seconds of processor time to refuse half of these "
+        f"answers, {seconds['99 of 100']:.1f} seconds at most for 99 of 100, and "
+        f"{seconds['longest']:.1f} for the slowest."
+    )
+
+
 def _tutored() -> dict:
     path = ROOT / "results" / "tutor" / "strangers.json"
     return json.loads(path.read_text(encoding="utf-8"))

@@ -63,19 +63,26 @@ class Stranger:
     text: str = ""
     line: int = 0
 
-    def message(self, chapter: str, *, looking: bool = False) -> CheckFailure | None:
+    def message(
+        self, chapter: str, *, looking: bool = False, took: list[float] | None = None
+    ) -> CheckFailure | None:
         """Hand it in where all else is solved; None if nothing is said.
 
         Args:
             chapter: whose notebook it is an answer to.
             looking: whether a line is looked for, as in a notebook.
+            took: is given the seconds of processor time that the check took.
         """
         names = chapters.solved(chapter)
         self._write_into(names)
         silent = contextlib.redirect_stdout(io.StringIO())
         with _looking(looking), silent, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return self._checked(chapter, names)
+            begun = time.process_time()
+            failure = self._checked(chapter, names)
+            if took is not None:
+                took.append(time.process_time() - begun)
+            return failure
 
     def _checked(self, chapter: str, names: dict) -> CheckFailure | None:
         for hidden in (False, True):

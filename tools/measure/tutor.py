@@ -26,6 +26,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from autograder.exercise import spec
+from autograder.exercise.remembered import Remembered
 from tests.tutor import bank, written
 from tools.steps import ROOT
 from workbench.training import records
@@ -46,24 +48,51 @@ def main() -> None:
         hand_in(arguments)
         return
     everybody = list(bank.all_strangers())
-    changed = [
-        f"{chapter} {entry.exercise}: {entry.truth}\n    judged as {entry.says!r}, "
-        f"now {now!r}"
-        for chapter, entry in tqdm(everybody, unit="answer")
-        if (now := bank.name_of(entry.message(chapter, looking=entry.line > 0)))
-        != entry.says
-    ]
-    counts = counted(everybody)
+    changed, took = handed_in_again(everybody)
+    counts, seconds = counted(everybody), waits(took)
     for chapter, row in counts.items():
         print(f"{chapter:26} {row['answers']:4} answers, {said(row)}")
+    said_of = ", ".join(f"{name} {each} s" for name, each in seconds.items())
+    print(f"processor time of a check: {said_of}")
     if changed:
         sys.exit("Judge these again:\n" + "\n".join(changed))
     if arguments.record:
         RECORD.parent.mkdir(exist_ok=True)
         RECORD.write_text(
-            json.dumps(record(counts, in_rounds(everybody)), indent=1) + "\n", "utf-8"
+            json.dumps(record(counts, in_rounds(everybody), seconds), indent=1) + "\n",
+            "utf-8",
         )
         print(f"written: {RECORD.relative_to(ROOT)}")
+
+
+def handed_in_again(
+    everybody: list[tuple[str, bank.Stranger]],
+) -> tuple[list[str], list[float]]:
+    """Say which answers are told another name now, and how long each check took.
+
+    A check begins as in a new notebook, with nothing remembered, and looks for no line
+    unless that is what was judged; then it is not timed.
+    """
+    changed: list[str] = []
+    took: list[float] = []
+    for chapter, entry in tqdm(everybody, unit="answer"):
+        spec.REMEMBERED = Remembered()
+        looking = entry.line > 0
+        told = entry.message(chapter, looking=looking, took=None if looking else took)
+        if (now := bank.name_of(told)) != entry.says:
+            changed.append(
+                f"{chapter} {entry.exercise}: {entry.truth}\n"
+                f"    judged as {entry.says!r}, now {now!r}"
+            )
+    return changed, took
+
+
+def waits(took: list[float]) -> dict[str, float]:
+    """Say how long checks take: half of them, 99 of 100, and all."""
+    ordered = sorted(took)
+    places = {"median": 0.5, "99 of 100": 0.99, "longest": 1.0}
+    last = len(ordered) - 1
+    return {name: round(ordered[int(p * last)], 3) for name, p in places.items()}
 
 
 def hand_in(arguments: argparse.Namespace) -> None:
@@ -137,13 +166,16 @@ def said(row: dict) -> str:
     return ", ".join(f"{now[each]} {each}" for each in bank.VERDICTS if each in now)
 
 
-def record(counts: dict[str, dict], rounds: dict[int, dict]) -> dict:
+def record(
+    counts: dict[str, dict], rounds: dict[int, dict], seconds: dict[str, float]
+) -> dict:
     """Put the counts together with where they come from."""
     return {
         "command": "python -m tools.measure.tutor --record",
         "date": datetime.date.today().isoformat(),
         "commit": records.commit(),
         "versions": records.versions(),
+        "seconds": seconds,
         "rounds": rounds,
         "chapters": counts,
     }
