@@ -178,6 +178,29 @@ def agreements(history: dict[str, list], kinds: Sequence[str]) -> None:
     plt.show()
 
 
+def by_heart(runs: dict[str, dict[str, list]]) -> None:
+    """Draw what runs know of the text that they read, and of text that is new.
+
+    Args:
+        runs: what each is called -> the history of its record; it was validated after
+            every epoch.
+    """
+    _, ax = plt.subplots(figsize=(6.2, 3.2))
+    for (name, history), color in zip(runs.items(), PALETTE, strict=False):
+        epoch = history["validation_step"][0]
+        read = [step / epoch for step in history["step"]]
+        ax.plot(read, history["loss"], color=color, lw=1, ls=":")
+        checked = [step / epoch for step in history["validation_step"]]
+        ax.plot(
+            checked, history["validation_loss"], "o-", color=color, ms=3, label=name
+        )
+    ax.plot([], [], ":", color=COLORS["muted"], lw=1, label="the text that it reads")
+    ax.set(xlabel="times that the text was read", ylabel="nats a letter")
+    ax.set(ylim=(1, 2.1), xlim=(0, None))
+    ax.legend(loc="upper right")
+    plt.show()
+
+
 def copying(weights: dict[str, Any], text: str) -> None:
     """Draw maps of attention side by side, on a text that is said twice.
 
