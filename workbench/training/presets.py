@@ -298,7 +298,7 @@ LANGUAGE_MODELS = {
         qk_norm=False,
         training=replace(READING, steps=1500, peak_rate=4e-3, optimizer="muon"),
     ),
-    # about ten minutes on two CPU cores, or on one that multiplies in bfloat16. The text
+    # about ten minutes on two CPU cores, or one that multiplies in bfloat16. The text
     # is read nine times: so much decay keeps it from being learned by heart
     "shakespeare": LanguageModelPreset(
         context=256,
