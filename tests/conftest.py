@@ -1,6 +1,7 @@
 """What every test shares: the path to solutions/, and no silent skip in CI."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -21,18 +22,29 @@ SPREAD = {
     "test_bad_answers",
     "test_faults",
     "test_interface",
-    "test_mistakes",
     "test_notebooks",
     "test_whole_chapters",
 }
 
 
+# Files whose tests hand in answers. All to one exercise are checked by one worker: what
+# known mistakes give for a check's inputs is computed once, and then remembered.
+BY_EXERCISE = {"test_mistakes", "test_strangers"}
+OF_EXERCISE = re.compile(r"\[(\d\d [a-z0-9-]+)")
+
+
 class ByFile(LoadScopeScheduling):
-    """Keep the tests of a file together on one worker, but for the files of SPREAD."""
+    """Keep the tests of a file, or of an exercise, together on one worker.
+
+    The tests of the files of SPREAD go to any worker, one by one.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::")[0]
-        return nodeid if Path(file).stem in SPREAD else file
+        stem = Path(file).stem
+        if stem in BY_EXERCISE and (found := OF_EXERCISE.search(nodeid)):
+            return found[1]
+        return nodeid if stem in SPREAD else file
 
 
 # Files with a few long tests. They begin, so that no worker is left alone with one of

@@ -44,6 +44,7 @@ def expect_parameters(
     say = _described(state, shapes, trained, on)
     for condition, name, why in (
         *own(state, missing, extra),
+        *_shared_misread(student, shapes, missing),
         *_names_misread(state, shapes, missing, extra),
         *(() if missing or extra else _shapes_misread(state, shapes)),
     ):
@@ -118,6 +119,40 @@ def _names_misread(
         bool(extra),
         "one parameter too many",
         f"Not asked for: {', '.join(sorted(extra)[:5])}.",
+    )
+
+
+def _shared_misread(
+    student: StudentInstance, shapes: Shapes, missing: list[str]
+) -> Iterator[tuple[bool, str, str]]:
+    shared = _shared(student, list(shapes), missing)
+    yield (
+        bool(shared),
+        "one parameter under several names",
+        f"{shared} are one and the same: what one learns, the other has, too. Make an "
+        "nn.Parameter for each.",
+    )
+
+
+def _shared(student: StudentInstance, names: list[str], missing: list[str]) -> str:
+    """Name two of these that are one parameter: what one is given, the other has."""
+    state = student.state_dict()
+    lost = [name for name in missing if name in state]
+    if not lost:
+        return ""
+    given = enumerate(state.items())
+    student.load_state_dict({n: torch.full_like(x, float(i)) for i, (n, x) in given})
+    found = student.state_dict()
+    student.load_state_dict(state)
+    return next(
+        (
+            f"{other} and {name}"
+            for name in lost
+            for other in names
+            if other in found and other not in lost
+            if torch.equal(found[other], found[name])
+        ),
+        "",
     )
 
 

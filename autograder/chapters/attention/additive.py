@@ -8,6 +8,7 @@ import torch
 
 from autograder import expect
 from autograder.chapters.attention import masking
+from autograder.chapters.attention.batches import ONLY_A_BATCH
 from autograder.chapters.attention.chapter import chapter
 from autograder.chapters.attention.masking import (
     IGNORED,
@@ -154,6 +155,10 @@ layer.slips(
         "only works for 2-D inputs",
         MORE_AXES,
         {"combine": lambda queries, keys: queries[:, None] + keys[None]},
+    ),
+    (
+        *ONLY_A_BATCH,
+        {"combine": lambda queries, keys: queries.unsqueeze(2) + keys.unsqueeze(1)},
     ),
     (
         "w_q and w_k exchanged",

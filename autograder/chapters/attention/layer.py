@@ -91,14 +91,22 @@ layer.mistake(
     "the mask is dropped in self-attention",
     "The mask is used only where x_kv is given. A decoder's self-attention needs it "
     "most: hand it on in both cases.",
-    when=lambda x_q, x_kv, mask, *_: x_kv is None and mask is not None,
-)(fed(projected.oracle, lambda q, k, v, mask: attend(q, k, v)))
+    when=has_mask,
+)(
+    lambda x_q, x_kv, mask, *matrices: right(
+        x_q, x_kv, None if x_kv is None else mask, *matrices
+    )
+)
 layer.mistake(
     "mask dropped for cross-attention",
     "The mask is used only where x_kv is missing. Hand it on when x_kv is given as "
     "well: the source has padding, too.",
-    when=lambda x_q, x_kv, mask, *_: x_kv is not None and mask is not None,
-)(fed(projected.oracle, lambda q, k, v, mask: attend(q, k, v)))
+    when=has_mask,
+)(
+    lambda x_q, x_kv, mask, *matrices: right(
+        x_q, x_kv, mask if x_kv is None else None, *matrices
+    )
+)
 layer.mistake(
     INVERTED[0], "True means 'may attend'; hand the mask on as it is.", when=has_mask
 )(fed(projected.oracle, lambda q, k, v, mask: attend(q, k, v, ~mask)))

@@ -93,6 +93,20 @@ for name, why, answer in (
     ),
 ):
     last.mistake(name, why)(answer)
+last.mistake(
+    "multiplied by zeros and ones",
+    "0 times −∞ is not a number, and neither is 0 times NaN. What stands at other "
+    "positions may be anything, logits of −∞ as well: pick the position, do not add "
+    "up products.",
+    when=lambda hidden, lengths: not hidden.isfinite().all(),
+)(
+    lambda hidden, lengths: torch.stack(
+        [
+            (row.mT * (torch.arange(len(row)) == length - 1)).sum(-1)
+            for row, length in zip(hidden, lengths.tolist(), strict=True)
+        ]
+    )
+)
 
 # --- the check ------------------------------------------------------------------------
 
@@ -118,6 +132,9 @@ def last_real(student: StudentFunction, seed: int = 0) -> None:
     ):
         on = f"hidden {tuple(hidden.shape)}, lengths {sizes}"
         last.judge(student, Case(on, (hidden, torch.tensor(sizes))))
+    masked = torch.tensor([[[1.0, -2.0], [0.5, 3.0], [-torch.inf, 4.0]]])
+    on = "hidden (1, 3, 2), lengths [2], logits of which one is −∞"
+    last.judge(student, Case(on, (masked, torch.tensor([2]))))
     on = f"hidden {(b, t, d)}, lengths {lengths.tolist()}"
     case = Case(on, (normal(generator, b, t, d), lengths))
     last.judge_gradient(student, case, normal(generator, b, d))

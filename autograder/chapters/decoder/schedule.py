@@ -127,6 +127,13 @@ rates.slips(
         "After the warm-up the rate falls with the root of the step, step^(−1/2).",
         {"falls": lambda s, w: 1 / s},
     ),
+    (
+        "falls with the step itself",
+        "Both curves meet at the warm-up, as they should. From there on the rate falls "
+        "with the root of the step, step^(−1/2): with the step itself it is soon too "
+        "small to learn.",
+        {"falls": lambda s, w: w**0.5 / s},
+    ),
     ("constant after the warm-up", SMALLER, {"falls": lambda s, w: w**-0.5}),
     (
         "the two exponents are exchanged",

@@ -82,6 +82,12 @@ hot.mistake(*ONE_SEQUENCE, when=lambda ids, n: ids.dim() > 1)(
     lambda ids, n: torch.stack([torch.eye(n)[int(index)] for index in ids])
 )
 hot.mistake(
+    "the leading axes are lost",
+    "The ids of all sentences stand in one long row. Each id becomes a row where it "
+    "stands: (…, T) becomes (…, T, N).",
+    when=lambda ids, n: ids.dim() > 1 and _inside(ids, n),
+)(lambda ids, n: F.one_hot(ids.flatten(), n).float())
+hot.mistake(
     "a negative id takes the last row",
     "An index of -1 means the last row in Python. An id shifted by one would become an "
     "ordinary token without a word.",

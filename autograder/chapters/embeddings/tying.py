@@ -76,6 +76,18 @@ ONE_SEQUENCE = (
 tying.mistake(*ONE_SEQUENCE, when=lambda hidden, table: hidden.dim() > 2)(
     lambda hidden, table: torch.mm(hidden, table.T)
 )
+FLATTENED = (
+    "the leading axes are not as they were",
+    "The rows were put below each other and then given the axes (B, T) whatever they "
+    "had before. Any number of axes may come before d: hidden.shape[:-1] has them, and "
+    "the operator @ leaves them alone.",
+)
+tying.mistake(*FLATTENED, when=lambda hidden, table: hidden.dim() != 3)(
+    lambda hidden, table: F.linear(hidden, table).reshape(len(hidden), -1, len(table))
+)
+tying.mistake(*FLATTENED, when=lambda hidden, table: hidden.dim() > 2)(
+    lambda hidden, table: F.linear(hidden, table).reshape(-1, len(table))
+)
 
 
 # --- the check ------------------------------------------------------------------------

@@ -249,6 +249,12 @@ def _has_batch_of_heads(x: torch.Tensor, *_) -> bool:
     return x.dim() != 3
 
 
+MELTED = (
+    "the leading axes are lost",
+    "The tokens of all sequences stand in one long row. Only heads and features are "
+    "joined: what comes before them stays, (…, h, T, d_v) becomes (…, T, h·d_v).",
+)
+merges.mistake(*MELTED, when=_has_batch_of_heads)(lambda x: join(x).flatten(0, -2))
 merges.mistake(*ONLY_A_BATCH, when=_has_no_batch_of_heads)(
     lambda x: x.transpose(1, 2).flatten(2)
 )

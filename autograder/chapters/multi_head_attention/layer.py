@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from autograder import expect, forbidden
+from autograder.chapters.attention.batches import only_a_batch
 from autograder.chapters.multi_head_attention.chapter import (
     chapter,
     exception_named,
@@ -129,7 +130,11 @@ def judge_layer(spec: Module, layer, inputs: tuple, given, build: str, oracle) -
     passed = 3 if mask is not None else 2 if x_kv is not None else 1
     expected = oracle(x_q, x_q if x_kv is None else x_kv, mask)
     case = Case(on, inputs[:passed], expected, (*inputs[passed:], *given))
-    with _shapes_named(*inputs), pair_named():
+    with (
+        only_a_batch(layer, case.inputs, lambda: expected),
+        _shapes_named(*inputs),
+        pair_named(),
+    ):
         got = several(layer(*case.inputs))
     say = {"on": on, "got": show(got), "expected": show(expected)}
     why = "Return output and weights, in this order."

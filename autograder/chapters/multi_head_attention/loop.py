@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import math
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -43,11 +44,6 @@ def _heads(*inputs) -> torch.Tensor:
 
 def _right(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     return join(_heads(x_q, x_kv, w_q, w_k, w_v, mask)) @ w_o
-
-
-def _by_blocks(z, w_o):
-    """Return each head's contribution (..., h, T, d_model)."""
-    return z @ w_o.unflatten(0, (z.shape[-3], z.shape[-1]))
 
 
 loops = Function("loop-of-heads", "loop_of_heads", _right)
@@ -276,6 +272,39 @@ def _(x_q, x_kv, w_q, w_k, w_v, w_o, mask):
 
 # --- the sum: what goes wrong ---------------------------------------------------------
 
+
+def _in_blocks(w_o: torch.Tensor, heads: int) -> torch.Tensor:
+    return w_o.unflatten(0, (heads, -1))
+
+
+def sum_by(
+    z: torch.Tensor,
+    w_o: torch.Tensor,
+    *,
+    cut: Callable = _in_blocks,
+    add: Callable = lambda contributions: contributions.sum(-3),
+) -> torch.Tensor:
+    """Add up by rules that can be varied.
+
+    Args:
+        z: (…, h, T, d_v).
+        w_o: (h·d_v, d_model).
+        cut: makes (h, d_v, d_model) of w_o and the number of heads.
+        add: makes the result of the contributions (…, h, T, d_model).
+    """
+    return add(z @ cut(w_o, z.shape[-3]))
+
+
+def _each(part: Callable) -> Callable:
+    """Cut w_o so that head i gets the part that is chosen for i, h and d_v."""
+
+    def cut(w_o: torch.Tensor, heads: int) -> torch.Tensor:
+        width = len(w_o) // heads
+        return torch.stack([w_o[part(i, heads, width)] for i in range(heads)])
+
+    return cut
+
+
 MISSING = "the sum is missing"
 ONE = "only one head is used"
 COLUMNS = (
@@ -289,99 +318,92 @@ def _is_square(z, w_o):
     return w_o.shape[0] == w_o.shape[1]
 
 
-for name, why, answer in (
+sums.slips(
+    sum_by,
     (
         MISSING,
         "The result still has an axis for the heads. Add up over it: dim=-3.",
-        _by_blocks,
+        {"add": lambda contributions: contributions},
     ),
     (
         MISSING,
         "The contributions are stacked on a new axis. Add them up.",
-        lambda z, w_o: _by_blocks(z, w_o).movedim(-3, 0),
+        {"add": lambda contributions: contributions.movedim(-3, 0)},
     ),
     (
         "the rows of the heads overlap",
         "Head i got the rows from i on. Each head owns d_v rows, so those of head i "
         "begin at i·d_v.",
-        lambda z, w_o: sum(
-            z[..., i, :, :] @ w_o[i : i + z.shape[-1]] for i in range(z.shape[-3])
-        ),
+        {"cut": _each(lambda i, heads, width: slice(i, i + width))},
     ),
     (
         "summed over the tokens",
         "The tokens were added up. The heads' axis is the third from the end: dim=-3.",
-        lambda z, w_o: _by_blocks(z, w_o).sum(-2),
+        {"add": lambda contributions: contributions.sum(-2)},
     ),
     (
         "the mean over the heads",
         "The contributions are added, not averaged: side by side, then times w_o is a "
         "sum.",
-        lambda z, w_o: _by_blocks(z, w_o).mean(-3),
+        {"add": lambda contributions: contributions.mean(-3)},
     ),
     (
         "every head with the rows of head 0",
         "All heads use the first d_v rows of w_o. Head i has its own: i·d_v onwards.",
-        lambda z, w_o: (z @ w_o[: z.shape[-1]]).sum(-3),
+        {"cut": _each(lambda i, heads, width: slice(0, width))},
     ),
     (
         "rows dealt out in turn",
         "Head i got the rows i, i + h, … of w_o. Its rows stand together: cut w_o into "
         "(h, d_v, d_model), in this order.",
-        lambda z, w_o: sum(
-            z[..., i, :, :] @ w_o[i :: z.shape[-3]] for i in range(z.shape[-3])
-        ),
+        {"cut": _each(lambda i, heads, width: slice(i, None, heads))},
     ),
     (
         "the last head's rows come first",
         "Head 0 owns the first d_v rows of w_o.",
-        lambda z, w_o: _by_blocks(z.flip(-3), w_o).sum(-3),
+        {"cut": lambda w_o, heads: _in_blocks(w_o, heads).flip(0)},
     ),
-    (*UNMERGED, lambda z, w_o: unviewed(z) @ w_o),
     (
         ONE,
         "Only head 0 reaches the output. Is `return` inside the loop?",
-        lambda z, w_o: _by_blocks(z, w_o)[..., 0, :, :],
+        {"add": lambda contributions: contributions[..., 0, :, :]},
     ),
     (
         ONE,
         "Only the last head reaches the output: add each contribution to the sum of "
         "those before it.",
-        lambda z, w_o: _by_blocks(z, w_o)[..., -1, :, :],
+        {"add": lambda contributions: contributions[..., -1, :, :]},
     ),
-):
-    sums.mistake(name, why)(answer)
-
-
-@sums.mistake(*COLUMNS, when=_is_square)
-def _(z, w_o):
-    return (z @ w_o.mT.unflatten(0, (z.shape[-3], -1))).sum(-3)
-
-
+)
+sums.mistake(*UNMERGED)(lambda z, w_o: unviewed(z) @ w_o)
+sums.slips(
+    sum_by,
+    (*COLUMNS, {"cut": lambda w_o, heads: _in_blocks(w_o.mT, heads)}),
+    when=_is_square,
+)
 for axis, name_and_why in ((1, ONLY_A_BATCH), (0, NO_BATCH)):
-
-    @sums.mistake(*name_and_why, when=lambda z, w_o, axis=axis: z.dim() != axis + 3)
-    def _(z, w_o, axis=axis):
-        return _by_blocks(z, w_o).sum(axis)
-
-
-for kept, name, why in (
+    sums.slips(
+        sum_by,
+        (
+            *name_and_why,
+            {"add": lambda contributions, axis=axis: contributions.sum(axis)},
+        ),
+        when=lambda z, w_o, axis=axis: z.dim() != axis + 3,
+    )
+sums.slips(
+    sum_by,
     (
-        slice(None, -1),
         "the last head is left out",
         "Where does the loop end? range(h) goes from 0 to h − 1: all heads are added.",
+        {"add": lambda contributions: contributions[..., :-1, :, :].sum(-3)},
     ),
     (
-        slice(1, None),
         "the first head is left out",
         "Where does the loop begin? Heads are counted from 0: all are added.",
+        {"add": lambda contributions: contributions[..., 1:, :, :].sum(-3)},
     ),
-):
-
-    @sums.mistake(name, why, when=lambda z, w_o: z.shape[-3] > 2)
-    def _(z, w_o, kept=kept):
-        return _by_blocks(z, w_o)[..., kept, :, :].sum(-3)
-
+    when=lambda z, w_o: z.shape[-3] > 2,
+)
 
 # --- the checks -----------------------------------------------------------------------
 

@@ -275,6 +275,16 @@ for name, why, tokens, sentences in (
         partial(counted_by, tokens=tokens, sentences=sentences)
     )
 
+accuracies.mistake(
+    "the model may not say padding",
+    "The logit of padding was taken away, and the second best token judged. A model "
+    "that says padding where a token belongs has made a mistake: it counts.",
+)(
+    lambda logits, labels, pad=0: counted_by(
+        logits.index_fill(-1, torch.tensor([pad]), -torch.inf), labels, pad
+    )
+)
+
 OTHER_ID: tuple[Slip, ...] = (
     (
         "pad_id is ignored",

@@ -75,7 +75,8 @@ SIGNS = "A negative gradient is a dependence, too: ask for != 0, not for > 0."
 ALIKE = "A pixel counts if any of its channels does."
 SMALL = (
     "small entries left out",
-    "Every entry that is not zero counts, however small: compare with 0 exactly.",
+    "Every entry that is not zero counts, however small: compare the entry itself with "
+    "0. The square of 1e-30 is 0 in float32.",
 )
 AREA = (
     "the area",
@@ -128,6 +129,7 @@ field.slips(
         (*SMALL, {"ask": lambda gradient, least=least: (gradient.abs() > least).any(0)})
         for least in (1e-6, 1e-8, 1e-3)
     ),
+    (*SMALL, {"ask": lambda gradient: gradient.square().sum(0) != 0}),
     (
         *SMALL,
         {"ask": lambda gradient: (gradient.abs() > 1e-3 * gradient.abs().max()).any(0)},
@@ -206,8 +208,8 @@ def gradients(generator: torch.Generator) -> Iterator[tuple[torch.Tensor, str]]:
     opposite[0, 1 + c, 4], opposite[:, 2, 5] = 1.0, -1.0
     yield opposite, "two channels of opposite sign at one pixel, negative at another"
     small = torch.zeros(1, h, w)
-    small[0, 3, 3], small[0, 4, 5 + c] = 1.0, 1e-12
-    yield small, "an entry of 1e-12"
+    small[0, 3, 3], small[0, 4, 5 + c] = 1.0, 1e-30
+    yield small, "an entry of 1e-30"
     for dilation in (1, 2):
         x = normal(generator, 1, 3, h, w).requires_grad_()
         y = F.conv2d(x, _kernel(generator, 2, 3, 3, 3), dilation=dilation)

@@ -48,6 +48,12 @@ ROOT = "The error of a mean of n numbers is their spread divided by √n."
 for name, why, error in (
     (*FEWER, lambda values: _squares(values) ** 0.5 / len(values)),
     (
+        "divided by √(n − 1) in place of √n",
+        "n − 1 has its place in the spread, and std() has it there already. The error "
+        "of a mean of n numbers is this spread divided by √n.",
+        lambda values: (_squares(values) ** 0.5) / (len(values) - 1),
+    ),
+    (
         "the spread of one seed",
         f"{ROOT} Without the root it says where a single run lies.",
         lambda values: (_squares(values) / (len(values) - 1)) ** 0.5,
@@ -68,9 +74,7 @@ for name, why, error in (
         lambda values: _squares(values) / (len(values) - 1) / len(values),
     ),
 ):
-    intervals.mistake(name, why)(
-        lambda *given, error=error: interval(*given, error=error)
-    )
+    intervals.mistake(name, why)(partial(interval, error=error))
 
 
 def _apart(changed, usual, quantile, *, fewer: int = 1):

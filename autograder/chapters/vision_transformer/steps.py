@@ -106,6 +106,19 @@ for one, other in ((True, True), (True, False), (False, True)):
         return weights
 
 
+@steps.mistake(
+    "a step beyond the grid makes the matrix grow",
+    "torch.diag(ones, offset) is as large as its offset asks for, not as the side is. "
+    "A step longer than the side leads every token outside: (N, N) zeros.",
+    when=lambda h, w, down, right: abs(down) > h or abs(right) > w,
+)
+def _(h, w, down, right):
+    sides = ((h, down), (w, right))
+    return torch.kron(
+        *(torch.diag(torch.ones(max(n - abs(k), 0)), k) for n, k in sides)
+    )
+
+
 WRAPS = (
     "wraps around the border",
     "An image ends at its border. A place outside is not the one on the opposite side: "

@@ -47,7 +47,7 @@ def beam(
     first: int = 0,
     uncounted: bool = False,
     pool: str = "both",
-    score: Callable | None = None,
+    score: Callable = lambda total, new, whole, alpha: total / new**alpha,
     gaps: list[float] | None = None,
 ) -> tuple[list[int], float]:
     """Search with a beam, by rules that can be varied.
@@ -90,13 +90,12 @@ def beam(
         alive = [draft for draft in kept if draft[1][-1] != eos_id or go_on]
     pools = {"both": finished + alive, "finished": finished or alive}
     pools["alive"] = alive or finished
-    rate = score or (lambda total, new, whole: total / new**alpha)
     rated = []
     for total, ids in pools[pool]:
         new = len(ids) - len(prefix)
         if uncounted and ids[-1] == eos_id:
             new = max(1, new - 1)
-        rated.append((rate(total, new, len(ids)), ids))
+        rated.append((score(total, new, len(ids), alpha), ids))
     rated.sort(reverse=True)
     if gaps is not None:
         for some in (finished, alive):
@@ -146,11 +145,6 @@ def _exponential(ids: list[int], score: float) -> tuple:
 def _without_prefix(model: Callable, prefix: list[int], *given) -> tuple:
     ids, score = beam(model, prefix, *given)
     return ids[len(prefix) :], score
-
-
-def _scored(score: Callable, pool: str = "both") -> Callable:
-    """Make a mistake that rates by ``score(alpha)(total, new, whole)``."""
-    return lambda *given: beam(*given, score=score(given[-1]), pool=pool)
 
 
 search = Function("beam-search", "beam_search", beam)
@@ -225,16 +219,15 @@ search.mistake(
     "The best was chosen among those alive at the end. Compare the finished ones "
     "as well.",
 )(partial(beam, pool="alive"))
-ALIVE = (
+search.mistake(
     "those alive are forgotten",
     "The best was chosen among the finished ones. What reached max_length without "
     "an end is compared as well.",
-)
-search.mistake(*ALIVE)(partial(beam, pool="finished"))
+)(partial(beam, pool="finished"))
 search.mistake(
     "alpha is not used",
     "The sum is divided by the number of new tokens to the power alpha.",
-)(_scored(lambda alpha: lambda total, new, whole: total))
+)(partial(beam, score=lambda total, *_: total))
 search.mistake(
     "chosen by the sum, divided too late",
     "The hypothesis with the best sum was chosen, and only its own score was "
@@ -249,32 +242,25 @@ search.mistake(
     "the mean at every alpha",
     "The sum is divided by the number of new tokens *to the power alpha*; at alpha "
     "= 0 it stays what it is.",
-)(_scored(lambda alpha: lambda total, new, whole: total / new))
+)(partial(beam, score=lambda total, new, whole, alpha: total / new))
 search.mistake(
     "alpha as a factor", "alpha is an exponent: new ** alpha, which is 1 at alpha = 0."
-)(_scored(lambda a: lambda total, new, whole: total / (new * a if a else 1)))
-PREFIX = (
+)(partial(beam, score=lambda total, new, whole, a: total / (new * a if a else 1)))
+search.mistake(
     "the length counts the prefix",
     "The prefix was given, and none of its tokens has a log-probability in the "
     "sum. Divide by the number of new tokens alone.",
-)
-for name, why, pool in (
-    (*PREFIX, "both"),
-    (f"{ALIVE[0]}, and {PREFIX[0]}", f"{ALIVE[1]} {PREFIX[1]}", "finished"),
-):
-    search.mistake(name, why)(
-        _scored(lambda alpha: lambda total, new, whole: total / whole**alpha, pool)
-    )
+)(partial(beam, score=lambda total, new, whole, alpha: total / whole**alpha))
 search.mistake(
     "multiplied by the length",
     "The length divides. Log-probabilities are negative: multiplied, a long "
     "sentence is punished twice.",
-)(_scored(lambda alpha: lambda total, new, whole: total * new**alpha))
+)(partial(beam, score=lambda total, new, whole, alpha: total * new**alpha))
 search.mistake(
     "another length penalty",
     "That is the penalty of Wu et al. (2016), ((5 + n)/6)^alpha. Here the sum is "
     "divided by n^alpha.",
-)(_scored(lambda a: lambda total, new, whole: total / ((5 + new) / 6) ** a))
+)(partial(beam, score=lambda total, new, whole, a: total / ((5 + new) / 6) ** a))
 search.mistake(
     "logits in place of log-probabilities",
     "Logits of different rows are no common measure: each row has its own "
