@@ -83,8 +83,8 @@ hot.mistake(*ONE_SEQUENCE, when=lambda ids, n: ids.dim() > 1)(
 )
 hot.mistake(
     "the leading axes are lost",
-    "The ids of all sentences stand in one long row. Each id becomes a row where it "
-    "stands: (…, T) becomes (…, T, N).",
+    "The ids of all sentences came into one long list. Each id becomes a row, and all "
+    "axes before it stay: (…, T) becomes (…, T, N).",
     when=lambda ids, n: ids.dim() > 1 and _inside(ids, n),
 )(lambda ids, n: F.one_hot(ids.flatten(), n).float())
 hot.mistake(

@@ -251,7 +251,7 @@ def _has_batch_of_heads(x: torch.Tensor, *_) -> bool:
 
 MELTED = (
     "the leading axes are lost",
-    "The tokens of all sequences stand in one long row. Only heads and features are "
+    "The tokens of all sequences came into one long list. Only heads and features are "
     "joined: what comes before them stays, (…, h, T, d_v) becomes (…, T, h·d_v).",
 )
 merges.mistake(*MELTED, when=_has_batch_of_heads)(lambda x: join(x).flatten(0, -2))
