@@ -9,6 +9,9 @@ SHELL := /bin/bash
 # nbgrader calls programs of the environment by name.
 run := PATH="$(CURDIR)/.venv/bin:$$PATH"
 python := $(run) python
+# What the tests need besides; in CI all of it is installed while pip is at work.
+programs := bubblewrap chromium-headless-shell firefox-esr webkit2gtk-driver xvfb \
+	postgresql
 environment := python=$$(sh tools/find_python.sh "$(PYTHON)") && \
 	"$$python" -m tools.environment
 need = test -n "$($(1))" || { echo "$(1) is missing, as in:  $(2)" >&2; exit 2; }
@@ -18,12 +21,13 @@ help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
 
 course: ## everything: environment, exercises, site, a sample class graded
-	@began=$$(date +%s) && $(environment) bubblewrap && \
+	@began=$$(date +%s) && \
+	$(environment) $(if $(filter 1 true,$(CI)),$(programs),bubblewrap) && \
 	$(python) -m tools.course $$began
 
 test: ## style and all tests, as CI runs them
-	@$(environment) bubblewrap chromium-headless-shell firefox-esr webkit2gtk-driver xvfb postgresql
-	@$(MAKE) --no-print-directory lint book
+	@$(environment) $(programs)
+	@$(MAKE) --no-print-directory --jobs 2 lint book
 	$(run) OMP_NUM_THREADS=1 pytest -n 3 --dist worksteal
 
 exercises: environment ## generate exercises/ and solutions/transformer/ from solutions/

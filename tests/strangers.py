@@ -122,13 +122,13 @@ def paper(
 ) -> Paper:
     """The paper of a chapter with some exercises; ``hidden`` is put into its tests."""
     whole, kept = _whole(chapter), only or EXERCISES[chapter]
-    source = _cut(json.loads(whole.source), kept)
+    source = cut(json.loads(whole.source), kept)
     for cell in source["cells"]:
         marker = "### BEGIN HIDDEN TESTS"
         cell["source"] = _text(cell).replace(marker, f"{marker}\n# {hidden}")
     return dataclasses.replace(
         whole,
-        released=json.dumps(_cut(json.loads(whole.released), kept)),
+        released=json.dumps(cut(json.loads(whole.released), kept)),
         source=json.dumps(source),
         points={k: v for k, v in whole.points.items() if exercise_of(k) in kept},
     )
@@ -139,7 +139,7 @@ def _whole(chapter: str) -> Paper:
     return Paper.of(chapter)
 
 
-def _cut(notebook: dict, exercises: tuple[str, ...]) -> dict:
+def cut(notebook: dict, exercises: tuple[str, ...]) -> dict:
     """Keep the imports, and the cells of some exercises."""
     kept, begun = [], False
     for cell in notebook["cells"]:

@@ -158,13 +158,15 @@ def test_without_a_usable_python_it_says_what_to_do() -> None:
 def test_a_missing_system_package_is_said_and_in_ci_a_failure(monkeypatch, capsys):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(environment, "IN_CI", False)
-    environment.install_system_packages([browser.SHELL])
+    monkeypatch.setattr(environment, "make_environment", lambda: None)
+    monkeypatch.setattr(environment, "is_installed", lambda package: False)
+    environment.main([browser.SHELL])
     printed = capsys.readouterr().out
     assert "SKIPPED" in printed
     assert f"sudo apt-get install {browser.SHELL}" in printed
     monkeypatch.setattr(environment, "IN_CI", True)
     with pytest.raises(SystemExit):
-        environment.install_system_packages([browser.SHELL])
+        environment.main([browser.SHELL])
 
 
 @pytest.mark.parametrize(("ci", "summary"), [("", "1 skipped"), ("true", "1 failed")])

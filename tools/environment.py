@@ -16,7 +16,7 @@ import sys
 import time
 
 from tools.browser import PROGRAMS, SHELL
-from tools.steps import ROOT, run_step
+from tools.steps import ROOT, Step, begin_step, run_step
 
 VENV = ROOT / ".venv"
 ANSWERS = "solutions"  # not there in what students get
@@ -45,11 +45,18 @@ IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 
 def main(packages: list[str]) -> None:
-    """Make the environment, then the system packages."""
-    make_environment()
+    """Make the environment; install the system packages at the same time."""
     missing = [name for name in packages if not is_installed(name)]
-    if missing:
-        install_system_packages(missing)
+    installing = begin_system_packages(missing) if can_install(missing) else None
+    try:
+        make_environment()
+    except BaseException:
+        if installing:
+            installing.process.terminate()
+        raise
+    if installing:
+        installing.finish()
+    tell_missing([name for name in missing if not is_installed(name)])
 
 
 def make_environment() -> None:
@@ -116,16 +123,23 @@ def is_installed(package: str) -> bool:
     return any(shutil.which(program) for program in SYSTEM_PACKAGES[package][0])
 
 
-def install_system_packages(missing: list[str]) -> None:
-    """Install with apt-get as root; elsewhere say what is skipped and what to type."""
-    if shutil.which("apt-get") and os.geteuid() == 0:
-        install = f"apt-get install -y --no-install-recommends {' '.join(missing)}"
-        run_step(
-            f"system packages: {', '.join(missing)}",
-            ["sh", "-c", f"apt-get update && DEBIAN_FRONTEND=noninteractive {install}"],
-            LOGS / "system_packages.log",
-        )
-        missing = [name for name in missing if not is_installed(name)]
+def can_install(missing: list[str]) -> bool:
+    """Whether something is missing that apt-get, as root, may install."""
+    return bool(missing and shutil.which("apt-get") and os.geteuid() == 0)
+
+
+def begin_system_packages(missing: list[str]) -> Step:
+    """Begin to install with apt-get."""
+    install = f"apt-get install -y --no-install-recommends {' '.join(missing)}"
+    return begin_step(
+        f"system packages: {', '.join(missing)}",
+        ["sh", "-c", f"apt-get update && DEBIAN_FRONTEND=noninteractive {install}"],
+        LOGS / "system_packages.log",
+    )
+
+
+def tell_missing(missing: list[str]) -> None:
+    """Say what is skipped and what to type."""
     for name in missing:
         without = SYSTEM_PACKAGES[name][1]
         print(f"SKIPPED: {without}, because {name} is not installed. To install it:")

@@ -30,12 +30,19 @@ from autograder.grading.reading import LARGEST_NOTEBOOK, MOST_CELLS, Refused, pa
 from autograder.grading.sandbox import Sandbox, problem
 from autograder.grading.sitting import FACT
 from autograder.interface import LocalFunction
-from tests import chapters, strangers
+from tests import strangers
 from tests.sample_class import notebooks
 from tests.strangers import models_of
 
 CHAPTER = "04_attention"
-FULL, _ = chapters.points(CHAPTER)
+SOME = (  # of its exercises: a short notebook shows as well how a notebook is treated
+    *strangers.FEW,
+    "masked-softmax",
+    "scaled-dot-product-attention",
+    "redirect-attention",
+    "attention-cost",
+    "explain-scaling",
+)
 QUICK = ("03_positional_encoding", CHAPTER)
 CHAPTERS = [
     pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
@@ -72,20 +79,33 @@ def beside_the_notebook(monkeypatch):
     monkeypatch.setattr(results, "PLACE", results.Path())
 
 
-def job(notebook, chapter: str = CHAPTER, **options: object) -> Job:
+def some() -> Paper:
+    """The paper of the short notebook."""
+    return strangers.paper(only=SOME)
+
+
+def job(notebook, chapter: str = "", **options: object) -> Job:
+    """A submission of a whole chapter, or of the short notebook."""
     is_file = isinstance(notebook, bytes)
     data = notebook if is_file else json.dumps(notebook).encode()
-    given = {"paper": paper(chapter), "unsafe": True} | options
-    return Job("amelia.brandt", chapter, data, **given)
+    given = {"paper": paper(chapter) if chapter else some(), "unsafe": True} | options
+    return Job("amelia.brandt", chapter or CHAPTER, data, **given)
 
 
-def solved(chapter: str = CHAPTER, **answers: str) -> nbformat.NotebookNode:
-    """A solved notebook, some of its answers followed by other code."""
-    notebook = notebooks._solved(chapter)
+def solved(**answers: str) -> nbformat.NotebookNode:
+    """The short notebook, solved, some of its answers followed by other code."""
+    whole = notebooks._solved(CHAPTER)
+    notebook = nbformat.from_dict(strangers.cut(whole, SOME))
     for name, code in answers.items():
         cell = notebooks._cell(notebook, name.replace("_", "-"))
         cell.source += f"\n\n{code}"
     return notebook
+
+
+def full() -> float:
+    """The points of the short notebook that no person gives."""
+    waiting = some().points["explain-scaling"]
+    return sum(some().points.values()) - waiting
 
 
 def lost(outcome: Outcome) -> set[str]:
@@ -238,7 +258,7 @@ def test_written_answers_wait_for_a_person_if_anything_was_written(sandbox) -> N
     notebooks._cell(notebook, "explain-scaling").source = "Because.\x00\ud800"
     (waiting,) = examine(job(notebook), sandbox).by_hand
     assert waiting["answer"] == "Because.\\x00?"  # what cannot be seen is written out
-    release = nbformat.reads(paper(CHAPTER).released, as_version=4)
+    release = nbformat.reads(some().released, as_version=4)
     stub = notebooks._cell(release, "explain-scaling").source
     notebooks._cell(notebook, "explain-scaling").source = stub
     outcome = examine(job(notebook), sandbox)
@@ -282,7 +302,7 @@ def test_a_kernel_that_dies_leaves_a_reason(call, sandbox) -> None:
     wanted = "the kernel died while running exercise redirect-attention ("
     assert outcome.reason.startswith(wanted)
     assert (outcome.verdicts, outcome.notebook) == ([], "")
-    assert examine(job(solved()), sandbox).score == FULL
+    assert examine(job(solved()), sandbox).score == full()
 
 
 def test_endless_output_is_cut(sandbox) -> None:
@@ -330,7 +350,7 @@ def test_a_check_that_cannot_deal_with_an_answer_fails_it(sandbox, monkeypatch) 
 
 
 def test_an_error_in_the_grader_is_an_outcome_too(sandbox) -> None:
-    faulty = replace(paper(CHAPTER), source="{}")
+    faulty = replace(some(), source="{}")
     outcome = examine(job(solved(), paper=faulty), sandbox)
     assert outcome.status == "ungraded"
     assert (
@@ -405,7 +425,9 @@ def test_a_link_beside_the_notebook_leads_nowhere(tmp_path, monkeypatch) -> None
 def test_nothing_is_kept_of_a_submission(sandbox, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     given = {"models": models_of("10_vision") | {"../out": {"config.json": b"{}"}}}
-    outcome = examine(job(solved("10_vision"), "10_vision", **given), sandbox)
+    outcome = examine(
+        job(notebooks._solved("10_vision"), "10_vision", **given), sandbox
+    )
     assert outcome.status == "graded"
     assert (results._loaded, results._measured) == ({}, {})
     assert os.getcwd() == str(tmp_path)
@@ -433,7 +455,7 @@ def test_a_submission_that_is_killed_from_outside_is_worth_another_try(fresh) ->
     outcome = examine(job(solved()), sandbox, kill)
     assert (outcome.status, outcome.again) == ("ungraded", True)
     assert outcome.reason.startswith("the kernel died while running exercise ")
-    assert examine(job(solved()), sandbox).score == FULL
+    assert examine(job(solved()), sandbox).score == full()
 
 
 @pytest.mark.parametrize("which", [0, -1], ids=["outermost", "innermost"])
@@ -441,7 +463,7 @@ def test_a_sandbox_that_is_killed_is_replaced_at_once(which, fresh) -> None:
     sandbox, processes = fresh
     sandbox.start()
     processes()[which].kill()
-    assert examine(job(solved()), sandbox).score == FULL
+    assert examine(job(solved()), sandbox).score == full()
 
 
 # --- the process ----------------------------------------------------------------------
@@ -462,16 +484,16 @@ def gone(processes: list[psutil.Process], patience: float = 20) -> bool:
 
 
 def test_a_process_grades_many_and_is_replaced_when_killed(grader) -> None:
-    assert grader.grade(job(solved())).score == FULL
+    assert grader.grade(job(solved())).score == full()
     first = grader.process
-    assert grader.grade(job(paper(CHAPTER).released.encode())).score == 0
+    assert grader.grade(job(some().released.encode())).score == 0
     assert grader.process == first
     left = below(first)
     psutil.Process(first).kill()
     outcome = grader.grade(job(solved()))
     if outcome.again:  # the kill was not noticed before the job was sent
         outcome = grader.grade(job(solved()))
-    assert outcome.score == FULL
+    assert outcome.score == full()
     assert grader.process != first
     assert gone(left)
 

@@ -12,11 +12,11 @@ from autograder.grading.classfile import Class, ClassError
 from autograder.grading.examine import examine
 from autograder.grading.job import Job, Outcome
 from autograder.grading.limits import Limits
-from autograder.grading.paper import Paper
 from autograder.grading.sandbox import Sandbox
-from tests.sample_class import notebooks
+from tests import strangers
 
 CHAPTER = "04_attention"
+PAPER = strangers.paper(only=strangers.FEW)
 SECONDS = 250.0  # a busy machine may take its time; what is tried is counted
 # a sum that is one too large, which no check has a name for
 ODD = """def softmax(scores):
@@ -50,10 +50,10 @@ def counted(monkeypatch) -> None:
 
 
 def judged(sandbox, answer: str, seconds: float, name: str = "softmax") -> Outcome:
-    notebook = notebooks._solved(CHAPTER)
-    notebooks._cell(notebook, name).source = answer
+    notebook = strangers.solved(only=strangers.FEW)
+    notebook = strangers.put(notebook, name, "answer", answer)
     data = json.dumps(notebook).encode()
-    job = Job("ada", CHAPTER, data, Paper.of(CHAPTER), unsafe=True)
+    job = Job("ada", CHAPTER, data, PAPER, unsafe=True)
     job.carried_forward, job.line_seconds = 0.0, seconds
     outcome = examine(job, sandbox)
     assert (outcome.status, outcome.reason, outcome.log) == ("graded", "", "")
@@ -77,10 +77,8 @@ def test_an_answer_without_a_name_is_led_to_its_line(sandbox) -> None:
     notebook = nbformat.reads(found.notebook, as_version=4)
     nbformat.validate(notebook)
     assert "line 4" in found.notebook
-    page = feedback.page(found, Paper.of(CHAPTER))
-    assert "Line 4:" in page and "Line 4:" not in feedback.page(
-        without, Paper.of(CHAPTER)
-    )
+    page = feedback.page(found, PAPER)
+    assert "Line 4:" in page and "Line 4:" not in feedback.page(without, PAPER)
 
 
 @pytest.mark.parametrize("answer", [ENDS, ENDS_LATER])
