@@ -1,5 +1,7 @@
 """Splitting into heads, and merging them."""
 
+from collections.abc import Callable
+
 import torch
 
 from autograder import expect
@@ -182,63 +184,33 @@ INTERLEAVED = (
 )
 
 
-@merges.mistake(*UNMERGED)
-def unviewed(x):
+def unviewed(x: torch.Tensor) -> torch.Tensor:
     """Let the numbers stay in the order of memory."""
     heads, length, width = x.shape[-3:]
     return x.reshape(*x.shape[:-3], length, heads * width)
 
 
-@merges.mistake(*INTERLEAVED)
-def interleaved(x):
+def interleaved(x: torch.Tensor) -> torch.Tensor:
     """Join features and heads in the wrong order."""
     return torch.stack(x.unbind(-3), dim=-1).flatten(-2)
 
 
-for name, why, answer in (
-    (
-        "the heads are added up",
-        "Outputs of different heads stand side by side; their features mean different "
-        "things, so they are not added.",
-        lambda x: x.sum(-3),
-    ),
-    (
-        "the heads are averaged",
-        "Outputs of different heads stand side by side; an average would throw away "
-        "which head found what.",
-        lambda x: x.mean(-3),
-    ),
-    (
-        "the heads are put below each other",
-        "The result has h·T rows. There is one row for each token: join along the "
-        "features, not along the tokens.",
-        lambda x: torch.cat(x.unbind(-3), dim=-2),
-    ),
-    (
-        "tokens joined with heads",
-        "After the exchange the axes are (…, T, h, d_v). The last two are to be "
-        "joined, heads and features; here tokens and heads were.",
-        lambda x: x.transpose(-3, -2).flatten(-3, -2),
-    ),
-    (
-        "tokens and features exchanged",
-        "The axes to exchange are those of heads and tokens, −3 and −2; the features "
-        "stay where they are.",
-        lambda x: x.mT.flatten(-2),
-    ),
-    (
-        "the last head comes first",
-        "Head 0 comes first, then head 1, and so on.",
-        lambda x: join(x.flip(-3)),
-    ),
-    (
-        "heads exchanged but not joined",
-        "The shape is (…, T, h, d_v). Join the last two axes, for example with "
-        "flatten(-2).",
-        lambda x: x.transpose(-3, -2),
-    ),
-):
-    merges.mistake(name, why)(answer)
+def merge_by(
+    x: torch.Tensor,
+    *,
+    first: Callable = lambda x: x,
+    put: Callable = join,
+    then: Callable = lambda merged: merged,
+) -> torch.Tensor:
+    """Merge by rules that can be varied.
+
+    Args:
+        x: (…, h, T, d_v).
+        first: what is done to it before.
+        put: makes (…, T, h·d_v) of it.
+        then: what is done to that.
+    """
+    return then(put(first(x)))
 
 
 def _has_no_batch_of_heads(x: torch.Tensor, *_) -> bool:
@@ -249,17 +221,68 @@ def _has_batch_of_heads(x: torch.Tensor, *_) -> bool:
     return x.dim() != 3
 
 
-MELTED = (
-    "the leading axes are lost",
-    "The tokens of all sequences came into one long list. Only heads and features are "
-    "joined: what comes before them stays, (…, h, T, d_v) becomes (…, T, h·d_v).",
+merges.slips(
+    merge_by,
+    (*UNMERGED, {"put": unviewed}),
+    (*INTERLEAVED, {"put": interleaved}),
+    (
+        "the heads are added up",
+        "Outputs of different heads stand side by side; their features mean different "
+        "things, so they are not added.",
+        {"put": lambda x: x.sum(-3)},
+    ),
+    (
+        "the heads are averaged",
+        "Outputs of different heads stand side by side; an average would throw away "
+        "which head found what.",
+        {"put": lambda x: x.mean(-3)},
+    ),
+    (
+        "the heads are put below each other",
+        "The result has h·T rows. There is one row for each token: join along the "
+        "features, not along the tokens.",
+        {"put": lambda x: torch.cat(x.unbind(-3), dim=-2)},
+    ),
+    (
+        "tokens joined with heads",
+        "After the exchange the axes are (…, T, h, d_v). The last two are to be "
+        "joined, heads and features; here tokens and heads were.",
+        {"put": lambda x: x.transpose(-3, -2).flatten(-3, -2)},
+    ),
+    (
+        "tokens and features exchanged",
+        "The axes to exchange are those of heads and tokens, −3 and −2; the features "
+        "stay where they are.",
+        {"put": lambda x: x.mT.flatten(-2)},
+    ),
+    (
+        "the last head comes first",
+        "Head 0 comes first, then head 1, and so on.",
+        {"first": lambda x: x.flip(-3)},
+    ),
+    (
+        "heads exchanged but not joined",
+        "The shape is (…, T, h, d_v). Join the last two axes, for example with "
+        "flatten(-2).",
+        {"put": lambda x: x.transpose(-3, -2)},
+    ),
 )
-merges.mistake(*MELTED, when=_has_batch_of_heads)(lambda x: join(x).flatten(0, -2))
-merges.mistake(*ONLY_A_BATCH, when=_has_no_batch_of_heads)(
-    lambda x: x.transpose(1, 2).flatten(2)
+merges.slips(
+    merge_by,
+    (
+        "the leading axes are lost",
+        "The tokens of all sequences came into one long list. Only heads and features "
+        "are joined: what comes before them stays, (…, h, T, d_v) becomes "
+        "(…, T, h·d_v).",
+        {"then": lambda merged: merged.flatten(0, -2)},
+    ),
+    (*NO_BATCH, {"put": lambda x: x.transpose(0, 1).flatten(1)}),
+    when=_has_batch_of_heads,
 )
-merges.mistake(*NO_BATCH, when=_has_batch_of_heads)(
-    lambda x: x.transpose(0, 1).flatten(1)
+merges.slips(
+    merge_by,
+    (*ONLY_A_BATCH, {"put": lambda x: x.transpose(1, 2).flatten(2)}),
+    when=_has_no_batch_of_heads,
 )
 
 

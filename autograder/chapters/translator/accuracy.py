@@ -54,7 +54,7 @@ def counted_by(
     pad: int = 0,
     *,
     meets: Callable = lambda logits, labels: (logits, labels),
-    says: Callable = lambda logits: logits.argmax(dim=-1),
+    says: Callable = lambda logits, pad: logits.argmax(dim=-1),
     real: Callable = lambda labels, said, pad: labels != pad,
     tokens: Count = lambda hit, real: hit[real],
     sentences: Count = _every,
@@ -67,7 +67,7 @@ def counted_by(
         labels: (B, T).
         pad: the id of padding.
         meets: which logits are compared with which labels.
-        says: the ids that are said, of the logits.
+        says: the ids that are said, of the logits and pad.
         real: which places count, (B, T), made of labels, what is said, and pad.
         tokens: makes of what is right and what is real that of which the first share
             is the mean.
@@ -75,7 +75,7 @@ def counted_by(
         form: what is made of the two.
     """
     logits, labels = meets(logits, labels)
-    said = says(logits)
+    said = says(logits, pad)
     both = said == labels, real(labels, said, pad)
     return form(*(rule(*both).float().mean().item() for rule in (tokens, sentences)))
 
@@ -250,7 +250,16 @@ SLIPS: tuple[Slip, ...] = (
         "the least likely token is taken",
         "The model says the token with the largest logit: argmax, not argmin.",
         "says",
-        lambda logits: logits.argmin(dim=-1),
+        lambda logits, pad: logits.argmin(dim=-1),
+    ),
+    (
+        "the model may not say padding",
+        "The logit of padding was taken away, and the second best token judged. A "
+        "model that says padding where a token belongs has made a mistake: it counts.",
+        "says",
+        lambda logits, pad: logits.index_fill(
+            -1, torch.tensor([pad]), -torch.inf
+        ).argmax(dim=-1),
     ),
     (*MOVED, "meets", lambda logits, labels: (logits[:, :-1], labels[:, 1:])),
     (*MOVED, "meets", lambda logits, labels: (logits[:, 1:], labels[:, :-1])),
@@ -274,16 +283,6 @@ for name, why, tokens, sentences in (
     accuracies.mistake(name, why)(
         partial(counted_by, tokens=tokens, sentences=sentences)
     )
-
-accuracies.mistake(
-    "the model may not say padding",
-    "The logit of padding was taken away, and the second best token judged. A model "
-    "that says padding where a token belongs has made a mistake: it counts.",
-)(
-    lambda logits, labels, pad=0: counted_by(
-        logits.index_fill(-1, torch.tensor([pad]), -torch.inf), labels, pad
-    )
-)
 
 OTHER_ID: tuple[Slip, ...] = (
     (

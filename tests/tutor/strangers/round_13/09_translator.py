@@ -194,7 +194,7 @@ def forced_accuracy(
 # === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: double | what is wrong: FIRST the logit of pad_id is set to -inf before the argmax, so where the model says padding at a real label its second choice is judged, and a mistake can count as right; SECOND rows that are all padding are left out of the share of sentences in place of counting as right.
 # told: named
 # now: named
-# says: a row of nothing but padding left out
+# says: the model may not say padding
 def forced_accuracy(
     logits: torch.Tensor, labels: torch.Tensor, pad_id: int = 0
 ) -> tuple[float, float]:

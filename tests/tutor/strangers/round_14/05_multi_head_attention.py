@@ -56,9 +56,8 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
 
 # === exercise: 5.2 · Merge the heads | function: merge_heads | kind: double | what is wrong: joins the axes in the order (d_v, h), which interleaves the heads, and melts all leading axes into the axis of the tokens
 # told: shown
-# now: told
-# says: the leading axes are lost
-# line: 4
+# now: named
+# says: heads interleaved, and the leading axes are lost
 def merge_heads(x: torch.Tensor) -> torch.Tensor:
     heads, d_v = x.shape[-3], x.shape[-1]
     tokens_first = x.transpose(-3, -2).transpose(-2, -1)
@@ -146,7 +145,7 @@ def sum_over_heads(z: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
 # === exercise: 5.4 · A sum over heads | function: sum_over_heads | kind: double | what is wrong: gives head i every h-th row of w_o in place of its own block of rows, and takes the mean over the heads in place of the sum
 # told: named
 # now: named
-# says: the mean over the heads
+# says: the mean over the heads, and rows dealt out in turn
 def sum_over_heads(z: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
     heads = z.shape[-3]
     parts = []
