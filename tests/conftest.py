@@ -26,7 +26,6 @@ SPREAD = {
     "test_whole_chapters",
 }
 
-
 # Files whose tests hand in answers. All to one exercise are checked by one worker: what
 # known mistakes give for a check's inputs is computed once, and then remembered.
 BY_EXERCISE = {"test_mistakes", "test_strangers"}
@@ -47,22 +46,32 @@ class ByFile(LoadScopeScheduling):
         return nodeid if stem in SPREAD else file
 
 
-# Files with a few long tests. They begin, so that no worker is left alone with one of
-# them at the end.
+# The files that take longest begin, and what goes to any worker in small pieces ends:
+# so no worker is left alone with a long file.
 FIRST = (
+    "test_examine",
+    "test_dist",
+    "test_own_merit",
     "test_grading",
+    "test_plan",
+    "test_results",
+    "test_lines",
+    "test_boundary",
+    "test_usage",
+    "test_time",
     "test_notebooks",
     "test_resume",
     "test_cluster",
-    "test_boundary",
     "test_site",
     "test_training",
 )
+LAST = (SPREAD | BY_EXERCISE) - set(FIRST)
 
 
 def pytest_collection_modifyitems(items):
-    """Put the tests of FIRST before all others; in each file they keep their order."""
+    """Put the tests of FIRST first, those of LAST last; a file keeps its order."""
     order = {name: place for place, name in enumerate(FIRST)}
+    order |= dict.fromkeys(LAST, len(FIRST) + 1)
     items.sort(key=lambda item: order.get(item.path.stem, len(FIRST)))
 
 
