@@ -208,6 +208,19 @@ def test_attention_written_and_fused_train_alike(
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
+def test_a_batch_that_is_read_twice_trains_another_model_the_same_each_time(
+    tmp_path, sentences, capsys, monkeypatch
+):
+    losses = []
+    for name, alpha in (("once", 0), ("twice", 5), ("again", 5)):
+        words = train_translator(sentences, tmp_path / name, "--steps", "4")
+        words += ["--r-drop", str(alpha)]
+        assert run(capsys, monkeypatch, *words, "--dropout", "0.3")[0] == 0
+        record = records.read(tmp_path / name / "metrics.json")
+        losses.append(record["history_of_training"]["loss"])
+    assert losses[0] != losses[1] == losses[2]
+
+
 # --- Clear errors --------------------------------------------------------------------
 
 

@@ -92,6 +92,14 @@ def add_translator(kinds: argparse._SubParsersAction) -> None:
         metavar="P",
         help="cut words anew in each epoch: the probability that a pair is not joined",
     )
+    command.add_argument(
+        "--r-drop",
+        type=float,
+        default=0.0,
+        metavar="ALPHA",
+        help="read each batch twice, with other dropout, and let both agree (Wu et al. "
+        "2021 take 5); a step takes twice as long",
+    )
     text = "give the logits a matrix of their own, not the embeddings'"
     command.add_argument("--untied", action="store_true", help=text)
     text = "do not multiply the embeddings by the root of d_model"
@@ -118,6 +126,7 @@ def run_translator(arguments: argparse.Namespace) -> int:
         scaled=not arguments.unscaled,
         few_shapes=arguments.few_shapes,
         bpe_dropout=arguments.bpe_dropout,
+        r_drop=arguments.r_drop,
         alpha=arguments.alpha,
     )
     train_each(run, arguments.seed, device, train_translator)

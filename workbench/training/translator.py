@@ -19,6 +19,7 @@ from workbench.data.texts import TEST_SETS
 from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
 from workbench.model import models
 from workbench.model.tied_loss import tied_loss
+from workbench.training.agreement import agreeing_loss
 from workbench.training.devices import world
 from workbench.training.loop import fit
 from workbench.training.presets import TranslatorPreset
@@ -40,6 +41,7 @@ class TranslatorRun(TrainingRun):
         scaled: embeddings are multiplied by the root of d_model.
         few_shapes: batches have few fixed shapes.
         bpe_dropout: the probability that a pair of a word is not joined, in training.
+        r_drop: how much two passes with other dropout are to agree; 0: one pass.
         alpha: length penalty of the beam that scores it.
     """
 
@@ -51,6 +53,7 @@ class TranslatorRun(TrainingRun):
     scaled: bool = True
     few_shapes: bool = False
     bpe_dropout: float = 0.0
+    r_drop: float = 0.0
     alpha: float = 0.6
 
     @property
@@ -78,7 +81,7 @@ def train_translator(run: TranslatorRun, device: torch.device) -> None:
     with fast, hidden, models.use_masks(device, parts):
         history = fit(
             model,
-            translation_loss(parts, training.smoothing, chunked),
+            training_loss(run, parts, chunked),
             batches,
             lambda model: {"loss": mean_loss(model, held, parts, chunked)},
             training,
@@ -204,7 +207,23 @@ def makes_few_logits(run: TranslatorRun, device: torch.device) -> bool:
     """Tell whether ``tied_loss`` is what is faster: on a CPU, in half precision."""
     training = run.training
     fast = training.attention == "fused" and training.precision == "bfloat16"
-    return fast and run.tied and device.type == "cpu" and not training.compile
+    plain = run.tied and not run.r_drop and not training.compile
+    return fast and plain and device.type == "cpu"
+
+
+def training_loss(
+    run: TranslatorRun, parts: models.Parts, chunked: bool
+) -> Callable[[nn.Module, tuple], torch.Tensor]:
+    """Return the loss that a run makes small."""
+    smoothing = run.training.smoothing
+    if not run.r_drop:
+        return translation_loss(parts, smoothing, chunked)
+    return agreeing_loss(
+        lambda logits, labels: parts.sequence_loss(
+            logits, labels, Tokenizer.PAD, smoothing
+        ),
+        run.r_drop,
+    )
 
 
 def translation_loss(
