@@ -19,21 +19,25 @@ os.environ.pop("JPY_SESSION_NAME", None)  # no test's notebook is open in Jupyte
 # Files whose tests share nothing that is costly to make: any worker may take any test
 SPREAD = {
     "test_attacks",
-    "test_bad_answers",
     "test_faults",
     "test_interface",
     "test_notebooks",
-    "test_whole_chapters",
 }
 
-# Files whose tests hand in answers. All to one exercise are checked by one worker: what
-# known mistakes give for a check's inputs is computed once, and then remembered.
-BY_EXERCISE = {"test_mistakes", "test_strangers"}
-OF_EXERCISE = re.compile(r"\[(\d\d [a-z0-9-]+)")
+# Files whose tests hand in answers. All to one chapter are checked by one worker: its
+# notebook is run once, and what known mistakes give for a check's inputs is remembered.
+BY_CHAPTER = {
+    "test_bad_answers",
+    "test_mistakes",
+    "test_seeds",
+    "test_strangers",
+    "test_whole_chapters",
+}
+OF_CHAPTER = re.compile(r"\[(\d\d) ")
 
 
 class ByFile(LoadScopeScheduling):
-    """Keep the tests of a file, or of an exercise, together on one worker.
+    """Keep the tests of a file, or of a chapter, together on one worker.
 
     The tests of the files of SPREAD go to any worker, one by one.
     """
@@ -41,13 +45,13 @@ class ByFile(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::")[0]
         stem = Path(file).stem
-        if stem in BY_EXERCISE and (found := OF_EXERCISE.search(nodeid)):
-            return found[1]
+        if stem in BY_CHAPTER and (found := OF_CHAPTER.search(nodeid)):
+            return f"chapter {found[1]}"
         return nodeid if stem in SPREAD else file
 
 
-# The files that take longest begin, and what goes to any worker in small pieces ends:
-# so no worker is left alone with a long file.
+# The files that take longest begin; then come all others, the chapters, and last what
+# goes to any worker in small pieces: so no worker is left alone with a long file.
 FIRST = (
     "test_examine",
     "test_dist",
@@ -65,14 +69,14 @@ FIRST = (
     "test_site",
     "test_training",
 )
-LAST = (SPREAD | BY_EXERCISE) - set(FIRST)
 
 
 def pytest_collection_modifyitems(items):
-    """Put the tests of FIRST first, those of LAST last; a file keeps its order."""
-    order = {name: place for place, name in enumerate(FIRST)}
-    order |= dict.fromkeys(LAST, len(FIRST) + 1)
-    items.sort(key=lambda item: order.get(item.path.stem, len(FIRST)))
+    """Put the tests into this order; a file keeps its own."""
+    others = len(FIRST)
+    order = dict.fromkeys(SPREAD, others + 2) | dict.fromkeys(BY_CHAPTER, others + 1)
+    order |= {name: place for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: order.get(item.path.stem, others))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -355,6 +355,21 @@ class MultiHeadAttention(Right):
         return q / math.sqrt(q.shape[-1]), k, v
 
 
+@wrong(MHA, "one parameter under several names")
+class MultiHeadAttention(Right):
+    def __init__(self, d_model, heads):
+        super().__init__(d_model, heads)
+        self.b_q = self.b_k = self.b_v = self.b_o = nn.Parameter(torch.zeros(d_model))
+
+
+@wrong(MHA, "only works with a batch")
+class MultiHeadAttention(Right):
+    def attend(self, q, k, v, mask=None):
+        z, weights = self.attention(q, k, v, self.lay(mask))
+        rows = z.transpose(-3, -2).reshape(len(q), -1, self.w_o.shape[0])
+        return rows @ self.w_o + self.b_o, weights
+
+
 @wrong(MHA, "b_v added after the weighted mean")
 class MultiHeadAttention(Right):
     def project(self, x_q, x_kv):
