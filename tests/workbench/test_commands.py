@@ -103,6 +103,27 @@ def test_a_translator_is_trained_scored_and_used(
     assert len(output.split("\n")) == 4 and output.split("\n")[1] == ""
 
 
+def test_what_was_not_trained_on_can_be_scored_before_the_test(
+    tmp_path, sentences, pictures, capsys, monkeypatch
+):
+    """A recipe is chosen on the validation set, in training and afterwards."""
+    for task, metric, words in (
+        ("translator", "exact_match", train_translator(sentences, tmp_path / "pairs")),
+        ("vit", "accuracy", train_vit(pictures, tmp_path / "images")),
+    ):
+        words += ["--epochs", "1", "--score", "validation"]
+        assert run(capsys, monkeypatch, *words)[0] == 0
+        folder = tmp_path / ("pairs" if task == "translator" else "images")
+        scores = records.read(folder / "metrics.json")["scores"]
+        assert set(scores) == {"validation"}
+        asked = ["evaluate", task, folder, "--score", "validation", "--device", "cpu"]
+        asked += ["--beam", "1"] if task == "translator" else []
+        code, output, _ = run(capsys, monkeypatch, *asked)
+        assert code == 0
+        wanted = f"{metric:28} {scores['validation'][metric][0]:.2f}"
+        assert wanted in output.splitlines()
+
+
 def test_a_vit_learns_what_is_easy(tmp_path, pictures, capsys, monkeypatch):
     words = train_vit(pictures, tmp_path, "--epochs", "12", "--rate", "0.01")
     code, output, _ = run(capsys, monkeypatch, *words, "--pooling", "mean")
@@ -241,6 +262,7 @@ def test_a_batch_that_is_read_twice_trains_another_model_the_same_each_time(
         (["train", "translator", "--data", "text:OUT/x", "--out", "OUT"], "x"),
         (["evaluate", "vit", "OUT/none"], "none.*config.json"),
         (["evaluate", "lm", "OUT/none", "--against", "x"], "compares translators"),
+        (["evaluate", "lm", "OUT/none", "--score", "validation"], "for translators"),
         (["translate", "OUT/none", "A man."], "none.*config.json"),
     ],
 )

@@ -81,6 +81,13 @@ def not_negative(text: str) -> int:
     return number
 
 
+def add_score(command: argparse.ArgumentParser, text: str) -> None:
+    """Describe the split that a model is scored on."""
+    command.add_argument(
+        "--score", choices=["test", "validation"], default="test", help=text
+    )
+
+
 def add_training(
     command: argparse.ArgumentParser,
     default: str,
@@ -101,11 +108,8 @@ def add_training(
         help="go on where it stopped; of several seeds, those that are done are kept",
     )
     add_place(command, parts=ours)
-    command.add_argument(
-        "--score",
-        choices=["test", "validation"],
-        default="test",
-        help="on what to score at the end; recipes are compared on validation",
+    add_score(
+        command, "on what to score at the end; recipes are compared on validation"
     )
     length = command.add_argument_group("how long")
     length.add_argument("--epochs", type=positive, metavar="N")

@@ -11,6 +11,7 @@ from workbench.command_line.options import (
     add_data_folder,
     add_folder,
     add_place,
+    add_score,
     positive,
 )
 from workbench.errors import WorkbenchError
@@ -51,6 +52,7 @@ def add_evaluate(commands: argparse._SubParsersAction) -> None:
     add_folder(command)
     command.add_argument("--data", metavar="NAME", help="default: what it learnt from")
     command.add_argument("--form", choices=["raw", "lowercased"])
+    add_score(command, "on what; beam and alpha are chosen on validation")
     command.add_argument(
         "--against",
         metavar="DIR",
@@ -74,6 +76,7 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
         data=arguments.data,
         data_dir=arguments.data_dir,
         form=arguments.form,
+        split=arguments.score,
         beam=arguments.beam or BEAM,
         alpha=arguments.alpha,
     )
@@ -97,6 +100,8 @@ def run_evaluate_language_model(arguments: argparse.Namespace) -> int:
     """Print a model's scores on the test text, and what counting and packing reach."""
     if arguments.against is not None:
         raise WorkbenchError("--against compares translators or classifiers")
+    if arguments.score != "test":
+        raise WorkbenchError("--score is for translators or classifiers")
     writer = load_writer(arguments.folder, arguments.device, arguments.parts)
     evaluated = language_model.evaluate(
         writer, arguments.folder, arguments.data, arguments.data_dir

@@ -36,6 +36,7 @@ class Evaluation:
         data_dir: holds its files; None: they are downloaded once.
         form: of multi30k's text, likewise.
         images: the training images of a subset.
+        split: of the data, "test" or "validation".
         beam: hypotheses kept by a translator.
         alpha: length penalty of the beam.
     """
@@ -48,6 +49,7 @@ class Evaluation:
     data_dir: Path | None = None
     form: str | None = None
     images: int | None = None
+    split: str = "test"
     beam: int = 5
     alpha: float = 0.6
 
@@ -73,7 +75,7 @@ def evaluate(asked: Evaluation) -> dict[str, float]:
     if asked.kind == "translator":
         return score_translator(*load_translator(asked), asked.beam, asked.alpha)[0]
     classifier, data = load_classifier(asked)
-    return {"accuracy": 100 * classifier.accuracy(data)}
+    return {"accuracy": 100 * classifier.accuracy(data, asked.split)}
 
 
 def judge(asked: Evaluation) -> dict[str, Judged]:
@@ -81,7 +83,7 @@ def judge(asked: Evaluation) -> dict[str, Judged]:
     if asked.kind == "translator":
         return judge_translator(*load_translator(asked), asked.beam, asked.alpha)
     classifier, data = load_classifier(asked)
-    found, labels = classifier.classify(data)
+    found, labels = classifier.classify(data, asked.split)
     return {"accuracy": judge_right(found.tolist(), labels.tolist())}
 
 
@@ -95,7 +97,7 @@ def load_translator(
     languages = translator.config.source, translator.config.target
     form = asked.form or "raw"
     corpus = corpus_of(str(asked.data), asked.data_dir, *languages, form)
-    return translator, corpus.test, form
+    return translator, getattr(corpus, asked.split), form
 
 
 def score_translator(
