@@ -44,7 +44,7 @@ def expect_parameters(
     say = _described(state, shapes, trained, on)
     for condition, name, why in (
         *own(state, missing, extra),
-        *_shared_misread(student, shapes, missing),
+        *_shared_misread(student, state, shapes, missing),
         *_names_misread(state, shapes, missing, extra),
         *(() if missing or extra else _shapes_misread(state, shapes)),
     ):
@@ -123,37 +123,24 @@ def _names_misread(
 
 
 def _shared_misread(
-    student: StudentInstance, shapes: Shapes, missing: list[str]
+    student: StudentInstance, state: State, shapes: Shapes, missing: list[str]
 ) -> Iterator[tuple[bool, str, str]]:
-    shared = _shared(student, list(shapes), missing)
-    yield (
-        bool(shared),
-        "one parameter under several names",
-        f"{shared} are one and the same: what one learns, the other has, too. Make an "
-        "nn.Parameter for each.",
-    )
-
-
-def _shared(student: StudentInstance, names: list[str], missing: list[str]) -> str:
-    """Name two of these that are one parameter: what one is given, the other has."""
-    state = student.state_dict()
+    """Look for names of one parameter: what one is given, the other has."""
     lost = [name for name in missing if name in state]
     if not lost:
-        return ""
+        return
     given = enumerate(state.items())
     student.load_state_dict({n: torch.full_like(x, float(i)) for i, (n, x) in given})
     found = student.state_dict()
     student.load_state_dict(state)
-    return next(
-        (
-            f"{other} and {name}"
-            for name in lost
-            for other in names
-            if other in found and other not in lost
-            if torch.equal(found[other], found[name])
-        ),
-        "",
-    )
+    for name, other in itertools.product(lost, shapes):
+        if other in found and other not in lost:
+            yield (
+                torch.equal(found[other], found[name]),
+                "one parameter under several names",
+                f"{other} and {name} are one and the same: what one learns, the other "
+                "has, too. Make an nn.Parameter for each.",
+            )
 
 
 def _shapes_misread(state: State, shapes: Shapes) -> Iterator[tuple[bool, str, str]]:

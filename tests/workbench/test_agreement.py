@@ -57,7 +57,7 @@ def test_what_is_at_padding_has_no_part_in_it(logits, labels):
 
 
 def test_the_loss_is_that_of_both_and_their_divergence(logits, labels):
-    loss_of = agreeing_loss(sequence_loss, 5.0)
+    loss_of = agreeing_loss(sequence_loss, 0.0, 5.0)
     batch = labels, labels, labels
     losses = [sequence_loss(each, labels) for each in logits]
     wanted = sum(losses) / 2 + 5.0 / 2 * divergence(*logits, labels != Tokenizer.PAD)
@@ -68,7 +68,7 @@ def test_the_loss_is_that_of_both_and_their_divergence(logits, labels):
 
 def test_a_step_against_the_gradient_brings_the_passes_together(logits, labels):
     model = Passes(*logits)
-    loss = agreeing_loss(lambda logits, labels: logits.sum() * 0, 1.0)
+    loss = agreeing_loss(lambda logits, *_: logits.sum() * 0, 0.0, 1.0)
     loss(model, (labels, labels, labels)).backward()
     with torch.no_grad():
         model.logits -= model.logits.grad
@@ -78,4 +78,4 @@ def test_a_step_against_the_gradient_brings_the_passes_together(logits, labels):
 
 def test_a_negative_weight_is_refused():
     with pytest.raises(WorkbenchError, match="--r-drop -1"):
-        agreeing_loss(sequence_loss, -1.0)
+        agreeing_loss(sequence_loss, 0.0, -1.0)

@@ -97,8 +97,8 @@ def add_translator(kinds: argparse._SubParsersAction) -> None:
         type=float,
         default=0.0,
         metavar="ALPHA",
-        help="read each batch twice, with other dropout, and let both agree (Wu et al. "
-        "2021 take 5); a step takes twice as long",
+        help="read each batch twice, with other dropout, and let both agree (R-Drop, "
+        "Liang et al. 2021); a step takes twice as long",
     )
     text = "give the logits a matrix of their own, not the embeddings'"
     command.add_argument("--untied", action="store_true", help=text)

@@ -1,6 +1,6 @@
 """R-Drop: two passes through the same model, with other dropout, are to agree.
 
-Wu et al. (2021), *R-Drop: Regularized Dropout for Neural Networks*. Dropout draws a
+Liang et al. (2021), *R-Drop: Regularized Dropout for Neural Networks*. Dropout draws a
 smaller network for each pass. What one of them says of a word the other should say,
 too: beside the loss of both, how far their probabilities are apart is made small.
 """
@@ -15,18 +15,17 @@ from torch import nn
 from workbench.data.tokenizer import Tokenizer
 from workbench.errors import WorkbenchError
 
-Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-
 
 def agreeing_loss(
-    sequence_loss: Loss, weight: float
+    sequence_loss: Callable[..., torch.Tensor], smoothing: float, weight: float
 ) -> Callable[[nn.Module, tuple], torch.Tensor]:
     """Make the loss of a batch that is read twice.
 
     Args:
-        sequence_loss: of logits (B, T, V) and labels (B, T), a mean over all words.
-        weight: α in the paper's equation 4, which is halved here as a whole: the
-            mean of the two losses, and α / 2 times ``divergence``.
+        sequence_loss: chapter 7's, a mean over all words.
+        smoothing: of the labels.
+        weight: the paper's α, of a sum that is halved here as a whole: the mean of
+            the two losses, and α / 2 times ``divergence``.
 
     Raises:
         WorkbenchError: the weight is negative.
@@ -39,7 +38,8 @@ def agreeing_loss(
         logits = model(source, inputs)  # (2B, T, V)
         first, second = logits.chunk(2)
         apart = divergence(first, second, batch[2] != Tokenizer.PAD)
-        return sequence_loss(logits, labels) + weight / 2 * apart
+        loss = sequence_loss(logits, labels, Tokenizer.PAD, smoothing)
+        return loss + weight / 2 * apart
 
     return loss_of
 

@@ -218,12 +218,7 @@ def training_loss(
     smoothing = run.training.smoothing
     if not run.r_drop:
         return translation_loss(parts, smoothing, chunked)
-    return agreeing_loss(
-        lambda logits, labels: parts.sequence_loss(
-            logits, labels, Tokenizer.PAD, smoothing
-        ),
-        run.r_drop,
-    )
+    return agreeing_loss(parts.sequence_loss, smoothing, run.r_drop)
 
 
 def translation_loss(
