@@ -28,7 +28,7 @@ course: ## everything: environment, exercises, site, a sample class graded
 test: ## style and all tests, as CI runs them
 	@$(environment) $(programs)
 	@$(MAKE) --no-print-directory --jobs 2 lint book
-	$(run) OMP_NUM_THREADS=1 pytest -n 3 --dist worksteal
+	$(run) OMP_NUM_THREADS=1 pytest -n 3
 
 exercises: environment ## generate exercises/ and solutions/transformer/ from solutions/
 	@$(python) -m autograder generate
