@@ -317,18 +317,18 @@ def masked_softmax(scores, mask=None):
     return weights_of(scores)
 
 
-@wrong("masked-softmax", "mask multiplied into the scores")
+@wrong("masked-softmax", "a hidden score becomes 0, not −∞")
 def masked_softmax(scores, mask=None):
     return weights_of(scores if mask is None else scores * mask)
 
 
-@wrong("masked-softmax", "mask multiplied into the scores")
+@wrong("masked-softmax", "a hidden score becomes 0, not −∞")
 def masked_softmax(scores, mask=None):
     delta = 1.0 if mask is None else torch.where(mask, 0.0, -INF)
     return torch.softmax(scores * delta, -1)
 
 
-@wrong("masked-softmax", "mask multiplied into the scores")
+@wrong("masked-softmax", "a hidden score becomes 0, not −∞")
 def masked_softmax(scores, mask=None):
     return weights_of(scores if mask is None else scores.masked_fill(~mask, 0.0))
 

@@ -400,6 +400,15 @@ class FeedForward(Network):
         super().__init__(d_model, d_ff, "relu" if activation == "relu" else "gelu")
 
 
+@wrong("feed-forward", "another activation is accepted")
+class FeedForward(Network):
+    def __init__(self, d_model, d_ff, activation="relu"):
+        super().__init__(d_model, d_ff)
+        if not hasattr(torch.nn.functional, activation):
+            raise ValueError(activation)
+        self.activation = getattr(torch.nn.functional, activation)
+
+
 @wrong("feed-forward", "a part of a name is accepted")
 class FeedForward(Network):
     def __init__(self, d_model, d_ff, activation="relu"):
@@ -711,6 +720,14 @@ def encoder_layer_from_torch(state):
     for i in (1, 2):
         weight = state[f"linear{i}.weight"]
         result[f"feed_forward.w_{i}"] = weight.reshape(weight.shape[::-1])
+    return result
+
+
+@wrong("encoder-layer-from-torch", "square matrices are not transposed")
+def encoder_layer_from_torch(state):
+    result = translated(state)
+    if len(state["linear1.bias"]) == len(state["linear2.bias"]):
+        result |= {f"feed_forward.w_{i}": state[f"linear{i}.weight"] for i in (1, 2)}
     return result
 
 

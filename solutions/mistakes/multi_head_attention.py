@@ -254,6 +254,14 @@ def sum_over_heads(z, w_o):
     )
 
 
+@wrong(SUM, "blocks of another height than d_v")
+def sum_over_heads(z, w_o):
+    """as many rows as a head would have columns"""
+    rows = w_o.shape[1] // z.shape[-3]
+    blocks = w_o.split(max(rows, 1))
+    return sum(z[..., i, :, :] @ blocks[i] for i in range(z.shape[-3]))
+
+
 @right(SUM)
 def sum_over_heads(z, w_o):
     """a loop"""
@@ -379,6 +387,18 @@ class MultiHeadAttention(Right):
     def attend(self, q, k, v, mask=None):
         output, weights = super().attend(q, k, v, mask)
         return output + self.b_v @ self.w_o, weights
+
+
+@wrong(MHA, "keys and values cut by the sizes of x_q")
+class MultiHeadAttention(Right):
+    def project(self, x_q, x_kv):
+        *leading, d = x_q.shape
+        cut = (*leading, self.heads, d // self.heads)
+        parts = (
+            (x @ getattr(self, f"w_{name}") + getattr(self, f"b_{name}"))
+            for name, x in zip("qkv", (x_q, x_kv, x_kv), strict=True)
+        )
+        return tuple(part.reshape(cut).transpose(-3, -2) for part in parts)
 
 
 @wrong(MHA, "only works with one batch axis")
@@ -897,6 +917,13 @@ def two_lookups():
     return w
 
 
+@wrong(LOOK, "one mark taken off the other")
+def two_lookups():
+    w = lookups()
+    w["w_k"][0, 3] = w["w_k"][1, 0] = -1.0
+    return w
+
+
 @wrong(LOOK, "one slot stays empty")
 def two_lookups():
     w = lookups()
@@ -1030,6 +1057,14 @@ class GroupedQueryAttention(Grouped):
     def __init__(self, d_model, heads, kv_heads):
         super().__init__(d_model, heads, heads)
         self.kv_heads = kv_heads
+
+
+@wrong(GQA, "kv heads of another width")
+class GroupedQueryAttention(Grouped):
+    def __init__(self, d_model, heads, kv_heads):
+        super().__init__(d_model, heads, kv_heads)
+        self.w_k = nn.Parameter(torch.randn(d_model, d_model // kv_heads))
+        self.w_v = nn.Parameter(torch.randn(d_model, d_model // kv_heads))
 
 
 @wrong(GQA, "the projections have a bias")

@@ -355,6 +355,13 @@ def align(weights, source_length, target_length):
     return found
 
 
+@wrong("align", "nothing is left by a slice of -0")
+def align(weights, source_length, target_length):
+    rows, columns = weights.shape[1:]
+    cut = weights[:, : target_length - rows, : source_length - columns]
+    return cut.mean(0).argmax(dim=-1).tolist()
+
+
 @wrong("align", "a tensor in place of a list")
 def align(weights, source_length, target_length):
     return weights[:, :target_length, :source_length].mean(0).argmax(dim=-1)

@@ -877,6 +877,14 @@ def convolution_by_heads(tokens, kernel, height, width):
     )
 
 
+@wrong("convolution-by-heads", "only works with one batch axis")
+def convolution_by_heads(tokens, kernel, height, width):
+    k = kernel.shape[-1]
+    steps = itertools.product(range(-(k // 2), k // 2 + 1), repeat=2)
+    looks = torch.stack([shift(height, width, *step) for step in steps])
+    return torch.einsum("hqn,bnc,och->bqo", looks, tokens, kernel.flatten(2))
+
+
 @wrong("convolution-by-heads", "only the last head")
 def convolution_by_heads(tokens, kernel, height, width):
     """the sum is overwritten in the loop"""
@@ -1058,6 +1066,12 @@ def attention_rollout(weights):
     for mixed in mixtures(weights)[1:]:
         rollout = mixed @ rollout
     return rollout
+
+
+@wrong("attention-rollout", "fails for a single layer")
+def attention_rollout(weights):
+    mixed = [(each.mean(0) + torch.eye(each.shape[-1])) / 2 for each in weights]
+    return torch.linalg.multi_dot(mixed[::-1])
 
 
 @wrong("attention-rollout", "multiplied in the wrong order")

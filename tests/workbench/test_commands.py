@@ -399,6 +399,9 @@ def test_records_of_several_seeds_become_one():
     assert together["seeds"] == [1, 2, 3]
     assert together["scores"] == {"test": {"accuracy": [91.0, 92.0, 93.0]}}
     assert together["train_seconds"] == [2.0] * 3
+    each = records.split(together)
+    assert [one["seeds"] for one in each] == [[1], [2], [3]]
+    assert records.combine(each) == together
     with pytest.raises(WorkbenchError, match="occurs twice"):
         records.combine([a_record(1), a_record(1)])
     with pytest.raises(WorkbenchError, match="differ in device"):

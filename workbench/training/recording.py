@@ -32,6 +32,9 @@ KEPT = (WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE)
 LARGEST = 6_000_000  # bytes of a model that is kept in the repository
 
 
+Seeds = dict[int, dict[str, Any]]  # the record of each seed
+
+
 @dataclass(frozen=True)
 class Places:
     """Where runs are trained and recorded.
@@ -109,7 +112,8 @@ def read_runs(path: Path) -> dict[str, dict[str, Any]]:
 
 def record_run(name: str, about: dict[str, Any], places: Places) -> None:
     """Train every seed of a run, and write its record."""
-    found, folders = trained(about, places.work / name, places.data_dir)
+    earlier = recorded(places.out / f"{name}.json", about, places.work / name)
+    found, folders = trained(about, places.work / name, places.data_dir, earlier)
     record = records.combine(found)
     record["name"], record["about"] = name, about["about"]
     kept = about.get("keep")
@@ -123,19 +127,55 @@ def record_run(name: str, about: dict[str, Any], places: Places) -> None:
     print(f"{places.out / name}.json: {len(found)} seeds, {record['scores']}")
 
 
+def recorded(path: Path, about: dict[str, Any], work: Path) -> Seeds:
+    """Read the seeds of a record to which others are to be added.
+
+    They count if their command is still that of runs.yml, and if what is still to be
+    trained is trained by the same commit. A run whose model is kept needs all of its
+    folders.
+    """
+    if "keep" in about or not path.exists():
+        return {}
+    found = {each["seeds"][0]: each for each in records.split(records.read(path))}
+    asked = f" train {shlex.join(shlex.split(about['train']))} --seed "
+    found = {seed: each for seed, each in found.items() if asked in each["command"]}
+    waiting = [
+        seed
+        for seed in about["seeds"]
+        if seed not in found and not (work / f"seed_{seed}" / records.FILE).exists()
+    ]
+    commits = {each["commit"] for each in found.values()}
+    if found and waiting and commits != {records.commit()}:
+        print(
+            f"{path}: the seeds {sorted(found)} are of another commit and are trained "
+            f"again. To add to them, check out {', '.join(map(str, commits))}."
+        )
+        return {}
+    return found
+
+
 def trained(
-    about: dict[str, Any], work: Path, data_dir: Path | None
+    about: dict[str, Any],
+    work: Path,
+    data_dir: Path | None,
+    earlier: Seeds | None = None,
 ) -> tuple[list[dict[str, Any]], list[Path]]:
     """Train the seeds of a run that are not there yet; return records and folders."""
-    folders = [work / f"seed_{seed}" for seed in about["seeds"]]
+    folders = {seed: work / f"seed_{seed}" for seed in about["seeds"]}
+    files = {seed: folder / records.FILE for seed, folder in folders.items()}
+    earlier = earlier or {}
     missing = [
         seed
-        for seed, folder in zip(about["seeds"], folders, strict=True)
-        if not (folder / records.FILE).exists()
+        for seed, file in files.items()
+        if seed not in earlier and not file.exists()
     ]
     if missing:
         train(about, missing, work, data_dir)
-    return [records.read(folder / records.FILE) for folder in folders], folders
+    found = [
+        records.read(file) if file.exists() else earlier[seed]
+        for seed, file in files.items()
+    ]
+    return found, list(folders.values())
 
 
 def verify_run(

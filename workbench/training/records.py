@@ -115,6 +115,22 @@ def combine(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return result
 
 
+def split(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Undo ``combine``: make a record of each seed. Its history is the first one's."""
+    commands = record["command"]
+    found = []
+    for place, seed in enumerate(record["seeds"]):
+        own = {key: [record[key][place]] for key in A_VALUE_A_SEED if key in record}
+        scores = {
+            name: {metric: [values[place]] for metric, values in metrics.items()}
+            for name, metrics in record["scores"].items()
+        }
+        command = commands if isinstance(commands, str) else commands[place]
+        own |= {"seeds": [seed], "scores": scores, "command": command}
+        found.append(record | own)
+    return found
+
+
 def write(path: Path, record: dict[str, Any]) -> None:
     """Write a record; nobody ever meets half of one."""
     text = json.dumps(record, indent=2, ensure_ascii=False)

@@ -226,7 +226,7 @@ layer.slips(
 )
 
 HERE = (  # what is done to a mask that shows without rows of nothing and huge scores
-    "mask multiplied into the scores",
+    "a hidden score becomes 0, not −∞",
     "mask added as 0 and 1",
     "0 times −∞",
     "weights zeroed after the softmax without renormalising",

@@ -91,6 +91,12 @@ for name, why, wrong in (
         {"strongest": [0, 2, 2]},
     ),
     (*FROM_ONE, {"strongest": [1, 2, 2]}),
+    (
+        "the strongest features in place of the strongest weights",
+        "These are the columns of the context with the largest numbers. The question "
+        "is about the weights: to whom does each token attend most?",
+        {"strongest": [2, 2, 3]},
+    ),
 ):
     example.mistake(name, why)(lambda wrong=wrong: right() | wrong)
 

@@ -133,7 +133,7 @@ def _renormalised(least: float) -> Callable:
 
 
 NEVER_MULTIPLY = (
-    "mask multiplied into the scores",
+    "a hidden score becomes 0, not −∞",
     "A product with the mask cannot hide a score: 0 is an ordinary score, exp(0) = 1, "
     "so the hidden key keeps some weight. With a mask of 0 and −∞, 0 times an allowed "
     "score is 0, −∞ times a negative score is +∞, and times zero it is NaN. Where the "

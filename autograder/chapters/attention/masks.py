@@ -79,6 +79,17 @@ causal.mistake(
 )(lambda length: lower(length, length))
 
 causal.mistake(
+    "the last row is hidden by a slice of -0",
+    "Nothing lies ahead of the last token, and a slice that ends at -0 ends at 0: it "
+    "is empty. Row i takes the columns up to i, [: i + 1].",
+)(lambda length: lower(length) & (torch.arange(length) < length - 1)[:, None])
+for axes in (1, 2):
+    causal.mistake(
+        "axes of batch and heads in front",
+        "The mask is (T, T), for one sequence and one head. It broadcasts over a batch "
+        "and heads that come before these two axes.",
+    )(lambda length, axes=axes: lower(length)[(None,) * axes])
+causal.mistake(
     "one position too few",
     "The mask is for the positions 0 to length − 1, length of them. torch.arange stops "
     "before its end: torch.arange(length) has them all.",
@@ -211,6 +222,12 @@ padding.slips(
         "A sequence that fills its row has no padding, so no position is the first of "
         "it. Compare every position with the length.",
         {"until": lambda lengths, width: lengths.clamp(max=width - 1)},
+    ),
+    (
+        "an empty sequence is taken for a full one",
+        "The last real token is at length − 1, and for a length of 0 that is -1, which "
+        "Python takes for the last position. Compare every position with the length.",
+        {"until": lambda lengths, width: torch.where(lengths > 0, lengths, width)},
     ),
     (
         "an empty sequence keeps a token",

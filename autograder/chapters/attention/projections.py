@@ -53,9 +53,10 @@ projected.mistake(
     "w_q makes queries and w_k makes keys. They have the same shape, so nothing fails, "
     "but the scores change.",
 )(lambda x_q, x_kv, w_q, w_k, w_v: (x_q @ w_k, x_kv @ w_q, x_kv @ w_v))
-projected.mistake("returned in another order", "The order is query, key, value.")(
-    lambda x_q, x_kv, w_q, w_k, w_v: (x_kv @ w_k, x_q @ w_q, x_kv @ w_v)
-)
+for order in [(1, 0, 2), (0, 2, 1), (2, 1, 0), (1, 2, 0), (2, 0, 1)]:
+    projected.mistake("returned in another order", "The order is query, key, value.")(
+        lambda *inputs, order=order: tuple(right(*inputs)[place] for place in order)
+    )
 projected.mistake(
     "weights transposed",
     "Vectors are rows here and w_q has shape (d_model, d_k), so the product is x times "

@@ -7,8 +7,12 @@ import torch.nn.functional as F
 
 from autograder.chapters.class_token.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, normal, seeded
-from autograder.exercise.parameters import expect_parameters, expect_spread
-from autograder.exercise.spec import CUT_OFF, Case, Module, Specification, squeezed
+from autograder.exercise.parameters import (
+    expect_biases_of_zero,
+    expect_parameters,
+    expect_spread,
+)
+from autograder.exercise.spec import CUT_OFF, Case, Module, squeezed
 from autograder.expect import refuse_if
 from autograder.interface import StudentInstance, StudentModule
 
@@ -31,99 +35,118 @@ first = Module(
 # --- what goes wrong ------------------------------------------------------------------
 
 
-def misread(spec: Specification, name: str, read: Callable, why: str) -> None:
-    """Add a mistake in what the head reads: a function of hidden, maybe of a mask."""
+def headed(
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor,
+    *,
+    read: Callable = lambda hidden: hidden[:, 0],
+    biased: Callable = lambda bias: bias,
+    form: Callable = lambda logits: logits,
+) -> torch.Tensor:
+    """Answer by rules that can be varied.
 
-    def answer(hidden, *given: torch.Tensor) -> torch.Tensor:
-        *mask, weight, bias = given
-        return read(hidden, *mask) @ weight + bias
+    Args:
+        hidden: (B, T, d).
+        weight: (d, classes).
+        bias: (classes,).
+        read: one row of each sequence.
+        biased: what is added.
+        form: of the logits.
+    """
+    return form(read(hidden) @ weight + biased(bias))
 
-    spec.mistake(name, why)(answer)
 
-
-def mistakes_in_answering(spec: Specification) -> None:
-    """Add what goes wrong after the right rows are read."""
-    right = spec.oracle
-    spec.mistake(
-        "the bias is not added", "y = x W + b: the bias is there but never used."
-    )(lambda *given: right(*given[:-1], torch.zeros_like(given[-1])))
-    spec.mistake(
+SQUASHED = (
+    "squashed before the linear map",
+    "BERT's pooler has such a step. This head maps the vector at position 0 as it is: "
+    "y = x W + b.",
+)
+first.slips(
+    headed,
+    (
+        "the head reads the last position",
+        "The class token was put in front: its output is at position 0. The last "
+        "position is a word, or padding.",
+        {"read": lambda hidden: hidden[:, -1]},
+    ),
+    (
+        "the head reads the mean",
+        "That is the other readout, MeanHead. This one takes the class token's output "
+        "only: collecting from the others was the encoder's work.",
+        {"read": lambda hidden: hidden.mean(1)},
+    ),
+    (
+        "the head reads the maximum",
+        "Of each feature the largest entry of all positions was taken. This head takes "
+        "position 0 as it is, hidden[:, 0].",
+        {"read": lambda hidden: hidden.amax(1)},
+    ),
+    (
+        "the head reads the sum",
+        "All positions were added up. This head takes position 0 only, hidden[:, 0].",
+        {"read": lambda hidden: hidden.sum(1)},
+    ),
+    (
+        "the head reads the first word",
+        "Positions are counted from 0, and the class token is at position 0.",
+        {"read": lambda hidden: hidden[:, 1]},
+    ),
+    (
+        "the head reads every position",
+        "There is one answer for each sequence, (B, classes). Pick position 0 first.",
+        {"read": lambda hidden: hidden},
+    ),
+    (
+        "the axis of the positions is kept",
+        "hidden[:, :1] is a piece of length 1, (B, 1, d_model); hidden[:, 0] is one "
+        "position, (B, d_model).",
+        {"read": lambda hidden: hidden[:, :1]},
+    ),
+    (
+        "the head reads the first sequence",
+        "Axis 0 is the batch: hidden[0] is a whole sequence. Positions are axis 1, "
+        "hidden[:, 0].",
+        {"read": lambda hidden: hidden[0]},
+    ),
+    (
+        "the head reads the first feature",
+        "The last axis has the features. Positions are axis 1, hidden[:, 0].",
+        {"read": lambda hidden: hidden[..., 0]},
+    ),
+    (*SQUASHED, {"read": lambda hidden: hidden[:, 0].tanh()}),
+    (*SQUASHED, {"read": lambda hidden: hidden[:, 0].relu()}),
+    (*SQUASHED, {"read": lambda hidden: F.gelu(hidden[:, 0])}),
+    (
+        "no gradient comes back",
+        CUT_OFF,
+        {"read": lambda hidden: hidden[:, 0].detach()},
+    ),
+    (
+        "the bias is not added",
+        "y = x W + b: the bias is there but never used.",
+        {"biased": torch.zeros_like},
+    ),
+    (
         "probabilities in place of logits",
         "A softmax was applied. F.cross_entropy wants logits and applies its own "
         "softmax; twice is too often: the gradient becomes small and the loss never "
         "gets near 0.",
-    )(lambda *given: right(*given).softmax(-1))
-    spec.mistake(
+        {"form": lambda logits: logits.softmax(-1)},
+    ),
+    (
         "logarithms of probabilities in place of logits",
         "F.cross_entropy takes the log_softmax itself. Return the logits as they are.",
-    )(lambda *given: right(*given).log_softmax(-1))
-    spec.mistake(
+        {"form": lambda logits: logits.log_softmax(-1)},
+    ),
+    (
         "a class in place of logits",
         "argmax has no gradient, so nothing could be learned. Return the logits; who "
         "wants a decision takes their argmax.",
-    )(lambda *given: right(*given).argmax(-1))
-    spec.mistake(*squeezed("batch", "for a single sequence"))(
-        lambda *given: right(*given).squeeze()
-    )
-    spec.mistake("no gradient comes back", CUT_OFF)(
-        lambda hidden, *given: right(hidden.detach(), *given)
-    )
-
-
-for name, read, why in (
-    (
-        "the head reads the last position",
-        lambda hidden: hidden[:, -1],
-        "The class token was put in front: its output is at position 0. The last "
-        "position is a word, or padding.",
+        {"form": lambda logits: logits.argmax(-1)},
     ),
-    (
-        "the head reads the mean",
-        lambda hidden: hidden.mean(1),
-        "That is the other readout, MeanHead. This one takes the class token's output "
-        "only: collecting from the others was the encoder's work.",
-    ),
-    (
-        "the head reads the maximum",
-        lambda hidden: hidden.amax(1),
-        "Of each feature the largest entry of all positions was taken. This head takes "
-        "position 0 as it is, hidden[:, 0].",
-    ),
-    (
-        "the head reads the sum",
-        lambda hidden: hidden.sum(1),
-        "All positions were added up. This head takes position 0 only, hidden[:, 0].",
-    ),
-    (
-        "the head reads the first word",
-        lambda hidden: hidden[:, 1],
-        "Positions are counted from 0, and the class token is at position 0.",
-    ),
-    (
-        "the head reads every position",
-        lambda hidden: hidden,
-        "There is one answer for each sequence, (B, classes). Pick position 0 first.",
-    ),
-    (
-        "the axis of the positions is kept",
-        lambda hidden: hidden[:, :1],
-        "hidden[:, :1] is a piece of length 1, (B, 1, d_model); hidden[:, 0] is one "
-        "position, (B, d_model).",
-    ),
-    (
-        "the head reads the first sequence",
-        lambda hidden: hidden[0],
-        "Axis 0 is the batch: hidden[0] is a whole sequence. Positions are axis 1, "
-        "hidden[:, 0].",
-    ),
-    (
-        "the head reads the first feature",
-        lambda hidden: hidden[..., 0],
-        "The last axis has the features. Positions are axis 1, hidden[:, 0].",
-    ),
-):
-    misread(first, name, read, why)
-mistakes_in_answering(first)
+    (*squeezed("batch", "for a single sequence"), {"form": torch.squeeze}),
+)
 
 # --- the check ------------------------------------------------------------------------
 
@@ -171,15 +194,7 @@ def expect_start(student: StudentModule) -> None:
     if state["weight"].any():  # ViT's head starts from zeros
         say = {"name": "weight", "formula": "1/√d_model", "why": why}
         expect_spread(state["weight"], d_model**-0.5, on, **say)
-    largest = state["bias"].abs().max().item()
-    refuse_if(
-        largest > 0.5,
-        "the biases do not start at zero",
-        "Large random numbers prefer some classes before anything is learned.",
-        on=f"{on}, freshly built",
-        got=f"bias with entries up to {largest:.3f}",
-        expected="zeros",
-    )
+    expect_biases_of_zero(state, ("bias",), on)
 
 
 def outputs(seed: int) -> Iterator[Case]:

@@ -4,7 +4,7 @@ import torch
 
 from autograder.chapters.decoder.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, normal, seeded
-from autograder.exercise.spec import Case, Function
+from autograder.exercise.spec import Case, Function, squeezed
 from autograder.interface import StudentFunction
 
 
@@ -93,6 +93,10 @@ for name, why, answer in (
     ),
 ):
     last.mistake(name, why)(answer)
+last.mistake(
+    *squeezed("batch", "for a batch of one"),
+    when=lambda hidden, lengths: len(hidden) == 1,
+)(lambda hidden, lengths: _right(hidden, lengths).squeeze())
 last.mistake(
     "multiplied by zeros and ones",
     "0 times −∞ is not a number, and neither is 0 times NaN. What stands at other "

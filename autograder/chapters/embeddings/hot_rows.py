@@ -34,7 +34,13 @@ NO_FLOATS = (
     "One-hot rows are there to be multiplied by a table of floats, and PyTorch does "
     "not multiply integers by floats: .float().",
 )
+OTHER_FLOATS = (
+    "float32 expected",
+    "One-hot rows are there to be multiplied by a table, which is float32, and PyTorch "
+    "does not multiply float64 by float32: .float().",
+)
 for name, why, change in (
+    (*OTHER_FLOATS, lambda right: right.double()),
     (
         "columns counted from 1",
         "The 1 is one column too far to the left: the id 0 belongs to column 0.",
@@ -144,5 +150,6 @@ def _judge(student: StudentFunction, ids: torch.Tensor, n: int, on: str) -> None
     if isinstance(got, torch.Tensor) and got.dtype != torch.float32:
         right = expect.close(got, hot.right(case))
         say = {"on": on, "got": show(got.dtype), "expected": "torch.float32"}
-        refuse_if(right, *NO_FLOATS, **say)
+        named = OTHER_FLOATS if got.is_floating_point() else NO_FLOATS
+        refuse_if(right, *named, **say)
     hot.compare(got, case)

@@ -87,6 +87,12 @@ vocabularies.slips(
         "The ids of the default special tokens came out, although others were given.",
         {"listed": lambda tokens, specials: [*DEFAULT, *tokens]},
     ),
+    (
+        "an empty tuple is taken for none given",
+        "Python takes () for False, so `special_tokens or …` puts the default ones in "
+        "its place. Who gives an empty tuple wants no special tokens.",
+        {"listed": lambda tokens, specials: [*(specials or DEFAULT), *tokens]},
+    ),
     (*ALPHABET, {"ordered": sorted}),
     (*ALPHABET, {"listed": lambda tokens, specials: sorted({*specials, *tokens})}),
     (
@@ -189,6 +195,7 @@ def vocabulary(student: StudentFunction, seed: int = 0) -> None:
         (english,),
         (letters, ("<unk>", "<end>", "<pad>")),
         ([], ("<unk>",)),
+        (["the", "dog", "the"], ()),
     ):
         case = Case(
             called("build_vocabulary", tokens, *specials),

@@ -280,6 +280,17 @@ for name, why, slip in SLIPS:
     weighting.mistake(name, why, when=SHOWS.get(name))(partial(weighed, **slip))
 
 
+@weighting.mistake(
+    "a term is found inside other words",
+    "`term in text` finds 'a' in 'cat' as well, so too many documents hold the term. "
+    "Ask whether the list has it, not the joined text.",
+)
+def _(documents):
+    texts = [" ".join(tokens) for tokens in documents]
+    found = [[term in text for term in terms_of(documents)] for text in texts]
+    return weighed(documents, holding=lambda *_: torch.tensor(found).sum(0))
+
+
 # --- the check ------------------------------------------------------------------------
 
 

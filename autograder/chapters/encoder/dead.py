@@ -25,11 +25,11 @@ def _rows(x: torch.Tensor) -> torch.Tensor:
     return x.flatten(0, -2)
 
 
-def _dead(x: torch.Tensor, activation: str) -> torch.Tensor:
-    return (_rows(_slopes(x, activation)) == 0).all(0)
-
-
-units = Function("gelu", "dead_units", _dead)
+units = Function(
+    "gelu",
+    "dead_units",
+    lambda x, activation: (_rows(_slopes(x, activation)) == 0).all(0),
+)
 
 # --- what goes wrong ------------------------------------------------------------------
 
@@ -48,90 +48,107 @@ def _by_sentence(x: torch.Tensor, activation: str) -> bool:
     return x.dim() > 2
 
 
+def dead_by(
+    x: torch.Tensor,
+    activation: str,
+    *,
+    silent: Callable = lambda x, activation: _slopes(x, activation) == 0,
+    joined: Callable = lambda silent: _rows(silent).all(0),
+) -> torch.Tensor:
+    """Say which units are dead, by rules that can be varied.
+
+    Args:
+        x: (..., d_ff), the units' inputs.
+        activation: "relu" or "gelu".
+        silent: where no gradient comes through, as x.
+        joined: what is made of that.
+    """
+    return joined(silent(x, activation))
+
+
 APART = (
     "the sentences are kept apart",
     "A unit is dead if no token of any sentence gets a gradient through it: join all "
     "axes but the last.",
 )
-for name, why, answer, when in (
+units.slips(
+    dead_by,
     (
         "dead for some token",
         "A unit that is silent for a few tokens learns from the others. Dead is what "
         "is silent for all: all, not any.",
-        lambda x, kind: (_rows(_slopes(x, kind)) == 0).any(0),
-        None,
+        {"joined": lambda silent: _rows(silent).any(0)},
     ),
     (
         "the living units are marked",
         "True is for a unit that no gradient comes through.",
-        lambda x, kind: ~_dead(x, kind),
-        None,
-    ),
-    (
-        "the values in place of the slopes",
-        "A value of 0 may have a slope: GELU's at 0 is ½. What learns, the slope says.",
-        lambda x, kind: (_rows(_values(x, kind)) == 0).all(0),
-        _smooth,
-    ),
-    (
-        "ReLU's slopes for GELU, too",
-        "GELU's slope left of 0 is small, and not 0: only far to the left it is.",
-        lambda x, kind: _dead(x, "relu"),
-        _smooth,
-    ),
-    (
-        "GELU's slopes for ReLU, too",
-        "ReLU's slope left of 0 is exactly 0.",
-        lambda x, kind: _dead(x, "gelu"),
-        lambda x, kind: kind == "relu",
-    ),
-    (
-        "with GELU nothing is ever dead",
-        "Far to the left, at −100, GELU's slope is 0 as well, in numbers of 32 bits.",
-        lambda x, kind: torch.zeros(x.shape[-1], dtype=torch.bool),
-        _smooth,
-    ),
-    (
-        "a small slope counts as none",
-        "However small a slope is, the unit may come back. Compare with 0 exactly.",
-        lambda x, kind: (_rows(_slopes(x, kind)).abs() < 1e-3).all(0),
-        _smooth,
-    ),
-    (
-        "0 counts as alive",
-        "At 0 PyTorch's ReLU has the slope 0.",
-        lambda x, kind: (_rows(x) < 0).all(0),
-        lambda x, kind: kind == "relu",
-    ),
-    (
-        "the mean of the inputs is negative",
-        "One token on the right side is enough for a unit to learn, whatever the mean.",
-        lambda x, kind: _rows(x).mean(0) <= 0,
-        None,
+        {"joined": lambda silent: ~_rows(silent).all(0)},
     ),
     (
         "tokens in place of units",
         "A unit is a column: the last axis stays, all others go.",
-        lambda x, kind: (_slopes(x, kind) == 0).all(-1),
-        None,
+        {"joined": lambda silent: silent.all(-1)},
     ),
     (
         "the share of silent tokens",
         "For each unit True or False is asked for, not how often it is silent.",
-        lambda x, kind: (_rows(_slopes(x, kind)) == 0).float().mean(0),
-        None,
+        {"joined": lambda silent: _rows(silent).float().mean(0)},
     ),
     (
         "the number of dead units",
         "For each unit True or False is asked for, (d_ff,). Whoever wants the number "
         "takes the sum.",
-        lambda x, kind: _dead(x, kind).sum(),
-        None,
+        {"joined": lambda silent: _rows(silent).all(0).sum()},
     ),
-    (*APART, lambda x, kind: (_slopes(x, kind) == 0).all(-2), _by_sentence),
-    (*APART, lambda x, kind: (_slopes(x, kind) == 0).all(0), _by_sentence),
-):
-    units.mistake(name, why, when=when)(answer)
+)
+units.slips(
+    dead_by,
+    (*APART, {"joined": lambda silent: silent.all(-2)}),
+    (*APART, {"joined": lambda silent: silent.all(0)}),
+    when=_by_sentence,
+)
+units.slips(
+    dead_by,
+    (
+        "the values in place of the slopes",
+        "A value of 0 may have a slope: GELU's at 0 is ½. What learns, the slope says.",
+        {"silent": lambda x, kind: _values(x, kind) == 0},
+    ),
+    (
+        "ReLU's slopes for GELU, too",
+        "GELU's slope left of 0 is small, and not 0: only far to the left it is.",
+        {"silent": lambda x, kind: _slopes(x, "relu") == 0},
+    ),
+    (
+        "with GELU nothing is ever dead",
+        "Far to the left, at −100, GELU's slope is 0 as well, in numbers of 32 bits.",
+        {"silent": lambda x, kind: x != x},
+    ),
+    (
+        "a small slope counts as none",
+        "However small a slope is, the unit may come back. Compare with 0 exactly.",
+        {"silent": lambda x, kind: _slopes(x, kind).abs() < 1e-3},
+    ),
+    when=_smooth,
+)
+units.slips(
+    dead_by,
+    (
+        "GELU's slopes for ReLU, too",
+        "ReLU's slope left of 0 is exactly 0.",
+        {"silent": lambda x, kind: _slopes(x, "gelu") == 0},
+    ),
+    (
+        "0 counts as alive",
+        "At 0 PyTorch's ReLU has the slope 0.",
+        {"silent": lambda x, kind: x < 0},
+    ),
+    when=lambda x, activation: activation == "relu",
+)
+units.mistake(
+    "the mean of the inputs is negative",
+    "One token on the right side is enough for a unit to learn, whatever the mean.",
+)(lambda x, activation: _rows(x).mean(0) <= 0)
 
 # --- the check ------------------------------------------------------------------------
 

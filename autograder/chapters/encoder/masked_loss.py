@@ -37,6 +37,7 @@ def loss_by(
     labels,
     *,
     counts=lambda labels: labels != UNSCORED,
+    first=lambda logits: logits,
     score=lambda scores: scores.log_softmax(-1),
     cost=lambda own: -own,
     average=lambda costs, labels, counts: costs.mean(),
@@ -48,13 +49,14 @@ def loss_by(
         logits: (B, T, V).
         labels: (B, T).
         counts: which positions are scored, (B, T), made of the labels.
+        first: what is made of all logits before.
         score: makes log-probabilities of the logits of what is scored, (n, V).
         cost: of each of these, made of its label's log-probability, (n,).
         average: of the costs; it is given the labels and what counts as well.
         unit: what is made of the average.
     """
     scored = counts(labels)
-    own = score(logits[scored]).gather(1, labels[scored].unsqueeze(1)).squeeze(1)
+    own = score(first(logits)[scored]).gather(1, labels[scored].unsqueeze(1)).squeeze(1)
     return unit(average(cost(own), labels, scored))
 
 
@@ -121,6 +123,27 @@ losses.slips(
         "softmax taken twice",
         "cross_entropy takes logits and applies the softmax itself.",
         {"score": lambda scores: scores.softmax(-1).log_softmax(-1)},
+    ),
+    *(
+        (
+            "the softmax runs along another axis",
+            "Each position has its own probabilities of all words: they sum to 1 along "
+            "the vocabulary, the last axis.",
+            {
+                "first": lambda logits, axis=axis: logits.log_softmax(axis),
+                "score": lambda scores: scores,
+            },
+        )
+        for axis in (0, 1)
+    ),
+    *(
+        (
+            "a small number is added under the logarithm",
+            "It keeps the logarithm finite, and wrong: no label can cost more than "
+            "−ln of that number. Use log_softmax, which never leaves the logarithms.",
+            {"score": lambda scores, tiny=tiny: (scores.softmax(-1) + tiny).log()},
+        )
+        for tiny in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
     ),
     ("no logarithm", PROBABILITY, {"cost": lambda own: -own.exp()}),
     ("no logarithm", PROBABILITY, {"cost": lambda own: 1 - own.exp()}),

@@ -49,10 +49,11 @@ def _label(ids, inputs, chosen, mask):
 
 def _masked(
     ids, uniform, kind, other, mask, special, probability,
-    choose=_choose, hide=_hide, label=_label,
+    spare=lambda special, mask: special, choose=_choose, hide=_hide, label=_label,
 ):  # fmt: skip
-    """Mask by three rules: what is chosen, what becomes of it, what is scored."""
-    chosen = choose(uniform, probability, ~torch.isin(ids, torch.tensor(special)))
+    """Mask by rules: what is spared, chosen, made of it, and scored."""
+    spared = torch.tensor(spare(special, mask))
+    chosen = choose(uniform, probability, ~torch.isin(ids, spared))
     inputs = hide(ids, chosen, kind, other, mask)
     return inputs, label(ids, inputs, chosen, mask)
 
@@ -77,6 +78,21 @@ masking.slips(
         "Padding, class token and the like are never chosen: uniform < probability and "
         "not one of special_ids.",
         {"choose": lambda u, p, ordinary: u < p},
+    ),
+    (
+        "mask_id is spared, too",
+        "Special is what special_ids lists, and nothing else. A token that is the mask "
+        "already may be chosen, and then it is scored.",
+        {"spare": lambda special, mask: [*special, mask]},
+    ),
+    *(
+        (
+            "only one of the special ids is spared",
+            "special_ids is a list: a token is spared if it is any of them, "
+            "torch.isin(ids, torch.tensor(special_ids)).",
+            {"spare": lambda special, mask, part=part: special[part]},
+        )
+        for part in (slice(0, 1), slice(-1, None))
     ),
     (
         "the wrong side of probability is chosen",
@@ -201,18 +217,6 @@ masking.slips(
 )
 def _(ids, uniform, kind, *given):
     return _masked(ids, uniform, uniform, *given)
-
-
-for spared in (slice(0, 1), slice(-1, None)):
-
-    @masking.mistake(
-        "only one of the special ids is spared",
-        "special_ids is a list: a token is spared if it is any of them, "
-        "torch.isin(ids, torch.tensor(special_ids)).",
-    )
-    def _(*given, spared=spared):
-        *before, special, probability = given
-        return _masked(*before, special[spared], probability)
 
 
 @masking.mistake(

@@ -227,6 +227,14 @@ def check_feed_forward(student: StudentModule, seed: int) -> None:
     )
     expect.raises(
         "ValueError",
+        lambda: student.build(d, d_ff, "tanh"),
+        on=f"FeedForward({d}, {d_ff}, 'tanh')",
+        why="There are two activations here, relu and gelu. Looked up among all that "
+        "PyTorch has, a wrong word may be found: ask for the two names.",
+        mistake="another activation is accepted",
+    )
+    expect.raises(
+        "ValueError",
         lambda: student.build(d, d_ff, "elu"),
         on=f"FeedForward({d}, {d_ff}, 'elu')",
         why="Of several strings `in` finds one that is equal; in one string it finds "

@@ -97,6 +97,7 @@ def normalised(
     square: Callable = _variance,
     divisor: Callable = lambda square, epsilon: (square + epsilon).sqrt(),
     fixed: float | None = None,
+    first: Callable = lambda x, gamma: x,
     join: Callable = _centred,
     scale: Callable = lambda y, gamma, beta: gamma * y + beta,
 ) -> torch.Tensor:
@@ -112,9 +113,11 @@ def normalised(
         square: the square of the spread, of x, mean and axes.
         divisor: from that and epsilon.
         fixed: an epsilon in place of the one that is given.
+        first: what is done to the tokens before, with gamma.
         join: x, mean and divisor.
         scale: by the parameters.
     """
+    x = first(x, gamma)
     mean = _mean(x, means(x.dim()))
     root = divisor(square(x, mean, spreads(x.dim())), fixed or epsilon)
     return scale(join(x, mean, root), gamma, beta)
@@ -362,6 +365,12 @@ sizes.slips(
         "Add epsilon to the mean square; a token of zeros would become 0/0.",
         {"divisor": lambda square, epsilon: square.sqrt()},
     ),
+    (
+        "gamma comes before the mean of the squares",
+        "The norm then undoes a part of gamma. First bring the token to size 1, then "
+        "multiply each feature by its gamma.",
+        {"first": torch.mul, "scale": lambda y, gamma, beta: y},
+    ),
     (*DETACHED, {"join": lambda x, mean, root: x / root.detach()}),
     (*PRODUCT, {"join": lambda x, mean, root: x * root}),
 )
@@ -369,6 +378,12 @@ for spec, norm in NORMS:
     spec.slips(
         norm,
         (*ALWAYS, {"fixed": EPSILON}),
+        (
+            "the type's epsilon in place of the layer's",
+            "That is what PyTorch takes if it is given none. Here the layer was built "
+            "with an epsilon: keep it in __init__.",
+            {"fixed": torch.finfo(torch.float32).eps},
+        ),
         (
             "epsilon squared",
             "Epsilon is added to the square of the spread as it is: σ² + ε.",

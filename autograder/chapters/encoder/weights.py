@@ -13,6 +13,7 @@ from autograder.interface import StudentFunction
 
 # --- PyTorch's weights ----------------------------------------------------------------
 
+NETWORK = "feed_forward.w_1", "feed_forward.w_2"
 translation = Specification("encoder-layer-from-torch", "encoder_layer_from_torch")
 translation.accident(
     "in_proj",
@@ -28,12 +29,13 @@ def encoder_layer_from_torch(student: StudentFunction, seed: int = 0) -> None:
     """Sixteen names, each with the tensor that belongs there."""
     generator = seeded(seed)
     _, _, _, d, d_ff = oracles.layer_sizes(generator)
-    expected = oracles.draw_state(generator, oracles.layer_shapes(d, d_ff))
-    on = f"the state dict of an nn.TransformerEncoderLayer with d={d}, d_ff={d_ff}"
-    with translation.accidents_named():
-        got = student(oracles.to_torch(expected))
-    known = [_once_more(expected), _reshaped(expected)]
-    expect_state_dict(got, expected, on, _prefix_missing, known)
+    for width, known in ((d_ff, _reshaped), (d, _as_they_are)):
+        expected = oracles.draw_state(generator, oracles.layer_shapes(d, width))
+        on = f"the state dict of an nn.TransformerEncoderLayer with d={d}, d_ff={width}"
+        with translation.accidents_named():
+            got = student(oracles.to_torch(expected))
+        mistakes = [_once_more(expected), known(expected)]
+        expect_state_dict(got, expected, on, _prefix_missing, mistakes)
 
 
 def _once_more(expected: State) -> Mistake:
@@ -49,15 +51,23 @@ def _once_more(expected: State) -> Mistake:
 
 def _reshaped(expected: State) -> Mistake:
     """What comes of giving PyTorch's matrices the right shape alone."""
-    matrices = {
-        name: expected[name] for name in ("feed_forward.w_1", "feed_forward.w_2")
-    }
     return Mistake(
         "reshaped in place of transposed",
-        expected | {name: x.T.reshape(x.shape) for name, x in matrices.items()},
+        expected
+        | {name: expected[name].T.reshape_as(expected[name]) for name in NETWORK},
         "The shapes of the network's matrices are right, the numbers are not in their "
         "places: reshape reads them row after row. A transpose exchanges rows and "
         "columns.",
+    )
+
+
+def _as_they_are(expected: State) -> Mistake:
+    """What comes of transposing only what has another shape."""
+    return Mistake(
+        "square matrices are not transposed",
+        expected | {name: expected[name].T for name in NETWORK},
+        "Where d_ff equals d the shape does not tell whether a matrix is transposed. "
+        "PyTorch's always are (out, in): transpose them always.",
     )
 
 

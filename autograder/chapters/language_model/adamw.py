@@ -282,6 +282,19 @@ def _(parameter, gradient, first, second, step, rate, betas, eps, weight_decay):
 
 
 @adamw.mistake(
+    "eps is added before the correction",
+    "So some libraries do it, with both corrections in the rate: eps then counts more "
+    "at first. Here the second moment is corrected first: √(v / (1 − β₂^t)) + eps.",
+)
+def _(parameter, gradient, first, second, step, rate, betas, eps, weight_decay):
+    given = gradient, first, second, step, rate, betas, eps
+    _, first, second = take(parameter, *given)
+    root = (second.sqrt() + eps) / (1 - betas[1] ** step) ** 0.5
+    moved = rate * first / (1 - betas[0] ** step) / root
+    return _decayed(parameter, rate, weight_decay) - moved, first, second
+
+
+@adamw.mistake(
     "the step comes before the decay",
     "The parameter as it was decays, not the one that has been moved: PyTorch decays "
     "first.",

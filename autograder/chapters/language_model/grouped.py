@@ -176,7 +176,7 @@ for name, why, soften in (
         lambda scores, mask: scores.softmax(dim=-1) * mask,
     ),
     (
-        "mask multiplied into the scores",
+        "a hidden score becomes 0, not −∞",
         f"0 is an ordinary score, so a hidden key keeps some weight. {HIDDEN}",
         lambda scores, mask: (scores * mask).softmax(dim=-1),
     ),

@@ -84,6 +84,22 @@ def _first(ids: list[int], place: int) -> int | None:
     return ids.index(ids[place]) if ids[place] in ids[:place] else None
 
 
+NEW = (
+    "new tokens count, too",
+    "Where a token has not occurred before, nothing followed it, and the position does "
+    "not count. A −1 for 'none', plus 1, is key 0.",
+)
+for found in (latest, _first):
+    induction.mistake(*NEW)(
+        partial(
+            _followed,
+            find=lambda ids, place, found=found: (
+                -1 if found(ids, place) is None else found(ids, place)
+            ),
+        )
+    )
+
+
 induction.mistake(
     "the first occurrence in place of the latest",
     "A token can occur more than twice. The previous occurrence is the latest one "

@@ -1,6 +1,7 @@
 """What a text costs a model, per byte."""
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -126,6 +127,12 @@ length.slips(
     *(
         (*ENCODING, {"count": lambda text, tokens, code=code: len(text.encode(code))})
         for code in ("utf-16-le", "utf-16", "utf-32-le", "utf-32", "utf-8-sig")
+    ),
+    (
+        "the size of Python's object",
+        "sys.getsizeof says how much memory an object takes, with a header of some 30 "
+        "bytes. The bytes themselves are counted by len(text.encode()).",
+        {"count": lambda text, tokens: sys.getsizeof(text.encode())},
     ),
     (
         "letters beyond ASCII are not counted",

@@ -135,6 +135,13 @@ fit.mistake(*EMBEDDING)(partial(_fitted, size=lambda run: run["parameters"]))
 
 
 fit.mistake(
+    "the embedding is counted twice",
+    "One table serves at both ends, and run['embedding'] is all of it. N is "
+    "run['parameters'] + run['embedding'].",
+)(partial(_fitted, size=lambda run: run["parameters"] + 2 * run["embedding"]))
+
+
+fit.mistake(
     "only the embedding is counted",
     "N is all parameters: run['parameters'] + run['embedding'].",
 )(partial(_fitted, size=lambda run: run["embedding"]))

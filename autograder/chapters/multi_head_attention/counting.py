@@ -67,6 +67,12 @@ for name, why, answer in (
         lambda d, heads, kv: _projections(d, d, d, d // (kv or 1), d // (kv or 1)),
     ),
     (
+        "rounded down to no width at all",
+        "kv_heads // heads is 0 where heads are shared. Multiply first: kv_heads · "
+        "(d // heads).",
+        lambda d, heads, kv: _projections(d, d, *[(kv or heads) // heads * d] * 2, d),
+    ),
+    (
         "one width of keys and values for all",
         "This is right for one kv head only; there are kv_heads of them.",
         lambda d, heads, kv: _projections(d, d, d, d // heads, d // heads),

@@ -166,3 +166,10 @@ def _own(d, heads, kv_heads, state: State, missing: list, extra: list) -> Iterat
         why = "There are kv_heads of them, each d_model/heads wide: fewer columns."
         wide = all(tuple(state[name].shape) == (d, d) for name in ("w_k", "w_v"))
         yield wide, "keys and values as wide as the queries", why
+        why = (
+            "A head of keys is as wide as a head of queries, d_model/heads, and there "
+            "are kv_heads of them: the more of them, the more columns."
+        )
+        shared = (d, d // kv_heads)
+        other = all(tuple(state[name].shape) == shared for name in ("w_k", "w_v"))
+        yield other, "kv heads of another width", why

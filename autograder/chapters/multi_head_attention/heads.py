@@ -13,7 +13,7 @@ from autograder.chapters.multi_head_attention.chapter import (
     refusal_named,
 )
 from autograder.exercise.inputs import draw_sizes, normal, seeded
-from autograder.exercise.spec import Case, Function
+from autograder.exercise.spec import Case, Function, squeezed
 from autograder.interface import StudentFunction
 
 
@@ -150,6 +150,16 @@ for name, why, answer in (
 
 
 @splits.mistake(
+    "no axis for a single head",
+    "One head is a case like others: (…, T, d) becomes (…, 1, T, d), so that whoever "
+    "goes on finds the axis where it always is.",
+    when=lambda x, heads: heads == 1,
+)
+def _(x, heads):
+    return x
+
+
+@splits.mistake(
     "the tokens are split in place of the features",
     "Each head got some tokens with all features. It needs all tokens with some of the "
     "features: cut the last axis.",
@@ -281,6 +291,11 @@ merges.slips(
 )
 merges.slips(
     merge_by,
+    (*squeezed("batch", "for a batch of one sequence"), {"then": torch.squeeze}),
+    when=lambda x: 1 in (*x.shape[:-3], x.shape[-2]),
+)
+merges.slips(
+    merge_by,
     (*ONLY_A_BATCH, {"put": lambda x: x.transpose(1, 2).flatten(2)}),
     when=_has_no_batch_of_heads,
 )
@@ -350,6 +365,7 @@ def merge_heads(student: StudentFunction, seed: int = 0) -> None:
         judge_axes(merges, student, each, 3)
     one = normal(generator, batch, 1, length, width)
     merges.judge(student, Case(f"x {tuple(one.shape)}, a single head", (one,)))
+    merges.judge(student, Case(f"x {tuple(x[:1].shape)}, a batch of one", (x[:1],)))
     merges.judge_gradient(
         student, case, normal(generator, batch, length, heads * width)
     )

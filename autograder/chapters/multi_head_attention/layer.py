@@ -161,6 +161,13 @@ def _shapes_named(x_q, x_kv, mask):
             "the end, as in x.shape[-1] and transpose(-3, -2)."
         )
         return exception_named("only works with one batch axis", why)
+    if x_kv is not None and x_kv.shape != x_q.shape:
+        why = (
+            "Keys and values have as many rows as x_kv has tokens, not as many as x_q. "
+            "Take the sizes from the tensor that is cut into heads."
+        )
+        name = "keys and values cut by the sizes of x_q"
+        return exception_named(name, why, ("RuntimeError",), "invalid for input")
     why = (
         "Called with x_q alone, the layer is self-attention: keys and values come from "
         "x_q; and without a mask everything is allowed."

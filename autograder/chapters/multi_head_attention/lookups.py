@@ -73,6 +73,14 @@ def _led_on(head: slice) -> Repair:
     return _with("w_o", repair)
 
 
+def _own_marks(w_k: torch.Tensor) -> torch.Tensor:
+    """Drop what a head's key takes off for the other mark."""
+    own, other = (torch.cat((w_k[a, :3], w_k[b, 3:])) for a, b in ((0, 1), (1, 0)))
+    kept = other * (own * other > 0)
+    first, second = torch.cat((own[:3], kept[3:])), torch.cat((kept[:3], own[3:]))
+    return torch.cat((torch.stack((first, second)), w_k[2:]))
+
+
 def _questions_turned(factor: float) -> Repair:
     return lambda weights: {"w_q": factor * weights["w_k"], "w_k": weights["w_q"]}
 
@@ -163,6 +171,12 @@ REPAIRS: tuple[tuple, ...] = (  # name, why, and the changes that would repair i
         "Mark A is in coordinate 0, mark B in coordinate 1: these are the rows of w_k "
         "that count.",
         *(_columns("w_k", slice(0, 6), _rows_moved(by)) for by in (-1, 1)),
+    ),
+    (
+        "one mark taken off the other",
+        "Where one token carries both marks, its key is 0 like that of all others. A "
+        "head's key is made of one mark alone.",
+        _with("w_k", _own_marks),
     ),
     (*ASKING, _with("w_q", _asked_by_all)),
     (*SAME, *(_columns("w_k", head, _marks_exchanged) for head in HEADS)),

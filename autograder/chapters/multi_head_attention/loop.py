@@ -220,6 +220,20 @@ for name, why, when, rules in (
         {"width": lambda x_q, w_q: 1},
     ),
     (*TWICE, None, {"width": lambda x_q, w_q: w_q.shape[-1] ** 2}),
+    (
+        "the mask with an axis for the heads",
+        "In the loop there is one head at a time, whose scores are (…, T_q, T_k): the "
+        "mask fits as it is.",
+        lambda *given: given[-1] is not None and given[-1].dim() > 2,
+        {"allow": lambda mask: mask.unsqueeze(-3)},
+    ),
+    (
+        "w_o transposed",
+        "Rows times w_o: join the heads, then @ w_o. nn.functional.linear multiplies "
+        "by the transpose of what it is given.",
+        lambda x_q, x_kv, w_q, w_k, w_v, w_o, mask: w_o.shape[0] == w_o.shape[1],
+        {"combine": lambda z, w_o: join(z) @ w_o.mT},
+    ),
 ):
     loops.mistake(name, why, when=when)(partial(loop_by, **rules))
 
@@ -359,6 +373,12 @@ sums.slips(
         {"cut": _each(lambda i, heads, width: slice(i, None, heads))},
     ),
     (
+        "w_o reshaped in place of cut",
+        "reshape fills a shape row after row, so numbers of different columns are "
+        "mixed. Only the rows are cut: (h, d_v, d_model).",
+        {"cut": lambda w_o, heads: w_o.reshape(heads, w_o.shape[1], -1).mT},
+    ),
+    (
         "the last head's rows come first",
         "Head 0 owns the first d_v rows of w_o.",
         {"cut": lambda w_o, heads: _in_blocks(w_o, heads).flip(0)},
@@ -375,6 +395,14 @@ sums.slips(
         {"add": lambda contributions: contributions[..., -1, :, :]},
     ),
 )
+for words in ("cannot be multiplied", "batch2 tensor to be"):
+    sums.accident(
+        words,
+        "blocks of another height than d_v",
+        "A head's output has d_v features, and so many rows has its block of w_o: "
+        "z.shape[-1] of them, or w_o.shape[0] // heads. The columns, d_model of them, "
+        "stay together.",
+    )
 sums.mistake(*UNMERGED)(lambda z, w_o: unviewed(z) @ w_o)
 sums.slips(
     sum_by,
@@ -420,6 +448,12 @@ def loop_of_heads(student: StudentFunction, seed: int = 0) -> None:
     matrices.append(normal(generator, heads * d_v, d_model) / d_model**0.5)
     x_q = normal(generator, batch, t_q, d_model)
     x_kv = normal(generator, batch, t_k, d_model)
+    x = torch.tensor([[3.0, 5.0]])
+    anything = normal(generator, 2, 2, 3)
+    w_v = torch.tensor([[[1.0], [0.0]], [[0.0], [2.0]]])
+    w_o = torch.tensor([[1.0, 1.0], [0.0, -1.0]])
+    inputs, hand = (x, x, anything, anything, w_v, w_o), torch.tensor([[3.0, -7.0]])
+    _judge_loop(student, Case("the example by hand", inputs, hand, (None,)))
     for q, kv, shape in (
         (x_q[0], x_kv[0], None),
         (x_q, x_kv, None),
@@ -434,12 +468,6 @@ def loop_of_heads(student: StudentFunction, seed: int = 0) -> None:
         else:
             mask = draw_mask(generator, *shape)
             _judge_loop(student, Case(on, (q, kv, *matrices, mask)))
-    x = torch.tensor([[3.0, 5.0]])
-    anything = normal(generator, 2, 2, 3)
-    w_v = torch.tensor([[[1.0], [0.0]], [[0.0], [2.0]]])
-    w_o = torch.tensor([[1.0, 1.0], [0.0, -1.0]])
-    inputs, hand = (x, x, anything, anything, w_v, w_o), torch.tensor([[3.0, -7.0]])
-    _judge_loop(student, Case("the example by hand", inputs, hand, (None,)))
     case = Case(f"x_q {tuple(x_q.shape)}", (x_q, x_kv, *matrices))
     cotangent = normal(generator, batch, t_q, d_model)
     loops.judge_gradient(student, case, cotangent, wrt=(0, 1, 2, 3, 4, 5))

@@ -25,6 +25,12 @@ def head_by_head(weights: torch.Tensor, source: int, target: int) -> list[int]:
 
 
 alignment = Function("align", "align", head_by_head)
+alignment.accident(
+    "non-zero size",
+    "nothing is left by a slice of -0",
+    "Where there is no padding, a slice that ends at -0 ends at 0 and is empty. Cut by "
+    "the lengths themselves: [:target_length, :source_length].",
+)
 
 
 # --- what goes wrong ------------------------------------------------------------------

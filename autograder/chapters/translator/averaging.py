@@ -219,6 +219,13 @@ averages.slips(
     ),
     (*COPIED, {"averaged": lambda name, value: value.dtype == torch.float32}),
     (
+        "only int64 counts as an integer",
+        "There are integers of other sizes, and True and False: whatever is not a "
+        "floating-point number is kept as it is. is_floating_point() says which is "
+        "which.",
+        {"averaged": lambda name, value: value.dtype != torch.int64},
+    ),
+    (
         "what has no axis is taken for a counter",
         "A tensor's type says whether it counts: is_floating_point(). A number without "
         "an axis may be a weight, and a tensor of integers may have axes.",
@@ -240,7 +247,7 @@ averages.mistake(*STAYS[torch.float64])(
 
 
 def _states(generator: torch.Generator, count: int) -> list[State]:
-    """Draw checkpoints: two matrices, one of half precision, a number, a counter."""
+    """Draw checkpoints: two matrices, one of half precision, a number, two counters."""
     a, b, c = draw_sizes(generator, 3)
     return [
         {
@@ -251,6 +258,7 @@ def _states(generator: torch.Generator, count: int) -> list[State]:
             "bias": normal(generator, b),
             "gain": normal(generator, 1)[0].clone(),
             "steps": torch.tensor(counter),
+            "seen": torch.tensor([counter, counter // 2], dtype=torch.int32),
         }
         for counter in COUNTERS[:count]
     ]

@@ -89,6 +89,11 @@ TINY = (
     "It changes small chances, and ε/V is one. Only without smoothing is there a "
     "logarithm of 0: treat that first.",
 )
+LEAST = (
+    "a least chance for every class",
+    "Without smoothing the other classes have no chance at all, and the floor is 0. "
+    "Held above a small number, V − 1 of them add up: treat 0 by itself.",
+)
 floor.slips(
     summed,
     (
@@ -241,6 +246,21 @@ floor.slips(
         "The floor is the entropy of the smoothed target; ε is a part of it.",
         {"form": lambda entropy, size, e, log: e},
     ),
+    *(
+        (
+            *LEAST,
+            {"zero": lambda size, x=10.0**-power: -(size - 1) * x * math.log(x)},
+        )
+        for power in range(5, 13)
+    ),
+    *(
+        (
+            "the result is rounded",
+            "Whoever shows the number may round it. Return all of its digits.",
+            {"form": lambda entropy, *_, digits=digits: round(entropy, digits)},
+        )
+        for digits in (1, 2, 3, 4)
+    ),
     (*UNSMOOTHED, {"zero": lambda size: -math.log(0)}),
     (*UNSMOOTHED, {"zero": lambda size: math.nan}),
 )
@@ -254,7 +274,8 @@ def smoothing_floor(student: StudentFunction, seed: int = 0) -> None:
     """By hand, the smoothed cross-entropy of the best, no smoothing."""
     source = WholeNumbers(seed)
     drawn = [(10 + draw_whole(source, 3000), each) for each in (0.1, 0.3, 0.05)]
-    for vocab_size, smoothing in [(4, 0.2), *drawn, (2, 0.9), (7, 0.0)]:
+    without = [(7, 0.0), (30_000, 0.0)]
+    for vocab_size, smoothing in [(4, 0.2), *drawn, (2, 0.9), *without]:
         on = f"vocab_size {vocab_size}, smoothing {smoothing:g}"
         case = Case(
             on,

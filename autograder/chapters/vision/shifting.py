@@ -109,6 +109,10 @@ EXCHANGED_AND_BACK = (
     f"{EXCHANGED[0]}, and the wrong way",
     f"down moves along the rows, right along the columns. {FROM}",
 )
+ONE_NUMBER = (
+    "one number for both directions",
+    "Rows are moved by `down`, columns by `right`: two numbers for each image.",
+)
 ONE_ONLY = (
     "moved in one direction only",
     "Every image moves by its number of rows and by its number of columns. If you do "
@@ -238,6 +242,8 @@ CROSSED = (
     {"columns_to": lambda height, width: height},
 )
 SLIPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    (*ONE_NUMBER, {"taken": lambda down, right: (down, down)}),
+    (*ONE_NUMBER, {"taken": lambda down, right: (right, right)}),
     (
         "the wrong way, in both directions",
         FROM,

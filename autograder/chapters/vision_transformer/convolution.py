@@ -39,6 +39,12 @@ NOT_TURNED = (
 )
 for words in ("cannot be multiplied", "Expected size for", "must match the size"):
     convolution.accident(words, *NOT_TURNED)
+convolution.accident(
+    "number of subscripts in the equation",
+    "only works with one batch axis",
+    "Any axes may stand before the tokens, or none: (…, N, C). In einsum the three "
+    "dots stand for all of them; @ needs no care.",
+)
 
 
 # --- what goes wrong ------------------------------------------------------------------

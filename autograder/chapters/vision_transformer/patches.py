@@ -106,6 +106,13 @@ for mistake, order in (
     (PIXELS_TURNED, "brcjik"),
 ):
     cutting.mistake(*mistake)(functools.partial(_cut_in, order))
+cutting.mistake(
+    "whole channels one after the other",
+    "Cut by unfold, the axes are channels, rows and columns of patches, and then the "
+    "pixels of each: move the channels behind the pixels before you join. A row then "
+    "holds all channels of a pixel side by side.",
+    when=lambda images, p: images.shape[1] > 1,
+)(lambda images, p: _cut_in("bkrcij", images, p))
 cutting.mistake(*NOT_PERMUTED)(lambda images, p: _rows(images, images, p))
 cutting.mistake(*NOT_PERMUTED)(
     lambda images, p: _rows(images.permute(0, 2, 3, 1), images, p)

@@ -27,6 +27,12 @@ def paths(weights: list[torch.Tensor]) -> torch.Tensor:
 
 
 rollout = Function("attention-rollout", "attention_rollout", paths)
+rollout.accident(
+    "expected at least 2 tensors",
+    "fails for a single layer",
+    "torch.linalg.multi_dot wants two matrices or more, and a model may have one "
+    "layer. Begin with the first matrix, and multiply by each further one with @.",
+)
 
 
 # --- what goes wrong ------------------------------------------------------------------

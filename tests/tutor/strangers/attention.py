@@ -266,7 +266,7 @@ def padding_mask(lengths, max_length):
     "the scores are multiplied by the mask",
     first="named",
     verdict="named",
-    says="mask multiplied into the scores",
+    says="a hidden score becomes 0, not −∞",
 )
 def masked_softmax(scores, mask=None):
     if mask is not None:

@@ -224,7 +224,7 @@ cached.slips(
         {**UNMASKED, "weigh": lambda scores, mask: scores.softmax(-1) * mask},
     ),
     (
-        "mask multiplied into the scores",
+        "a hidden score becomes 0, not −∞",
         "A score of 0 is a score like others and has a weight. Put −∞ in place of "
         "forbidden scores.",
         {"hide": lambda scores, mask: scores * mask},

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 
 import torch
 
@@ -46,76 +45,96 @@ def _greedy(
     eos_id: int,
     max_length: int,
     *,
-    see: Callable = lambda ids: ids,
+    see: Callable = lambda ids, begun: ids,
     choose: Callable = lambda logits: int(logits[-1].argmax()),
     stop: bool = True,
+    limit: Callable = lambda most, begun: most,
     least: int = 0,
+    finish: Callable = lambda ids, begun, eos_id: ids,
 ) -> list[int]:
-    """Write by a rule that can be varied; ``least`` new tokens come without a test."""
-    ids = list(prefix)
-    while len(ids) < max(max_length, len(prefix) + least):
-        ids.append(choose(model(torch.tensor([see(ids)]))[0]))
+    """Write by rules that can be varied.
+
+    Args:
+        model: gives logits.
+        prefix: what the text begins with.
+        eos_id: what it ends with.
+        max_length: ids at most.
+        see: what the model reads, of the ids so far and how long the prefix is.
+        choose: the next id, of all rows of logits.
+        stop: whether the text ends with ``eos_id``.
+        limit: how many ids there may be, of ``max_length`` and how long the prefix is.
+        least: so many new ids come without a test.
+        finish: the result, of the ids, how long the prefix is, and ``eos_id``.
+    """
+    ids, begun = list(prefix), len(prefix)
+    while len(ids) < max(limit(max_length, begun), begun + least):
+        ids.append(choose(model(torch.tensor([see(ids, begun)]))[0]))
         if stop and ids[-1] == eos_id:
             break
-    return ids
+    return finish(ids, begun, eos_id)
 
 
-def _without_end(ids: list[int], eos_id: int) -> list[int]:
-    return ids[:-1] if ids[-1] == eos_id else ids
-
-
-greedy.mistake(
-    "the wrong row of logits",
-    "The model answers with a row for each position, and the first row says what "
-    "follows the first token. What comes next is in the last row: logits[0, -1].",
-)(partial(_greedy, choose=lambda x: int(x[0].argmax())))
-greedy.mistake("only the last token is read", ONLY_LAST)(
-    partial(_greedy, see=lambda ids: ids[-1:])
-)
-greedy.mistake(
-    "the model reads the prefix again and again",
-    "The model was given the prefix in every turn, so it says the same each time. "
-    "Give it everything written so far.",
-)(
-    lambda model, prefix, *given: _greedy(
-        model, prefix, *given, see=lambda ids: ids[: len(prefix)]
-    )
-)
-greedy.mistake(
-    "goes on after the end",
-    "With eos_id the text is complete. Stop the loop as soon as it was appended.",
-)(partial(_greedy, stop=False))
-greedy.mistake(
-    "the end token is left out",
-    "eos_id belongs to the result: append first, then test whether to stop.",
-)(lambda model, ids, end, n: _without_end(_greedy(model, ids, end, n), end))
-greedy.mistake(
-    "the prefix is left out",
-    "The result begins with the prefix; only what is new was returned.",
-)(lambda model, ids, *given: _greedy(model, ids, *given)[len(ids) :])
-greedy.mistake(
-    "max_length counts the new tokens alone",
-    "max_length is the largest number of ids of the result, with the prefix.",
-)(lambda model, ids, end, n: _greedy(model, ids, end, n + len(ids)))
-greedy.mistake(
-    "one token too many",
-    "The result may have max_length ids and no more: go on while len(ids) < "
-    "max_length.",
-)(lambda model, ids, end, n: _greedy(model, ids, end, n + 1))
-greedy.mistake(
-    "one token too many",
-    "A prefix that has max_length ids is complete. Test before you append.",
-)(partial(_greedy, least=1))
-greedy.mistake(
-    "one token too few",
-    "The result may have max_length ids: go on while len(ids) < max_length.",
-)(lambda model, ids, end, n: _greedy(model, ids, end, n - 1))
-greedy.mistake(
-    "the least probable token",
-    "The smallest logit was taken. The most probable token has the largest.",
-)(partial(_greedy, choose=lambda x: int(x[-1].argmin())))
-greedy.mistake("the largest of all positions", ALL_POSITIONS)(
-    partial(_greedy, choose=lambda logits: int(logits.argmax()))
+greedy.slips(
+    _greedy,
+    (
+        "the wrong row of logits",
+        "The model answers with a row for each position, and the first row says what "
+        "follows the first token. What comes next is in the last row: logits[0, -1].",
+        {"choose": lambda logits: int(logits[0].argmax())},
+    ),
+    ("only the last token is read", ONLY_LAST, {"see": lambda ids, begun: ids[-1:]}),
+    (
+        "the model reads the prefix again and again",
+        "The model was given the prefix in every turn, so it says the same each time. "
+        "Give it everything written so far.",
+        {"see": lambda ids, begun: ids[:begun]},
+    ),
+    (
+        "goes on after the end",
+        "With eos_id the text is complete. Stop the loop as soon as it was appended.",
+        {"stop": False},
+    ),
+    (
+        "the end token is left out",
+        "eos_id belongs to the result: append first, then test whether to stop.",
+        {"finish": lambda ids, begun, end: ids[:-1] if ids[-1] == end else ids},
+    ),
+    (
+        "the prefix is left out",
+        "The result begins with the prefix; only what is new was returned.",
+        {"finish": lambda ids, begun, end: ids[begun:]},
+    ),
+    (
+        "max_length counts the new tokens alone",
+        "max_length is the largest number of ids of the result, with the prefix.",
+        {"limit": lambda most, begun: most + begun},
+    ),
+    (
+        "one token too many",
+        "The result may have max_length ids and no more: go on while len(ids) < "
+        "max_length.",
+        {"limit": lambda most, begun: most + 1},
+    ),
+    (
+        "one token too many",
+        "A prefix that has max_length ids is complete. Test before you append.",
+        {"least": 1},
+    ),
+    (
+        "one token too few",
+        "The result may have max_length ids: go on while len(ids) < max_length.",
+        {"limit": lambda most, begun: most - 1},
+    ),
+    (
+        "the least probable token",
+        "The smallest logit was taken. The most probable token has the largest.",
+        {"choose": lambda logits: int(logits[-1].argmin())},
+    ),
+    (
+        "the largest of all positions",
+        ALL_POSITIONS,
+        {"choose": lambda logits: int(logits.argmax())},
+    ),
 )
 
 # --- the check ------------------------------------------------------------------------
