@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -106,11 +107,11 @@ def tried(tmp_path, monkeypatch, capsys):
     path = tmp_path / "runs.yml"
     path.write_text(yaml.safe_dump(runs), encoding="utf-8")
     monkeypatch.setattr(recording, "TABLE", path)
-    scores, told = {0: 97.5, 1: 98.5}, []
+    scores, told = {0: 97.5, 1: 98.5, 2: 99.5}, []
 
     def train(about, seeds, folder, _data):
-        told.append(about["train"])
         for seed in seeds:
+            told.append((about["train"], seed))
             place = folder / f"seed_{seed}"
             place.mkdir(parents=True)
             made = provisional(seed, scores={"test": {"accuracy": [scores[seed]]}})
@@ -136,11 +137,39 @@ def test_an_entry_is_made_again_and_compared(tried) -> None:
     scores |= {0: 10.0, 1: 11.0}
     code, output = record("--verify", "--steps", "20")
     assert code == 0 and "count for nothing" in output
-    assert told[-1] == "vit --data digits --steps 20"
+    assert told[-1] == ("vit --data digits --steps 20", 1)
     code, output = record("--verify")
     assert code == 1 and "does not hold" in output and "10.50 now" in output
-    assert told[-1] == "vit --data digits"
+    assert told[-1] == ("vit --data digits", 1)
     assert path.read_text(encoding="utf-8") == before
+
+
+def test_seeds_are_added_to_a_record_of_the_same_commit(tried, monkeypatch) -> None:
+    record, _, told, path = tried
+    monkeypatch.setattr(records, "commit", lambda: "0" * 40)
+    table = yaml.safe_load(recording.TABLE.read_text(encoding="utf-8"))
+
+    def ask(**changes) -> None:
+        runs = {"tiny": table["tiny"] | changes}
+        recording.TABLE.write_text(yaml.safe_dump(runs), encoding="utf-8")
+
+    ask(seeds=[0])
+    record()
+    whole = json.loads(path.read_text(encoding="utf-8"))
+    whole["command"] = ["python -m workbench train vit --data digits --seed 0"]
+    path.write_text(json.dumps(whole), encoding="utf-8")
+    shutil.rmtree(path.parent / "work")
+    ask(seeds=[0, 1])
+    assert record()[0] == 0
+    assert [seed for _, seed in told] == [0, 1]  # each was trained once
+    whole = json.loads(path.read_text(encoding="utf-8"))
+    assert whole["scores"] == {"test": {"accuracy": [97.5, 98.5]}}
+    shutil.rmtree(path.parent / "work")
+    monkeypatch.setattr(records, "commit", lambda: "1" * 40)
+    ask(seeds=[0, 1, 2])
+    output = record()[1]
+    assert "check out 000" in output
+    assert [seed for _, seed in told][2:] == [0, 1, 2]
 
 
 def test_an_entry_that_comes_out_the_same_holds(tried) -> None:

@@ -1,8 +1,9 @@
 """Make the records of results/: train with each seed, and put the scores together.
 
 What is run stands in results/runs.yml. A seed that has been trained already is not
-trained again, so that a recording that was stopped goes on where it was. With --verify
-an entry is made again beside its record, and compared with it.
+trained again, so that a recording that was stopped goes on where it was; nor is one
+that the record has, on the commit that it names, so that seeds can be added to it. With
+--verify an entry is made again beside its record, and compared with it.
 """
 
 from __future__ import annotations
