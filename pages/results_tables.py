@@ -254,17 +254,6 @@ def records_of(budget: str, folder: Path = results.FOLDER, path: Path = TABLE) -
     return table(head, rows)
 
 
-def to_run(folder: Path = results.FOLDER, path: Path = TABLE) -> str:
-    """List the runs that nobody has recorded, with the command for each."""
-    recorded = results.names(folder)
-    rows = [
-        [f"`{name}`", run["about"], command(name)]
-        for name, run in read_runs(path).items()
-        if name not in recorded
-    ]
-    return table(["run", "what", "command"], rows) if rows else "Every run is recorded."
-
-
 def signatures(folder: Path = results.FOLDER) -> str:
     """Say how BLEU was counted, in sacreBLEU's own words, for each record with BLEU."""
     found: dict[tuple[str, str], list[str]] = {}
