@@ -21,6 +21,7 @@ from workbench.training.recording import TABLE, read_runs
 from workbench.use import results
 
 PUBLISHED = results.FOLDER / "published.yml"
+TRIALS = results.FOLDER / "trials.yml"
 COUNTS = results.FOLDER / "language_model" / "counts.json"
 TO_RUN = "*still to be run*"
 NO_GPU = "*no time was left on a GPU*"
@@ -225,6 +226,13 @@ def why_not(run: dict[str, Any]) -> str:
     return NO_GPU if run.get("needs") == "gpu" else TO_RUN
 
 
+def verified(name: str, record: dict[str, Any]) -> str:
+    """Say when a record was made again, or that it was not, and how that is done."""
+    again = record.get("verified")
+    when = f"verified {again['date'][:10]}" if again else "not verified yet"
+    return f"{when}: {command(f'--verify {name}')}"
+
+
 def records_of(budget: str, folder: Path = results.FOLDER, path: Path = TABLE) -> str:
     """List the records of a budget, by the data set that they were made on."""
     head = [
@@ -233,7 +241,7 @@ def records_of(budget: str, folder: Path = results.FOLDER, path: Path = TABLE) -
         "seeds",
         "training, s",
         "parameters",
-        "to verify it",
+        "made again?",
     ]
     rows = []
     for name, run in read_runs(path).items():
@@ -247,11 +255,24 @@ def records_of(budget: str, folder: Path = results.FOLDER, path: Path = TABLE) -
             metric = "bleu_lowercased_tokenised"
         cells = [f"{NAMES[metric]}: {score(record, test, metric)}"]
         cells += [str(len(record["seeds"])), seconds(record)]
-        cells += [thousands(record["parameters"]), command(f"--verify {name}")]
+        cells += [thousands(record["parameters"]), verified(name, record)]
         rows.append([copy_of(record), *cells])
     if not rows:
         return "Nothing is recorded under this budget yet."
     return table(head, rows)
+
+
+def tried(path: Path = TRIALS) -> str:
+    """List what was tried for our records, and what of it was kept."""
+    parts = []
+    for name, about in yaml.safe_load(path.read_text(encoding="utf-8")).items():
+        rows = [
+            [each["change"], each["score"], "yes" if each.get("kept") else "no"]
+            for each in about["trials"]
+        ]
+        listed = table([f"`{name}`", about["measure"], "kept"], rows)
+        parts += [listed, about.get("unknown", "").strip()]
+    return "\n\n".join(filter(None, parts))
 
 
 def signatures(folder: Path = results.FOLDER) -> str:

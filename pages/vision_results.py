@@ -8,13 +8,27 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+import yaml
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from pages import results_tables
+from workbench.errors import WorkbenchError
 from workbench.model import models
 from workbench.training import recording
 from workbench.use import results
+
+PREDICTED = results.FOLDER / "predicted.yml"
+WAYS: dict[str, tuple[str, dict[str, str]]] = {
+    # as predicted.yml names them -> in words, and the record of each measured model
+    "eager": (
+        "eager",
+        {"translator": "gpu/translator_written", "vit": "gpu/vit_written"},
+    ),
+    "compiled": ("compiled, one graph", {}),
+    "captured": ("captured", {"translator": "gpu/translator_captured"}),
+    "both": ("compiled and captured", {"vit": "cifar10_gpu"}),
+}
 
 
 def accuracy_by_size(
@@ -70,21 +84,65 @@ def recorded_cells(record: dict[str, Any]) -> list[str]:
     ]
 
 
-def gpu_steps(folder: Path = results.FOLDER) -> str:
-    """Write a Markdown table: how long a step took on a GPU, in each way."""
-    ways = {
-        "as the loop asks for it": ("gpu/translator_written", "gpu/vit_written"),
-        "captured": ("gpu/translator_captured", None),
-        "compiled and captured": (None, "cifar10_gpu"),
-    }
+def gpu_steps(folder: Path = results.FOLDER, predicted: Path = PREDICTED) -> str:
+    """Write a Markdown table: what a step on a GPU was to take, and what it took.
+
+    Args:
+        folder: of the records.
+        predicted: predicted.yml.
+    """
+    foreseen = read_predicted(predicted)
+    head = ["a step, ms"]
+    head += [f"translator, {foreseen['translator']['of']}, *predicted*"]
+    head += ["8192 tokens a side, measured"]
+    head += [f"ViT, {foreseen['vit']['of']}, *predicted*", "measured"]
     rows = []
-    for way, names in ways.items():
-        records = [
-            results.read_record(name, folder) if name else None for name in names
-        ]
-        rows.append([way, *("–" if r is None else f"{a_step(r):.1f}" for r in records)])
-    head = ["a step, ms", "translator, 8192 tokens a side", "ViT, 512 images"]
+    for way, (in_words, names) in WAYS.items():
+        row = [in_words]
+        for model in ("translator", "vit"):
+            row.append("–".join(f"{each:g}" for each in ends(foreseen[model][way])))
+            row.append("*not measured*")
+            if model in names:
+                row[-1] = f"{a_step(results.read_record(names[model], folder)):.1f}"
+        rows.append(row)
     return results_tables.table(head, rows)
+
+
+def times_predicted(
+    model: str, way: str, folder: Path = results.FOLDER, predicted: Path = PREDICTED
+) -> float:
+    """Return how many times as long as predicted a measured step took.
+
+    Args:
+        model: "translator" or "vit".
+        way: a key of WAYS, in which the model was measured.
+        folder: of the records.
+        predicted: predicted.yml.
+    """
+    _, names = WAYS[way]
+    record = results.read_record(names[model], folder)
+    foreseen = read_predicted(predicted)[model]
+    return a_step(record) / (max(ends(foreseen[way])) * foreseen["as_measured"])
+
+
+def read_predicted(path: Path = PREDICTED) -> dict[str, Any]:
+    """Read what a step was predicted to take: model -> way -> milliseconds.
+
+    Raises:
+        WorkbenchError: the file is missing, or does not say what its numbers are from.
+    """
+    try:
+        found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise WorkbenchError(f"{path} cannot be read: {error}") from None
+    if not found.get("source"):
+        raise WorkbenchError(f"{path} has no source")
+    return found
+
+
+def ends(predicted: float | list[float]) -> list[float]:
+    """Return the first and the last value of a range, or the one that was predicted."""
+    return predicted if isinstance(predicted, list) else [predicted]
 
 
 def a_step(record: dict[str, Any]) -> float:

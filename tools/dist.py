@@ -18,7 +18,14 @@ PACKAGES = ("autograder", "workbench")
 FILES = ("CHANGELOG.md", "LICENSE", "LICENSE-TEXT", "README.md", "pyproject.toml")
 RESULTS = ROOT / "results"
 RECORDED = (
-    *("*.json", "*.yml", "models/*/*", "tutor/*.json", "language_model/*.json"),
+    *(
+        "*.json",
+        "*.yml",
+        "models/*/*",
+        "outputs/*.txt",
+        "tutor/*.json",
+        "language_model/*.json",
+    ),
     "language_model/scaling.json",
 )
 KINDS = (".py", ".json", ".html", ".css", ".md", ".safetensors")  # of a package

@@ -26,7 +26,7 @@ def softmax(scores):
     total = powers.sum(dim=-1, keepdim=True)
     return powers / torch.where(total == 0, 1.0, total)
 """
-TOLD = {WRONG: "softmax over the wrong axis", RIGHT: "4.1 passed"}
+TOLD = {WRONG: "softmax over the wrong axis", RIGHT: " passed · "}
 
 
 def main(path: Path) -> None:

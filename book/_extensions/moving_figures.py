@@ -34,6 +34,7 @@ NEEDED = {
         "live/live.js",
         "live/unpack.js",
         "live/tokenizer.js",
+        "live/sentences.js",
         "live/model.js",
         "live/folder.js",
     ),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from autograder.exercise.chapters import exercises
 from tests import browsers
 from tools.browser import served
 
@@ -48,13 +49,19 @@ LARGE = """def build_vocabulary(tokens, special_tokens=()):
 """
 
 
+def place_of(exercise: str) -> str:
+    """The selector of an exercise's place on its page."""
+    return f".on-page[data-number='{exercises()[exercise].number}']"
+
+
 class Place:
     """One exercise of a page, as a reader meets it."""
 
-    def __init__(self, visitor, number: str = "1.1", path: str = PAGE):
+    def __init__(self, visitor, exercise: str = "vocabulary", path: str = PAGE):
         self.visitor = visitor
         self.page = visitor.open(path)
-        self.place = self.page.locator(f".on-page[data-number='{number}']")
+        self.place = self.page.locator(place_of(exercise))
+        self.passed = f"Exercise {exercises()[exercise].number}: passed."
         self.said = self.place.locator(".on-page-said")
         self.check = self.place.get_by_role("button", name="Check")
 
@@ -109,13 +116,13 @@ def test_a_wrong_answer_is_named_and_a_right_one_passes(opened):
     told = opened.checked(WRONG)
     assert "tokens in alphabetical order" in told
     assert "do not sort" in told
-    assert "1.1 vocabulary · not yet right" in told
+    assert " vocabulary · not yet right" in told
     link = opened.place.get_by_role("link", name="chapter 1, “vocabulary”")
     assert link.evaluate("(each) => each.href").endswith(
         "/book/01_embeddings.html#embeddings-vocabulary"
     )
     assert opened.checked(RIGHT).startswith("so many:")
-    assert opened.said.inner_text() == "Exercise 1.1: passed."
+    assert opened.said.inner_text() == opened.passed
     assert opened.place.get_by_text("✓ passed").is_visible()
     summed = opened.page.locator(".on-page-sum").inner_text()
     assert "Passed in this browser: 1 of 8." in summed
@@ -162,7 +169,7 @@ def test_an_endless_loop_is_ended_and_the_page_goes_on(opened):
     opened.place.get_by_role("button", name="Stop").click()
     expect(told).to_contain_text("You stopped it")
     opened.checked(RIGHT)
-    assert opened.said.inner_text() == "Exercise 1.1: passed."
+    assert opened.said.inner_text() == opened.passed
     assert opened.visitor.complaints == []
 
 
@@ -208,21 +215,21 @@ def test_an_exercise_uses_the_answers_before_it(opened):
         tokens += symbols
     return tokens
 """
-    later = Place(opened.visitor, "1.6").open()
+    later = Place(opened.visitor, "bpe-encode").open()
     assert "merge_pair, which is not written yet" in later.checked(encode)
-    earlier = Place(opened.visitor, "1.4").open()
+    earlier = Place(opened.visitor, "merge-pair").open()
     earlier.checked(merge)
-    later = Place(opened.visitor, "1.6").open()
+    later = Place(opened.visitor, "bpe-encode").open()
     later.checked(encode)
-    assert later.said.inner_text() == "Exercise 1.6: passed."
+    assert later.said.inner_text() == later.passed
 
 
 def test_another_tab_is_told_of_and_overwrites_nothing(opened):
-    first = Place(opened.visitor, "1.2").open()
+    first = Place(opened.visitor, "encode-decode").open()
     first.write("mine = 1")
     second = opened.page.context.new_page()
     second.goto(first.page.url)
-    place = second.locator(".on-page[data-number='1.2']")
+    place = second.locator(place_of("encode-decode"))
     place.locator(".on-page-main").click()
     place.get_by_role("textbox").click(timeout=LONG)
     second.keyboard.insert_text("theirs = 2  # ")
@@ -255,7 +262,7 @@ def test_storage_that_is_missing_is_said_and_nothing_is_lost(visit, address, why
     expect(shown.said).to_contain_text("Python is ready.", timeout=LONG)
     assert why in shown.said.inner_text()  # what is told of Python stands beside it
     shown.check.click()
-    expect(shown.said).to_have_text("Exercise 1.1: passed.", timeout=LONG)
+    expect(shown.said).to_have_text(shown.passed, timeout=LONG)
     assert "numbers.setdefault" in shown.editor.inner_text()
     assert visitor.complaints == []
 

@@ -284,6 +284,99 @@ def test_language_model_writes_on(shown):
     assert "has never read “Ü”" in type_in(shown, "Übung")["notice"]
 
 
+# --- whether a translation is to be trusted -------------------------------------------
+
+
+@torch.no_grad()
+def probability(model, source: list[int], written: list[int]) -> float:
+    """Give the probability of all tokens that were written, the end among them."""
+    given = torch.tensor([[Tokenizer.SOS, *written[:-1]]])
+    shares = model(torch.tensor([source]), given)[0].softmax(-1)
+    return shares[range(len(written)), written].prod().item()
+
+
+def test_a_translation_has_its_probability_and_no_warning(shown):
+    shipped(shown)
+    numbers, made = shown.numbers(), shown.page.evaluate(PARTS)
+    model, _ = models.load(results.model_folder("everyday"))
+    written = [*made["ids"][1:], Tokenizer.EOS]
+    expected = probability(live_models.rounded(model), made["source"], written)
+    assert numbers["probability"] == pytest.approx(expected, abs=1e-4)
+    assert numbers["trust"] == (
+        f"The model gives this translation a probability of {100 * expected:.0f}\xa0%."
+    )
+    assert not numbers["doubtful"]
+    assert shown.page.locator(".live-doubtful").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Zyx helps the qwv.", ["I do not know “Zyx”, “qwv”."]),
+        ("Dog the likes bear the.", ["never learned from a sentence of this form"]),
+        (
+            "The dog likes the bear",
+            ["Type “The dog likes the bear.”", "did not find an end"],
+        ),
+        ("I can't swim.", ["Type “I cannot swim.”"]),
+        ("Anna, helps the queen.", ["Type “Anna helps the queen.”"]),
+        ("I am hungry. I eat bread.", ["one at a time"]),
+        ("😀", ["There are no words in this"]),
+    ],
+)
+def test_what_speaks_against_a_translation_is_said(shown, text, said):
+    shipped(shown)
+    numbers = type_in(shown, text)
+    for each in [*said, "Do not trust this translation.", "a probability of"]:
+        assert each in numbers["trust"]
+    assert "left out" not in numbers["trust"]  # the model has read it all
+    assert numbers["doubtful"] and numbers["output"]
+    marked = shown.page.locator(".inside-output .live-doubtful").inner_text()
+    assert numbers["output"].startswith(marked)
+    assert not type_in(shown, SENTENCE)["doubtful"]
+
+
+def test_what_visitors_type_is_right_or_warned_of_here_too(shown):
+    """Whole sentences alone: all others are told that they are none."""
+    shipped(shown)
+    lines = (ROOT / "tests" / "visitors.txt").read_text("utf-8").splitlines()
+    wrong, asked = [], 0
+    for line in lines:
+        text, _, right = line.partition(" = ")
+        if line.startswith("# ") or not text.endswith((".", "?")):
+            continue
+        numbers = type_in(shown, text)
+        asked += 1
+        good = numbers["output"].rstrip(".?") in right.split(" | ")
+        if not (numbers["doubtful"] or numbers["notice"] or good):
+            wrong.append((text, numbers["output"]))
+    assert (wrong, asked > 50) == ([], True)
+
+
+def test_of_a_readers_own_translator_only_what_it_computes_is_said(shown):
+    give(shown, results.model_folder("everyday"))
+    numbers = type_in(shown, "Zyx helps the clever queen.")
+    assert numbers["trust"].startswith("The model gives this translation a probab")
+    assert type_in(shown, "The dog likes the bear")["trust"].startswith(
+        "Do not trust this translation. It did not find an end. The model gives"
+    )
+
+
+def test_a_language_model_translates_nothing(shown):
+    give(shown, results.model_folder("tales"))
+    numbers = type_in(shown, STORY)
+    assert (numbers["trust"], numbers["probability"]) == ("", None)
+    assert not shown.page.locator(".inside-trust").is_visible()
+
+
+def test_a_long_warning_does_not_widen_a_phone(figure):
+    shown = figure("look_inside", browsers.PHONE, has_touch=True)
+    shipped(shown)
+    word = "Donaudampfschifffahrtsgesellschaften"
+    assert word[:30] in type_in(shown, f"Anna {word} likes")["trust"]
+    assert shown.page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
 # --- the map of the course ------------------------------------------------------------
 
 

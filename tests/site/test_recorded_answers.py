@@ -6,6 +6,7 @@ import gzip
 import pytest
 
 from tests import chapters
+from tests.messages import assert_is_short
 from tests.tutor.bank import all_strangers
 from tools.site import answer_texts, recorded_answers, recorded_pages
 from tools.site.answer_texts import Text
@@ -64,6 +65,14 @@ def test_answers_that_a_page_names_are_recorded(chapter: str, name: str) -> None
     answers = RECORDED[chapter][name]["answers"]
     known = {each["failure"].get("mistake") for each in answers}
     assert {*recorded_answers.shown(name)} <= known, AGAIN
+
+
+@pytest.mark.parametrize("chapter", chapters.CHAPTERS)
+def test_a_recorded_message_is_short(chapter: str) -> None:
+    for found in RECORDED[chapter].values():
+        for each in found["answers"]:
+            if each["failure"]:
+                assert_is_short(recorded_pages.failure_of(each["failure"]))
 
 
 def test_a_page_names_answers() -> None:

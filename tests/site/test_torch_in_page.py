@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests import browsers
-from tests.site.test_exercises_in_page import LONG, Place
+from tests.site.test_exercises_in_page import LONG, Place, place_of
 from tools.browser import served
 from tools.site import on_page
 
@@ -112,27 +112,21 @@ def test_with_it_whole_chapters_run(folder) -> None:
     assert {*on_page.WITHOUT_TORCH} <= names
 
 
-def number(name: str) -> str:
-    """Give the number of an exercise of the page."""
-    return next(e["number"] for e in on_page.exercises(CHAPTER) if e["name"] == name)
-
-
 @pytest.mark.browser
 def test_a_page_loads_the_wheel_and_checks_with_it(site, visit) -> None:
     with served(site) as address:
         visitor = visit(address, browsers.DESK)
-        shown = Place(visitor, number("softmax"), "page.html")
+        shown = Place(visitor, "softmax", "page.html")
         assert "has not been tried" in shown.place.inner_text()
         shown.open()
         told = shown.checked("import torch\nraise ValueError(torch.greeting())\n")
         assert "said by the wheel" in told
-        cost = number("attention-cost")
-        shown.place = shown.page.locator(f".on-page[data-number='{cost}']")
+        shown.place = shown.page.locator(place_of("attention-cost"))
         shown.said = shown.place.locator(".on-page-said")
         shown.check = shown.place.get_by_role("button", name="Check")
         shown.place.locator(".on-page-main").click()
         told = shown.checked(ALL_ONE)  # in the Python that has the wheel
-        assert f"{cost} attention_cost · not yet right" in told
+        assert " attention_cost · not yet right" in told
         assert shown.visitor.complaints == []
 
 
@@ -142,7 +136,7 @@ def test_a_damaged_wheel_is_said(site, visit) -> None:
     before = wheel.read_bytes()
     wheel.write_bytes(before + b" ")
     with served(site) as address:
-        shown = Place(visit(address), number("softmax"), "page.html")
+        shown = Place(visit(address), "softmax", "page.html")
         shown.place.locator(".on-page-main").click()
         expect(shown.said).to_contain_text("or is damaged", timeout=LONG)
     wheel.write_bytes(before)

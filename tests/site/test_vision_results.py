@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from pages import results_tables, vision_results
+from workbench.errors import WorkbenchError
 from workbench.model import models
 from workbench.training import records
 
@@ -58,6 +59,46 @@ def test_a_recorded_run_shows_mean_spread_seeds_and_copy(tmp_path: Path) -> None
     assert "94.50 (94.00–\u206095.00), 2 seeds" in row and "no GPU" not in table
     for part in ("official binary files", "2.7 M", "200 passes", "a GPU", "50 s"):
         assert part in row
+
+
+def test_a_step_on_a_gpu_stands_beside_what_was_predicted(tmp_path: Path) -> None:
+    (tmp_path / "gpu").mkdir()
+    steps = {"gpu/translator_written": 30, "gpu/vit_written": 40}
+    steps |= {"gpu/translator_captured": 13, "cifar10_gpu": 14}
+    for name, milliseconds in steps.items():
+        write(tmp_path, name, [90.0])
+        record = records.read(tmp_path / f"{name}.json")
+        record["train_seconds"] = [milliseconds / 10]
+        record["history_of_training"] = {"step": [50, 100]}
+        records.write(tmp_path / f"{name}.json", record)
+    predicted = tmp_path / "predicted.yml"
+    ways = "eager: 5, compiled: 2, captured: 4, both: [1, 1.5]"
+    predicted.write_text(
+        "source: counted\n"
+        f"translator: {{of: 1 token, as_measured: 1.3, {ways}}}\n"
+        f"vit: {{of: 1 image, as_measured: 1, {ways.replace('5', '7')}}}\n"
+    )
+    rows = vision_results.gpu_steps(tmp_path, predicted).splitlines()[2:]
+    missing = "*not measured*"
+    assert [row.strip("| ").split(" | ") for row in rows] == [
+        ["eager", "5", "30.0", "7", "40.0"],
+        ["compiled, one graph", "2", missing, "2", missing],
+        ["captured", "4", "13.0", "4", missing],
+        ["compiled and captured", "1–1.5", missing, "1–1.7", "14.0"],
+    ]
+    places = tmp_path, predicted
+    times = vision_results.times_predicted
+    assert times("translator", "captured", *places) == pytest.approx(13 / 4 / 1.3)
+    assert times("vit", "both", *places) == pytest.approx(14 / 1.7)
+
+
+def test_predictions_are_of_every_way_and_have_a_source(tmp_path: Path) -> None:
+    predicted = vision_results.read_predicted()
+    for model in ("translator", "vit"):
+        assert predicted[model].keys() >= vision_results.WAYS.keys()
+    (tmp_path / "predicted.yml").write_text("vit: {eager: 1}\n")
+    with pytest.raises(WorkbenchError, match="has no source"):
+        vision_results.read_predicted(tmp_path / "predicted.yml")
 
 
 @pytest.mark.parametrize("batch", [1, 3])

@@ -218,7 +218,7 @@ def read_what_a_check_says_of_a_recorded_answer(visitor):
 
 
 def be_told_a_mistake_and_take_a_hint(visitor):
-    exercise = Place(visitor, "1.1", EXERCISE).open()
+    exercise = Place(visitor, "vocabulary", EXERCISE).open()
     assert "tokens in alphabetical order" in exercise.checked(WRONG)
     hint = visitor.page.locator("article details:has(summary:text('Hint 1'))").first
     hint.locator("summary").first.click()
@@ -226,10 +226,10 @@ def be_told_a_mistake_and_take_a_hint(visitor):
 
 
 def pass_an_exercise_and_keep_it(visitor):
-    exercise = Place(visitor, "1.1", EXERCISE).open()
+    exercise = Place(visitor, "vocabulary", EXERCISE).open()
     assert "sorted" in exercise.editor.inner_text()  # as it was left
     exercise.checked(RIGHT)
-    expect(exercise.said).to_have_text("Exercise 1.1: passed.", timeout=LONG)
+    expect(exercise.said).to_have_text(exercise.passed, timeout=LONG)
     page = visitor.page
     with page.expect_download() as download:
         exercise.place.get_by_role("button", name="Download the notebook").click()

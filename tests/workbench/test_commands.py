@@ -1,6 +1,9 @@
+import gzip
+import hashlib
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +14,16 @@ from PIL import Image
 from workbench import __main__
 from workbench.command_line import options
 from workbench.command_line.options import training_config
+from workbench.data import texts
 from workbench.errors import WorkbenchError
 from workbench.model import models
-from workbench.training import presets, records, vision
+from workbench.training import presets, recording, records, vision
 from workbench.training.checkpoint import CHECKPOINT
 from workbench.training.loop import TrainingConfig
 from workbench.training.presets import BASELINES, TRANSLATORS, VISION
+from workbench.use import results
+from workbench.use.evaluation import Evaluation, answer, compare
+from workbench.use.translator import Translation, Translator, search_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ["--device", "cpu", "--layers", "1", "--heads", "2", "--d-model", "16"]
@@ -101,6 +108,111 @@ def test_a_translator_is_trained_scored_and_used(
     code, output, _ = run(capsys, monkeypatch, *words)
     assert code == 0
     assert len(output.split("\n")) == 4 and output.split("\n")[1] == ""
+
+
+@pytest.fixture(scope="module")
+def captions(tmp_path_factory):
+    """A folder of small files under Multi30k's names, in both forms, and their sums."""
+    folder, sums = tmp_path_factory.mktemp("multi30k"), {}
+    pairs = [(f"{a} {b} .", f"{WORDS[b]} {WORDS[a]} .") for a in WORDS for b in WORDS]
+    for stem in ("train", "val", *texts.TEST_SETS):
+        for side, language in enumerate(texts.LANGUAGES):
+            lowered = "".join(f"{pair[side]}\n" for pair in pairs)
+            for form, text in (("lowercased", lowered), ("raw", lowered.title())):
+                name = Path(texts.FORMS[form].format(stem, language)).stem
+                name += f".{language}" * (form == "lowercased")
+                (folder / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+                sums[name] = hashlib.sha256(text.encode()).hexdigest()
+    return folder, sums
+
+
+@pytest.fixture(scope="module")
+def lowercased(tmp_path_factory, captions):
+    """A translator of lowercased text, scored with a length penalty of 1."""
+    out = tmp_path_factory.mktemp("lowercased")
+    folder, sums = captions
+    words = ["--data", "multi30k", "--data-dir", folder, "--form", "lowercased"]
+    words += ["--alpha", "1.0", "--beam", "3", "--vocab-size", "300", "--out", out]
+    words += [*SMALL, "--epochs", "8", "--batch", "64", "--rate", "0.01"]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(texts, "SUMS", sums)
+        words = ["workbench", "train", "translator", *words]
+        patched.setattr(sys, "argv", [*map(str, words)])
+        assert __main__.main() == 0
+    return out
+
+
+def test_a_model_is_scored_again_as_it_was_scored_at_first(
+    lowercased, captions, capsys, monkeypatch
+):
+    """In the form that it has learned, with the search that its record names."""
+    folder, sums = captions
+    monkeypatch.setattr(texts, "SUMS", sums)
+    record = records.read(lowercased / "metrics.json")
+    assert record["decoding"] == {"beam": 3, "alpha": 1.0}
+    scores = record["scores"]["test_2016_flickr"]
+    expected = [f"{name:28} {each[0]:.2f}" for name, each in scores.items()]
+    words = ["evaluate", "translator", lowercased, "--data-dir", folder]
+    words += ["--device", "cpu"]
+    for more in ([], ["--data", "multi30k:test_2016_flickr"]):
+        code, output, _ = run(capsys, monkeypatch, *words, *more)
+        assert (code, output.splitlines()) == (0, expected)
+    _, output, _ = run(capsys, monkeypatch, *words, "--form", "raw")
+    assert output.startswith("bleu_cased")
+    code, _, errors = run(capsys, monkeypatch, *words, "--data", "phrasebook")
+    assert code == 2 and "take --form raw" in errors
+
+
+def test_translations_that_are_kept_are_compared_with_a_model(
+    lowercased, captions, tmp_path, monkeypatch
+):
+    folder, sums = captions
+    monkeypatch.setattr(texts, "SUMS", sums)
+    record = records.read(lowercased / "metrics.json")
+    path = tmp_path / results.OUTPUTS / "small.txt"
+    record |= recording.keep_outputs(lowercased, path, folder)
+    records.write(tmp_path / "small.json", record)
+    asked = Evaluation(
+        kind="translator",
+        folder=lowercased,
+        device=torch.device("cpu"),
+        data_dir=folder,
+    )
+    answers = answer(asked)
+    assert results.read_outputs("small", tmp_path) == answers.found
+    for name, found in compare(asked, answers, "small", tmp_path).items():
+        assert found == (0, 0, 0, 0), name
+    other = replace(asked, form="raw")
+    with pytest.raises(WorkbenchError, match="small has another form: 'lowercased'"):
+        compare(other, answer(other), "small", tmp_path)
+    other = replace(asked, split="validation")
+    with pytest.raises(WorkbenchError, match="another test: 'test_2016_flickr'"):
+        compare(other, answer(other), "small", tmp_path)
+
+
+def test_a_translator_searches_as_typed_or_as_it_was_scored(
+    lowercased, capsys, monkeypatch
+):
+    def translations(_, sentences, beam, alpha):
+        return [Translation(f"beam {beam}, alpha {alpha}")] * len(sentences)
+
+    monkeypatch.setattr(Translator, "translations", translations)
+    words = ["translate", lowercased, "one", "--device", "cpu"]
+    for more, expected in (
+        ([], "beam 3, alpha 1.0"),
+        (["--alpha", "0"], "beam 3, alpha 0.0"),
+        (["--beam", "1"], "beam 1, alpha 1.0"),
+    ):
+        assert run(capsys, monkeypatch, *words, *more)[1] == f"{expected}\n"
+
+
+def test_a_model_without_a_record_must_be_told_how_to_search(tmp_path):
+    assert search_of(tmp_path, 2, 0.5) == (2, 0.5)
+    with pytest.raises(WorkbenchError, match=r"metrics.json cannot be read"):
+        search_of(tmp_path, 2)
+    records.write(tmp_path / "metrics.json", a_record(1))
+    with pytest.raises(WorkbenchError, match="type --beam and --alpha"):
+        search_of(tmp_path)
 
 
 def test_what_was_not_trained_on_can_be_scored_before_the_test(
@@ -356,6 +468,14 @@ def test_bfloat16_is_chosen_on_cuda_alone():
         config = training_config(preset, arguments, torch.device(name))
         assert config.precision == precision
         assert config.peak_rate == preset.peak_rate
+
+
+def test_the_loss_is_read_less_often_on_cuda():
+    arguments = __main__.parser().parse_args(["train", "vit", "--out", "x"])
+    preset = presets.VISION["digits"].training
+    for name, steps in (("cpu", preset.read_every), ("mps", 20), ("cuda", 100)):
+        config = training_config(preset, arguments, torch.device(name))
+        assert config.read_every == steps
 
 
 @pytest.mark.parametrize("has", [True, False])

@@ -7,14 +7,17 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 import yaml
 
 from tests.workbench.test_metrics import HYPOTHESES, REFERENCES
 from tests.workbench.test_results import provisional
 from workbench import __main__
 from workbench.errors import WorkbenchError
+from workbench.model import models
 from workbench.training import budgets, recording, records
 from workbench.use import comparison, results
+from workbench.use.evaluation import Evaluation, answer, compare
 from workbench.use.metrics import RAW, bleu_scores, judge_bleu
 
 
@@ -175,7 +178,82 @@ def test_seeds_are_added_to_a_record_of_the_same_commit(tried, monkeypatch) -> N
 def test_an_entry_that_comes_out_the_same_holds(tried) -> None:
     record, _, _, path = tried
     record()
+    assert "verified" not in records.read(path)
+    record("--verify", "--steps", "20")
+    assert "verified" not in records.read(path)
     code, output = record("--verify")
     assert code == 0 and "the record holds" in output
-    assert json.loads(path.read_text(encoding="utf-8"))["name"] == "tiny"
+    whole = records.read(path)
+    again = records.read(path.parent / "work/verify/tiny/seed_1" / records.FILE)
+    assert whole["name"] == "tiny"
+    assert whole["verified"] == {
+        "date": again["date"],
+        "commit": again["commit"],
+        "scores": {"test": {"accuracy": [97.5, 98.5]}},
+        "device": again["device"],
+    }
     assert record("--steps", "3")[0] == 2
+
+
+def test_what_was_verified_stays_with_its_scores(tried) -> None:
+    record, scores, _, path = tried
+    record()
+    record("--verify")
+    verified = records.read(path)["verified"]
+    record()
+    assert records.read(path)["verified"] == verified
+    scores[1] = 98.4
+    shutil.rmtree(path.parent / "work")
+    record()
+    assert "verified" not in records.read(path)
+
+
+# --- What a model said of its test set ------------------------------------------------
+
+
+@pytest.fixture
+def said(tried):
+    """Record the run `tiny`, whose first seed has a model; return how to ask it."""
+    record, _, _, path = tried
+    record()
+    folder = path.parent / "work" / "tiny" / "seed_0"
+    own = records.read(folder / records.FILE)
+    assert "outputs" not in records.read(path)
+    torch.manual_seed(0)
+    config = models.VisionConfig(8, 4, 1, 10, 8, 2, 1, 16)
+    models.save(folder, models.build(config), config)
+    data = own["data"] | {"copy": "scikit-learn"}
+    for seed in (0, 1):
+        place = folder.with_name(f"seed_{seed}") / records.FILE
+        records.write(place, records.read(place) | {"data": data})
+    asked = Evaluation(kind="vit", folder=folder, device=torch.device("cpu"))
+    return record, asked, path
+
+
+def test_what_the_first_seed_said_is_kept_and_compared_with(said) -> None:
+    record, asked, path = said
+    record()
+    assert records.read(path)["outputs"]["seed"] == 0
+    answers = answer(asked)
+    assert results.read_outputs("tiny", path.parent) == answers.found
+    found = compare(asked, answers, "tiny", path.parent)
+    assert found == {"accuracy": (0, 0, 0, 0)}
+    whole = records.read(path)
+    digest = whole["outputs"] | {"sha256": "0" * 64}
+    data = whole["data"] | {"copy": "another"}
+    for changed, match in (
+        ({"outputs": digest}, "tiny.txt is not the file of tiny.json"),
+        ({"data": data}, "tiny has another copy: 'another', not 'scikit-learn'"),
+    ):
+        records.write(path, whole | changed)
+        with pytest.raises(WorkbenchError, match=match):
+            compare(asked, answers, "tiny", path.parent)
+
+
+def test_what_was_not_kept_cannot_be_compared_with(said, monkeypatch) -> None:
+    record, asked, path = said
+    monkeypatch.setattr(recording, "LARGEST_OUTPUTS", 700)
+    assert "tiny.txt: is not kept, 718 bytes" in record()[1]
+    assert "outputs" not in records.read(path)
+    with pytest.raises(WorkbenchError, match=r"neither the model .* record tiny"):
+        compare(asked, answer(asked), "tiny", path.parent)

@@ -205,7 +205,7 @@ def test_images_that_are_too_small_to_begin_smaller_are_refused() -> None:
 
 @pytest.mark.parametrize("pooling", ["mean", "class"])
 def test_a_smaller_image_is_read_as_a_model_of_that_size_would(pooling) -> None:
-    """One built for it, with the same weights and exercise 8.5's table."""
+    """One built for it, with the same weights and the table that is fitted to it."""
     torch.manual_seed(5)
     shape = (4, 3, 5, 16, 2, 2, 24)
     model = models.build(models.VisionConfig(16, *shape, pooling=pooling)).eval()

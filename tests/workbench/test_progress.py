@@ -27,6 +27,8 @@ from transformer.attention import softmax as right
 from workbench import __main__
 
 PAGE = "04_attention"
+EXERCISES = chapters.exercises()
+CHECKED = [each for each in chapters.chapters()[PAGE].exercises if each.cells]
 DAMAGED = [
     b"",
     b"{",
@@ -67,11 +69,22 @@ def restart(monkeypatch) -> None:
     monkeypatch.setattr(progress, "_unsaved", {})
 
 
-def state(number: str) -> str:
+def state(name: str) -> str:
     """The state of an exercise of chapter 4."""
     chapter = chapters.chapters()[PAGE]
-    exercise = next(each for each in chapter.exercises if each.number == number)
-    return Standing(chapter, progress.results()).state(exercise)
+    return Standing(chapter, progress.results()).state(EXERCISES[name])
+
+
+def sums(*passed: str) -> str:
+    """What is said of chapter 4 where these exercises have passed, and no other."""
+    points = sum(EXERCISES[name].points for name in passed)
+    most = sum(each.points for each in CHECKED)
+    return f"{len(passed)} of {len(CHECKED)} · {points} of {most} points"
+
+
+def first_pass(name: str) -> str:
+    """The line that says that an exercise of chapter 4 has passed, the first of all."""
+    return f"{EXERCISES[name].number} passed · {sums(name)}\n"
 
 
 # --- the table of exercises -----------------------------------------------------------
@@ -99,7 +112,7 @@ def test_every_chapter_of_the_course_is_in_the_table() -> None:
 
 
 def test_a_check_that_passes_says_how_far_one_is(opened, tmp_path: Path) -> None:
-    assert run(check.softmax, right) == "4.1 passed · 1 of 14 · 2 of 28 points\n"
+    assert run(check.softmax, right) == first_pass("softmax")
     content = json.loads((tmp_path / FILE).read_bytes())
     assert content == {PAGE: {"softmax()": True}}
     assert [each.name for each in tmp_path.iterdir()] == [FILE]
@@ -108,13 +121,13 @@ def test_a_check_that_passes_says_how_far_one_is(opened, tmp_path: Path) -> None
 def test_it_is_still_known_after_a_restart(opened, monkeypatch) -> None:
     run(check.softmax, right)
     restart(monkeypatch)
-    assert state("4.1") == progress.PASSED
+    assert state("softmax") == progress.PASSED
 
 
 def test_an_answer_that_fails_again_is_open_again(opened) -> None:
     run(check.softmax, right)
     run(check.softmax, lambda scores: scores)
-    assert state("4.1") == progress.NOT_YET
+    assert state("softmax") == progress.NOT_YET
 
 
 def test_what_is_not_written_was_not_tried(opened) -> None:
@@ -122,10 +135,10 @@ def test_what_is_not_written_was_not_tried(opened) -> None:
         raise NotImplementedError()
 
     run(check.softmax, stub)
-    assert state("4.1") == progress.NOT_TRIED
+    assert state("softmax") == progress.NOT_TRIED
     run(check.softmax, right)
     run(check.softmax, stub)
-    assert state("4.1") == progress.NOT_TRIED
+    assert state("softmax") == progress.NOT_TRIED
 
 
 def test_an_exercise_with_two_checks_needs_both(opened) -> None:
@@ -138,8 +151,9 @@ def test_an_exercise_with_two_checks_needs_both(opened) -> None:
         return table[kind]
 
     said = run(check.path_length, length)
-    assert said == "4.13: 1 of 2 checks passed · 0 of 14 · 0 of 28 points\n"
-    assert state("4.13") == progress.NOT_YET
+    number = EXERCISES["attention-cost"].number
+    assert said == f"{number}: 1 of 2 checks passed · {sums()}\n"
+    assert state("attention-cost") == progress.NOT_YET
 
 
 def test_points_count_cell_by_cell(opened) -> None:
@@ -154,21 +168,22 @@ def test_points_count_cell_by_cell(opened) -> None:
 
 
 def test_a_check_with_options_of_its_own_notes_nothing(opened, tmp_path) -> None:
-    assert run(check.softmax, right, seed=5) == "4.1 softmax: passed\n"
+    number = EXERCISES["softmax"].number
+    assert run(check.softmax, right, seed=5) == f"{number} softmax: passed\n"
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_file_is_begun_anew(opened, tmp_path: Path, content) -> None:
     (tmp_path / FILE).write_bytes(content)
-    assert run(check.softmax, right) == "4.1 passed · 1 of 14 · 2 of 28 points\n"
-    assert state("4.1") == progress.PASSED
+    assert run(check.softmax, right) == first_pass("softmax")
+    assert state("softmax") == progress.PASSED
 
 
 def test_where_no_file_can_be_written_this_session_knows(opened, tmp_path) -> None:
     (tmp_path / FILE / "full").mkdir(parents=True)
     run(check.softmax, right)
-    assert state("4.1") == progress.PASSED
+    assert state("softmax") == progress.PASSED
 
 
 def test_two_kernels_add_to_one_file(opened, tmp_path: Path, monkeypatch) -> None:
@@ -176,13 +191,19 @@ def test_two_kernels_add_to_one_file(opened, tmp_path: Path, monkeypatch) -> Non
     restart(monkeypatch)
     progress.passed(PAGE, "causal_mask", {})
     restart(monkeypatch)
-    assert (state("4.1"), state("4.4")) == (progress.PASSED, progress.PASSED)
+    assert state("softmax") == progress.PASSED
+    assert state("causal-mask") == progress.PASSED
 
 
 def test_a_deleted_file_is_forgotten(opened, tmp_path: Path) -> None:
     run(check.softmax, right)
     (tmp_path / FILE).unlink()
-    assert state("4.1") == progress.NOT_TRIED
+    assert state("softmax") == progress.NOT_TRIED
+
+
+def test_the_guide_for_students_quotes_that_line() -> None:
+    guide = (ROOT / "book" / "students.md").read_text("utf-8")
+    assert f"   {first_pass('softmax')}" in guide
 
 
 # --- where nobody sits at the notebook ------------------------------------------------
@@ -191,7 +212,8 @@ def test_a_deleted_file_is_forgotten(opened, tmp_path: Path) -> None:
 def test_outside_of_notebooks_nothing_is_noted(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "04_attention.ipynb"))
-    assert run(check.softmax, right) == "4.1 softmax: passed\n"
+    number = EXERCISES["softmax"].number
+    assert run(check.softmax, right) == f"{number} softmax: passed\n"
     assert not list(tmp_path.iterdir())
     assert not progress.results()
 
@@ -204,8 +226,7 @@ def test_a_program_that_runs_a_notebook_leaves_no_file(
     opened.user_ns.clear()
     if name:
         monkeypatch.setenv("JPY_SESSION_NAME", name)
-    said = run(check.softmax, right)
-    assert said == "4.1 passed · 1 of 14 · 2 of 28 points\n"
+    assert run(check.softmax, right) == first_pass("softmax")
     assert not list(tmp_path.iterdir())
 
 
@@ -229,20 +250,23 @@ def test_the_last_cell_shows_a_table_with_links_to_what_is_open(opened) -> None:
     check.progress()
     (shown,) = opened.shown
     table, text = shown["text/html"], shown["text/plain"]
-    assert text.startswith("Chapter 4, Attention: 1 of 14 exercises · 2 of 28 points")
+    done = sums("softmax").replace(" · ", " exercises · ")
+    assert text.startswith(f"Chapter 4, Attention: {done}")
     rows = re.findall(r"<tr.*?</tr>", table)[1:]
     words = [html.unescape(re.sub(r"<[^>]+>", " ", row)) for row in rows]
-    assert len(rows) == 15
-    states = {word.split()[0]: re.split(r"[✓✗○…]", word)[1].strip() for word in words}
-    assert states["4.1"] == "passed"
-    assert states["4.4"] == "not yet"
-    assert states["4.2"] == "not tried"
-    assert states["4.15"] == "graded by a person"
+    found = [re.split(r"[✓✗○…]", word)[1].strip() for word in words]
+    names = [each.name for each in chapters.chapters()[PAGE].exercises]
+    states = dict(zip(names, found, strict=True))
+    assert states["softmax"] == "passed"
+    assert states["causal-mask"] == "not yet"
+    assert states["worked-context"] == "not tried"
+    assert states["explain-scaling"] == "graded by a person"
     links = set(re.findall(r'href="#([\w-]+)"', table))
     notebook = (ROOT / "exercises" / PAGE / f"{PAGE}.ipynb").read_text("utf-8")
     anchors = set(re.findall(r'<a id=\\"([\w-]+)\\"></a>', notebook))
     assert links < anchors
-    assert anchors - links == {"exercise-4-1", "exercise-4-15"}
+    done = {EXERCISES[each].anchor for each in ("softmax", "explain-scaling")}
+    assert anchors - links == done
 
 
 @pytest.mark.parametrize("page", CHAPTERS)
@@ -263,8 +287,11 @@ def test_every_notebook_ends_alike_and_the_grader_leaves_it_out(page: str) -> No
 def test_in_a_terminal_the_table_is_text(capsys) -> None:
     check.progress()
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 16
-    assert lines[1].split() == ["4.1", "Softmax", "2", "points", "not", "tried"]
+    exercises = chapters.chapters()[PAGE].exercises
+    numbers = [line.split()[0] for line in lines[1:]]
+    assert numbers == [each.number for each in exercises]
+    softmax = lines[1 + exercises.index(EXERCISES["softmax"])]
+    assert softmax.split()[1:] == ["Softmax", "2", "points", "not", "tried"]
 
 
 CELLS = """
@@ -287,7 +314,7 @@ def test_a_real_kernel_notes_it_for_a_person_alone(
     where = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(notebook, timeout=120, resources=where).execute()
     printed, shown = notebook.cells[0].outputs
-    assert printed.text == "4.4 passed · 1 of 14 · 1 of 28 points\n"
+    assert printed.text == first_pass("causal-mask")
     assert "<table" in shown.data["text/html"]
     assert os.listdir(tmp_path) == ([FILE] if is_open else [])
 
@@ -306,8 +333,14 @@ def test_the_command_shows_all_chapters(tmp_path: Path, capsys, monkeypatch) -> 
     assert __main__.main() == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(chapters.chapters())
-    assert "1 of 14 exercises   2 of 28 points  next: 4.2" in lines[3]
-    assert "11 of 11 exercises  26 of 26 points  all passed" in lines[4]
+    then = next(each for each in CHECKED if each.name != "softmax")
+    said = " ".join(lines[3].split())
+    assert sums("softmax").replace(" · ", " exercises ") in said
+    assert said.endswith(f"next: {then.number} {then.title}")
+    checked = [each for each in chapter.exercises if each.cells]
+    count, points = len(checked), sum(each.points for each in checked)
+    assert f"{count} of {count} exercises  {points} of {points} points" in lines[4]
+    assert lines[4].endswith("all passed")
     assert "next: 10.1" in lines[9]
 
 

@@ -22,14 +22,23 @@ import yaml
 
 from pages import results_tables
 from tests.conftest import ROOT
-from workbench.data.images import load_images
+from workbench.data.images import load_images, packed_arrays
 from workbench.data.texts import load_corpus
 from workbench.errors import WorkbenchError
 from workbench.model import models
 from workbench.training import presets, records
-from workbench.training.recording import LARGEST, TABLE, read_runs
+from workbench.training.budgets import disagreements
+from workbench.training.plan import REHEARSAL
+from workbench.training.recording import (
+    LARGEST,
+    LARGEST_OUTPUTS,
+    TABLE,
+    VERIFIED,
+    read_runs,
+)
 from workbench.use import results
 from workbench.use.classifier import Classifier
+from workbench.use.evaluation import Answers
 from workbench.use.translator import Translator
 
 TASKS = ("translator", "vit", "cnn", "lm")
@@ -49,6 +58,8 @@ def problems_of(record: dict[str, Any]) -> list[str]:
         return found
     seeds = record["seeds"]
     whole = all(type(seed) is int for seed in seeds)
+    if REHEARSAL in record:
+        found.append(f"it is a {REHEARSAL}")
     if not seeds or len(set(seeds)) < len(seeds) or not whole:
         found.append(f"seeds {seeds}")
     if record["task"] not in TASKS:
@@ -70,7 +81,17 @@ def problems_of(record: dict[str, Any]) -> list[str]:
             found.append("date has no time zone")
     except ValueError:
         found.append(f"date {record['date']!r}")
-    return found + lengths_of(record)
+    return found + lengths_of(record) + problems_of_verification(record)
+
+
+def problems_of_verification(record: dict[str, Any]) -> list[str]:
+    """List where a record and what it says of a second time do not agree."""
+    again = record.get("verified")
+    if again is None:
+        return []
+    if set(again) != set(VERIFIED):
+        return [f"verified has {', '.join(again)}"]
+    return [f"verified: {each}" for each in disagreements(record, {**record, **again})]
 
 
 def lengths_of(record: dict[str, Any]) -> list[str]:
@@ -136,9 +157,20 @@ def test_records_are_complete_and_plausible() -> None:
         assert record["seeds"] == runs[name]["seeds"], name
 
 
+def test_what_was_tried_is_of_our_runs_and_is_shown() -> None:
+    trials = yaml.safe_load(results_tables.TRIALS.read_text(encoding="utf-8"))
+    assert set(trials) <= set(read_runs(TABLE))
+    shown = results_tables.tried()
+    for name, about in trials.items():
+        assert sum(each.get("kept", False) for each in about["trials"]) == 1, name
+        assert all(each["change"] in shown for each in about["trials"])
+
+
 def test_problems_of_a_record_are_found() -> None:
     good = records.combine([provisional(0), provisional(1)])
     assert problems_of(good) == []
+    again = {key: good[key] for key in VERIFIED}
+    assert problems_of(good | {"verified": again}) == []
     for key, value, problem in (
         ("seeds", [0, 0], "seeds"),
         ("seeds", [0], "one value a seed"),
@@ -150,7 +182,10 @@ def test_problems_of_a_record_are_found() -> None:
         ("commit", None, "commit"),
         ("date", "yesterday", "date"),
         ("parameters", 1.5, "parameters"),
+        (REHEARSAL, 2, "it is a rehearsal"),
         ("command", "python -m workbench train vit", "command"),
+        ("verified", {"date": "today"}, "verified has date"),
+        ("verified", again | {"scores": {"test": {"accuracy": [9.0]}}}, "9.00 now"),
     ):
         assert problem in "; ".join(problems_of(good | {key: value})), key
 
@@ -218,6 +253,17 @@ def test_shipped_models_score_what_their_records_say() -> None:
             assert fits(*scored(folder, record)), name
 
 
+def test_the_translator_that_visitors_type_into_is_nearly_always_right() -> None:
+    """Chapter 9 and *Look inside* let readers trust it where no doubt is said.
+
+    The rules for doubts find words and forms that it has never read. What it gets wrong
+    of the others is said nowhere, so it must be little. A model that is trained anew,
+    and is worse, is not to take its place unnoticed.
+    """
+    record = results.read_record("everyday")
+    assert results.mean(record, "test", "exact_match") >= 97.0
+
+
 def fits(score: float, count: int, total: int, expected: float) -> bool:
     """Tell whether a share of `count` examples agrees with that of all `total`."""
     slack = 1 / count
@@ -249,6 +295,88 @@ def scored(folder: Path, record: dict[str, Any]) -> tuple[float, int, int, float
     right = sum(w == target for w, (_, target) in zip(written, pairs, strict=True))
     expected = results.values(record, data["test"], "exact_match")[0] / 100
     return right / len(pairs), len(pairs), len(corpus.test), expected
+
+
+# --- What models said of their test sets ----------------------------------------------
+
+DATA = ROOT.parent / "shared" / "data"
+FOLDERS = {"multi30k": DATA / "multi30k", "cifar10": DATA / "cifar10_jpeg"}
+
+
+def problems_of_outputs(name: str, folder: Path = results.FOLDER) -> list[str]:
+    """List where the kept answers of a model and the record of its run differ.
+
+    What is recorded was scored by the run itself. A processor that rounds otherwise
+    may turn an answer that was close: one example, or a tenth of a point.
+    """
+    record = results.read_record(name, folder)
+    try:
+        said = results.read_outputs(name, folder)
+    except WorkbenchError as error:
+        return [str(error)]
+    if (seed := record["outputs"]["seed"]) not in record["seeds"]:
+        return [f"{name}: has no seed {seed}"]
+    if sum(len(each.encode()) + 1 for each in said) > LARGEST_OUTPUTS:
+        return [f"{name}: more than {LARGEST_OUTPUTS} bytes"]
+    expected = right_answers(record["data"])
+    if len(said) != len(expected):
+        return [f"{name}: {len(said)} answers to {len(expected)} examples"]
+    found, slack = [], max(0.1, 100 / len(expected))
+    for metric, score in Answers(record["data"], said, expected).scores().items():
+        recorded = results.values(record, record["data"]["test"], metric)
+        there = recorded[record["seeds"].index(seed)]
+        if abs(score - there) > slack + 1e-6:
+            found.append(f"{name}: {metric} {score:.2f}, and {there:.2f} in the record")
+    return found
+
+
+def right_answers(data: dict[str, Any]) -> list[str]:
+    """Read what is right in a test set."""
+    place = FOLDERS.get(data["name"].partition(":")[0])
+    if "target" in data:
+        languages = data["source"], data["target"]
+        corpus = load_corpus(data["name"], place, *languages, data["form"])
+        return [target for _, target in corpus.test]
+    if place:  # all of its images would take seconds
+        _, _, labels, classes = packed_arrays(place / "test.npz")
+        return [classes[each] for each in labels.tolist()]
+    images = load_images(data["name"])
+    return [images.classes[each] for each in images.test[1].tolist()]
+
+
+def test_what_models_said_scores_what_their_records_say() -> None:
+    said = {path.stem for path in (results.FOLDER / results.OUTPUTS).glob("*.txt")}
+    for name in results.names():
+        record = results.read_record(name)
+        assert (name in said) == ("outputs" in record), name
+        place = FOLDERS.get(record["data"]["name"].partition(":")[0])
+        if name in said and (place is None or place.is_dir()):
+            assert problems_of_outputs(name) == []
+    assert said <= set(results.names())
+
+
+def test_answers_that_are_not_those_of_the_record_are_found(tmp_path: Path) -> None:
+    right = right_answers({"name": "digits"})
+    wrong = [*right[:-4], *("none",) * 4]
+    score = 100 * (1 - 4 / len(right))
+    record = provisional(1, scores={"test": {"accuracy": [score]}})
+    path = tmp_path / results.OUTPUTS / "made.txt"
+    path.parent.mkdir()
+
+    def problems(said: list[str], **changed: Any) -> str:
+        path.write_bytes("".join(f"{each}\n" for each in said).encode())
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        outputs = {"seed": 1, "sha256": digest} | changed
+        records.write(tmp_path / "made.json", record | {"outputs": outputs})
+        return "; ".join(problems_of_outputs("made", tmp_path))
+
+    assert problems(wrong) == ""
+    assert "accuracy 100.00, and" in problems(right)
+    assert "answers to" in problems(wrong[1:])
+    assert "no seed 0" in problems(wrong, seed=0)
+    assert "not the file of made.json" in problems(wrong, sha256="0")
+    path.unlink()
+    assert "comes with made.json" in "; ".join(problems_of_outputs("made", tmp_path))
 
 
 @pytest.fixture
@@ -305,7 +433,13 @@ def test_tables_show_what_is_recorded_and_what_is_not(shipped, tmp_path: Path) -
     table.write_text(yaml.safe_dump(runs), encoding="utf-8")
     shown = results_tables.ours("digits", ["accuracy"], folder, table)
     assert "- `waiting`: not recorded: no time was left on a GPU" in shown
-    assert "98.00" in results_tables.records_of("short", folder, table)
+    shown = results_tables.records_of("short", folder, table)
+    command = "`python -m workbench record --verify made`"
+    assert "98.00" in shown and f"| not verified yet: {command} |" in shown
+    record = shipped[1] | {"verified": {"date": "2027-01-31T09:08:07+00:00"}}
+    records.write(folder / "made.json", record)
+    shown = results_tables.records_of("short", folder, table)
+    assert f"| verified 2027-01-31: {command} |" in shown
     assert "Nothing" in results_tables.records_of("long", folder, table)
     listed = results_tables.shipped(folder)
     size = sum(path.stat().st_size for path in shipped[0].iterdir())

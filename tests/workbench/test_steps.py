@@ -1,6 +1,7 @@
 """How steps are taken: one graph for model and loss, and the same weights each way."""
 
 import contextlib
+import functools
 
 import pytest
 import torch
@@ -10,7 +11,9 @@ from workbench.data.augmentation import Augmentation
 from workbench.data.batches import FEW_LENGTHS, PairBatches
 from workbench.errors import WorkbenchError
 from workbench.model import models
+from workbench.training import loop
 from workbench.training.loop import TrainingConfig
+from workbench.training.steps import Steps, count_rows, share_of
 from workbench.training.translator import translation_loss
 from workbench.training.vision import image_loss
 
@@ -34,19 +37,60 @@ def vision_case():
     return models.build(VISION), image_loss(0.1), batch
 
 
-@pytest.mark.parametrize("case", [translator_case, vision_case])
-@pytest.mark.parametrize("attention", ["written", "fused"])
-def test_model_and_loss_are_one_graph(case, attention):
+class One:
+    """An epoch of one batch."""
+
+    def __init__(self, batch):
+        self.batch = batch
+
+    def __len__(self):
+        return 1
+
+    def epoch(self, number):
+        yield self.batch
+
+
+@contextlib.contextmanager
+def steps_on_a_gpu(case, attention, monkeypatch):
+    """Prepared steps, as far as a CPU has them, and what they are taken of.
+
+    What the steps compile must be one graph; nothing is generated from it.
+    """
     torch._dynamo.reset()
+    whole = functools.partial(torch.compile, backend="eager", fullgraph=True)
+    monkeypatch.setattr(torch, "compile", whole)
     model, loss_of, batch = case()
     parts = models.load_parts()
+    config = TrainingConfig(compile=True, precision="bfloat16", attention=attention)
     with models.use_fast(attention, model, parts), models.use_masks(CPU):
-        compiled = torch.compile(loss_of, backend="eager", fullgraph=True)
-        loss = compiled(model.train(), batch)
-        loss.backward()
-        torch.manual_seed(0)
-        found = compiled(model.eval(), batch)
-        torch.testing.assert_close(found, loss_of(model, batch))
+        run = loop.start(model, config, 1, CPU)
+        steps = Steps(run, loss_of, share_of(count_rows), config, CPU)
+        steps.place = True  # where new tensors may have to be made on the device
+        steps.prepare(One(batch))
+        yield steps, batch
+
+
+@pytest.mark.parametrize("case", [translator_case, vision_case])
+@pytest.mark.parametrize("attention", ["written", "fused"])
+def test_model_and_loss_of_a_step_are_one_graph(case, attention, monkeypatch):
+    with steps_on_a_gpu(case, attention, monkeypatch) as (steps, batch):
+        model = steps.model.eval()
+        with torch.autocast("cpu", torch.bfloat16):
+            expected = steps.written(model, batch)
+        found = steps.take(batch, 0.1)
+        assert steps.loss_of is not steps.written
+        torch.testing.assert_close(found, expected.detach())
+
+
+@pytest.mark.parametrize("case", [translator_case, vision_case])
+def test_a_block_of_a_device_would_be_no_graph(case, monkeypatch):
+    """What the test above is for: it would see the block if it came back."""
+    with steps_on_a_gpu(case, "written", monkeypatch) as (steps, batch):
+        assert not steps.place
+        steps.place = True
+        torch._dynamo.reset()
+        with pytest.raises(torch._dynamo.exc.Unsupported):
+            steps.take(batch, 0.1)
 
 
 def test_the_augmentation_is_one_graph():

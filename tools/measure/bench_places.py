@@ -19,6 +19,7 @@ import types
 from collections.abc import Iterator
 from pathlib import Path
 
+from autograder import expect
 from autograder.exercise import locate
 from autograder.expect import CheckFailure
 from mistakes import Entry
@@ -81,7 +82,7 @@ def main() -> None:
     # processor time, which other programs do not disturb; a try may be held up by them
     locate.locate = functools.partial(locate.locate, clock=time.process_time)
     locate.SECONDS_PER_TRY, locate.SECONDS_PER_CALL = 5.0, 1.0
-    locate._is_wanted = lambda failure: not failure.what.startswith(locate.UNTOLD)
+    expect.is_wanted = lambda failure: not failure.what.startswith(locate.UNTOLD)
     counts, shown, number = collections.Counter(), [], 0
     for chapter in chapters.CHAPTERS[:8]:
         answers = list(wrong_answers(chapter))[options.first :: options.every]

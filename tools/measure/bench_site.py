@@ -39,6 +39,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from autograder.exercise.chapters import exercises
 from tools import browser, provenance
 from tools.steps import ROOT
 
@@ -98,7 +99,8 @@ WATCH = """(figure, [kind, arrived, frames]) => {
 SENTENCE = "Anna says that the clever princes do not dance in the room."
 GERMAN = "Anna sagt, dass die klugen Prinzen nicht im Zimmer tanzen."
 TRANSLATIONS = 10
-EXERCISE, NUMBER = "exercises/01_embeddings/01_embeddings.html", "1.1"
+EXERCISE = "exercises/01_embeddings/01_embeddings.html"
+NUMBER = exercises()["vocabulary"].number
 ANSWER = """def build_vocabulary(tokens, special_tokens=("<pad>",)):
     print("edit NUMBER.")
     return {token: i for i, token in enumerate(sorted({*special_tokens, *tokens}))}

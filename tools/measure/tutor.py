@@ -7,7 +7,7 @@ those that people gave to the messages; an answer that is told another name than
 it was judged is listed, and nothing is recorded.
 
 New answers, a file for each chapter in the form of ``tests/tutor/written.py``, are
-read, judged and kept so::
+read, judged and kept so, by the ids of their exercises in place of numbers::
 
     python -m tools.measure.tutor --hand-in FOLDER > told.txt
     python -m tools.measure.tutor --hand-in FOLDER --verdicts verdicts.txt --round 5
@@ -103,7 +103,7 @@ def hand_in(arguments: argparse.Namespace) -> None:
             chapter, number, verdict = line.split(maxsplit=2)
             judged[chapter, int(number)] = verdict
     for path in sorted(arguments.hand_in.glob("*.py")):
-        answers = written.read(path)
+        answers = bank.read_new(path)
         for number, answer in enumerate(answers, start=1):
             if arguments.verdicts:
                 verdict = judged.get((path.stem, number), "")

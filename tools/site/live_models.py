@@ -373,6 +373,7 @@ def runtime() -> dict[str, bytes]:
     return files
 
 
+@functools.cache  # two scripts have them, and the corpus takes a while
 def everyday_rules() -> dict:
     """Give what the page knows of sentences: see ``pages.everyday_lexicon``."""
     train = everyday.generate().train
@@ -423,6 +424,12 @@ def digits() -> dict[str, bytes]:
     return vision(*models.load(results.model_folder("digits")))
 
 
+def everyday_folder() -> dict[str, bytes]:
+    """Give the translator's own files, and what the page knows of sentences."""
+    rules = json.dumps(everyday_rules()).encode()
+    return folder_of("everyday") | {"rules.json": rules}
+
+
 def folder_of(name: str) -> dict[str, bytes]:
     """Give a recorded model's own files, its matrices as bytes with a unit per row.
 
@@ -442,7 +449,7 @@ MADE = {
     "runtime": runtime,
     "everyday": everyday_translator,
     "digits": digits,
-    "everyday_folder": functools.partial(folder_of, "everyday"),
+    "everyday_folder": everyday_folder,
     "tales_folder": functools.partial(folder_of, "tales"),
 }
 

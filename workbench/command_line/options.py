@@ -11,7 +11,12 @@ from typing import Any
 import torch
 
 from workbench.training.devices import multiplies_bfloat16
-from workbench.training.loop import PRECISIONS, SCHEDULES, TrainingConfig
+from workbench.training.loop import (
+    PRECISIONS,
+    READ_EVERY,
+    SCHEDULES,
+    TrainingConfig,
+)
 from workbench.training.optimizers import OPTIMIZERS
 
 IMITATED = (
@@ -55,13 +60,16 @@ def add_place(command: argparse.ArgumentParser, parts: bool = True) -> None:
     )
 
 
-def add_beam(command: argparse.ArgumentParser) -> None:
-    """Describe the search for a translation."""
+def add_beam(command: argparse.ArgumentParser, beam: str, alpha: str) -> None:
+    """Describe the search for a translation, and what it is if nothing is typed."""
     command.add_argument(
-        "--beam", type=positive, metavar="N", help="hypotheses kept; 1 is greedy"
+        "--beam",
+        type=positive,
+        metavar="N",
+        help=f"hypotheses kept; 1 is greedy (default: {beam})",
     )
     command.add_argument(
-        "--alpha", type=float, default=0.6, help="length penalty of the beam (0.6)"
+        "--alpha", type=float, help=f"length penalty of the beam (default: {alpha})"
     )
 
 
@@ -224,6 +232,7 @@ def training_config(
         precision=precision,
         compile=arguments.compile,
         capture=arguments.capture,
+        read_every=READ_EVERY.get(device.type, preset.read_every),
     )
     if arguments.schedule == "noam":
         width = getattr(arguments, "d_model", None) or 128

@@ -30,7 +30,7 @@ def add_record(commands: argparse._SubParsersAction) -> None:
     command.add_argument(
         "--verify",
         action="store_true",
-        help="train again what is recorded, and compare; results/ stays as it is",
+        help="train again what is recorded, and compare; a record that holds says so",
     )
     command.add_argument(
         "--steps",
@@ -73,6 +73,15 @@ def add_plan(commands: argparse._SubParsersAction) -> None:
         description=plan.__doc__,
     )
     command.set_defaults(run=run_plan)
+    text = "make only what the plan has of these runs (default: all that it has)"
+    command.add_argument("names", nargs="*", metavar="NAME", help=text)
+    command.add_argument(
+        "--steps",
+        type=positive,
+        metavar="N",
+        help="rehearse it: N steps of each training; DIR/rehearsal holds what comes "
+        "out, and none of that is a record",
+    )
     command.add_argument(
         "--minutes", type=float, required=True, metavar="M", help="when to have ended"
     )
@@ -100,7 +109,7 @@ def add_plan(commands: argparse._SubParsersAction) -> None:
 
 
 def run_plan(arguments: argparse.Namespace) -> int:
-    """Make the records of a plan; 0 if one was made, 1 otherwise."""
+    """Make the records of a plan; 1 if there is nothing that was trained."""
     device = choose_device(arguments.device)
     wanted = plan.read_plan(arguments.plan)
     session = plan.Session(
@@ -111,8 +120,9 @@ def run_plan(arguments: argparse.Namespace) -> int:
         work=arguments.work or arguments.out / "work",
         device=arguments.device,
         data_dir=arguments.data_dir,
+        steps=arguments.steps,
     )
-    return 0 if plan.record(session, wanted, device) else 1
+    return 0 if plan.record(session, wanted, device, arguments.names) else 1
 
 
 def add_bundle(commands: argparse._SubParsersAction) -> None:
@@ -140,4 +150,5 @@ def run_bundle(arguments: argparse.Namespace) -> int:
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     print(f"{folder}: {size / 2**20:.1f} MiB")
     print(f"there: python3 {folder.name}/run.py --minutes 28 --out DIR")
+    print("       with --steps 2 first: a rehearsal, --help says more")
     return 0

@@ -104,7 +104,7 @@ def add_translator(kinds: argparse._SubParsersAction) -> None:
     command.add_argument("--untied", action="store_true", help=text)
     text = "do not multiply the embeddings by the root of d_model"
     command.add_argument("--unscaled", action="store_true", help=text)
-    add_beam(command)
+    add_beam(command, beam="the data's preset", alpha=f"{TranslatorRun.alpha}")
 
 
 def run_translator(arguments: argparse.Namespace) -> int:
@@ -127,8 +127,8 @@ def run_translator(arguments: argparse.Namespace) -> int:
         few_shapes=arguments.few_shapes,
         bpe_dropout=arguments.bpe_dropout,
         r_drop=arguments.r_drop,
-        alpha=arguments.alpha,
     )
+    run = changed(run, arguments, alpha="alpha")
     train_each(run, arguments.seed, device, train_translator)
     return 0
 
@@ -214,13 +214,16 @@ def add_language_model(kinds: argparse._SubParsersAction) -> None:
     add_training(command, "tales", corpora.NAMES, "tokens")
     text = "tokens that the model looks back on; also the length of a block"
     command.add_argument("--context", type=positive, metavar="TOKENS", help=text)
-    text = "byte pairs to join by exercise 1.5; 0: characters"
+    text = "byte pairs that chapter 1's train_bpe joins; 0: characters"
     command.add_argument("--merges", type=not_negative, metavar="N", help=text)
     text = "heads of keys and values; with --heads alone, as many as those"
     command.add_argument("--kv-heads", type=positive, metavar="N", help=text)
-    command.add_argument("--norm", choices=NORMS, help="exercise 6.1 or 6.3")
-    command.add_argument("--feed-forward", choices=FEED_FORWARDS, help="6.5 or 6.6")
-    command.add_argument("--positions", choices=POSITIONS, help="exercise 3.7 or 3.8")
+    text = "chapter 6's LayerNorm or RMSNorm"
+    command.add_argument("--norm", choices=NORMS, help=text)
+    text = "chapter 6's FeedForward with this activation, or its SwiGLU"
+    command.add_argument("--feed-forward", choices=FEED_FORWARDS, help=text)
+    text = "chapter 3's learned table or rotary encoding"
+    command.add_argument("--positions", choices=POSITIONS, help=text)
     command.add_argument(
         "--qk-norm",
         action=argparse.BooleanOptionalAction,

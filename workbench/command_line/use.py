@@ -17,20 +17,22 @@ from workbench.command_line.options import (
 from workbench.errors import WorkbenchError
 from workbench.model import models
 from workbench.training.devices import choose_device
-from workbench.use import comparison, language_model
-from workbench.use.evaluation import Evaluation, evaluate, judge
+from workbench.use import comparison, doubts, language_model
+from workbench.use.evaluation import Evaluation, answer, compare
 from workbench.use.language_model import Writer
-from workbench.use.translator import Translator
+from workbench.use.translator import Translator, search_of
 
 EVALUATE_HELP = "Print the scores of a trained model; nothing is written."
 TRANSLATE_HELP = (
     "Print the translation of each sentence on a line of its own; without sentences, "
-    "of each line of the standard input."
+    "of each line of the standard input. What speaks against a translation is said on "
+    "the standard error: that it did not come to an end, and, of a model that has "
+    "learned from a grammar of the course, which words it has never read."
 )
 WRITE_HELP = (
     "Let a language model go on with a text. What it writes is printed as it comes."
 )
-BEAM = 5  # of a translator, if nothing else is typed
+AS_SCORED = "as in its own record, metrics.json"  # a translator searches so
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
@@ -51,16 +53,21 @@ def add_evaluate(commands: argparse._SubParsersAction) -> None:
     command.add_argument("task", choices=list(models.KINDS))
     add_folder(command)
     command.add_argument("--data", metavar="NAME", help="default: what it learnt from")
-    command.add_argument("--form", choices=["raw", "lowercased"])
+    command.add_argument(
+        "--form",
+        choices=["raw", "lowercased"],
+        help="of multi30k's text (default: what it learnt from)",
+    )
     add_score(command, "on what; beam and alpha are chosen on validation")
     command.add_argument(
         "--against",
         metavar="DIR",
-        help="another trained model, or a record's name whose model is kept: how much "
-        "better this one is on the same examples, by the paired bootstrap",
+        help="another trained model, or the name of a record that keeps its model or "
+        "what this said of the test set: how much better this one is on the same "
+        "examples, by the paired bootstrap",
     )
     add_data_folder(command)
-    add_beam(command)
+    add_beam(command, beam=AS_SCORED, alpha=AS_SCORED)
     add_place(command)
 
 
@@ -77,23 +84,17 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
         data_dir=arguments.data_dir,
         form=arguments.form,
         split=arguments.score,
-        beam=arguments.beam or BEAM,
+        beam=arguments.beam,
         alpha=arguments.alpha,
     )
-    for name, value in evaluate(asked).items():
+    answers = answer(asked)
+    for name, value in answers.scores().items():
         print(f"{name:28} {value:.2f}")
     if arguments.against is not None:
         print(f"against {arguments.against}:")
-        show_difference(asked.settled(), arguments.against)
+        for name, found in compare(asked, answers, arguments.against).items():
+            print(comparison.told(name, found))
     return 0
-
-
-def show_difference(asked: Evaluation, other: str) -> None:
-    """Print how much better a model is than another one on the same examples."""
-    first, second = judge(asked), judge(asked.of_another(other))
-    for name in first:
-        found = comparison.paired_bootstrap(first[name], second[name])
-        print(comparison.told(name, found))
 
 
 def run_evaluate_language_model(arguments: argparse.Namespace) -> int:
@@ -132,7 +133,9 @@ def add_translate(commands: argparse._SubParsersAction) -> None:
     command.set_defaults(run=run_translate)
     add_folder(command)
     command.add_argument("sentences", nargs="*", metavar="SENTENCE")
-    add_beam(command)
+    text = "say on the standard error how probable the model finds each translation"
+    command.add_argument("--probability", action="store_true", help=text)
+    add_beam(command, beam=AS_SCORED, alpha=AS_SCORED)
     add_place(command)
 
 
@@ -142,9 +145,17 @@ def run_translate(arguments: argparse.Namespace) -> int:
     parts = models.load_parts(arguments.parts)
     translator = Translator.load(arguments.folder, device, parts)
     sentences = arguments.sentences or sys.stdin.read().splitlines()
-    beam = arguments.beam or BEAM
-    for translation in translator.translate(sentences, beam, arguments.alpha):
-        print(translation)
+    search = search_of(arguments.folder, arguments.beam, arguments.alpha)
+    written = translator.translations(sentences, *search)
+    language = translator.config.source
+    unread = doubts.unread_words(arguments.folder, language, sentences)
+    for number, (sentence, each) in enumerate(zip(sentences, written, strict=True)):
+        print(each.text)
+        notes = doubts.notes(each, unread[number])
+        if arguments.probability and sentence.strip():
+            notes.append(doubts.belief(translator.probability(sentence, each)))
+        for note in notes:
+            print(f"sentence {number + 1}: {note}", file=sys.stderr)
     return 0
 
 

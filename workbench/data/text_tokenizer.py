@@ -16,7 +16,7 @@ from workbench.model.models import Parts, load_parts
 class TextTokenizer:
     """Turns a text into ids and back, and loses nothing.
 
-    Without merges a token is a character. With them it is what exercise 1.6 makes of
+    Without merges a token is a character. With them it is what ``bpe_encode`` makes of
     the text; each different piece of it is cut only once.
     """
 
@@ -38,7 +38,7 @@ class TextTokenizer:
     def train(
         cls, text: str, alphabet: Iterable[str], merges: int, parts: Parts
     ) -> TextTokenizer:
-        """Learn up to so many merges by exercise 1.5; with none, read characters."""
+        """Learn up to so many merges by ``train_bpe``; with none, read characters."""
         found = parts.train_bpe(text, merges) if merges else []
         return cls(alphabet, found, parts)
 

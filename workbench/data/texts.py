@@ -140,7 +140,7 @@ def load_corpus(
         raise WorkbenchError(f"form {form!r} is unknown: take {' or '.join(FORMS)}")
     kind, _, test = name.partition(":")
     if form != "raw" and kind != "multi30k":
-        raise WorkbenchError(f"only multi30k has the form {form!r}: take raw")
+        raise WorkbenchError(f"only multi30k has the form {form!r}: take --form raw")
     if name.startswith("text:"):
         return Corpus(name, *divide(own_pairs(name.removeprefix("text:"))))
     if name not in GRAMMARS and kind != "multi30k":
@@ -167,6 +167,14 @@ def load_corpus(
 
 
 # --- Multi30k
+
+
+def test_name(name: str, split: str) -> str:
+    """Name a split of a corpus for a record: Multi30k has several test sets."""
+    kind, _, test = name.partition(":")
+    if (kind, split) != ("multi30k", "test"):
+        return split
+    return test or TEST_SETS[0]
 
 
 def multi30k(

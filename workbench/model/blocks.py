@@ -153,7 +153,7 @@ def remember(cache: Cache, k: torch.Tensor, v: torch.Tensor) -> None:
 
 
 def make_norm(config: LanguageModelConfig, parts: Parts) -> nn.Module:
-    """Build a norm of exercise 6.1 or 6.3."""
+    """Build one of chapter 6's norms, as the configuration says."""
     kind = parts.RMSNorm if config.norm == "rms" else parts.LayerNorm
     return kind(config.d_model)
 
@@ -161,7 +161,7 @@ def make_norm(config: LanguageModelConfig, parts: Parts) -> nn.Module:
 def turns_of(length: int, d_k: int, parts: Parts) -> torch.Tensor:
     """Return the cosine and the sine of each pair's angle, (length, d_k/2, 2).
 
-    Exercise 3.8 rotates from position 0. What it makes of pairs (1, 0) is all that is
+    ``apply_rotary`` begins at position 0. What it makes of pairs (1, 0) is all that is
     needed for positions that begin later, too.
     """
     pairs = torch.tensor([1.0, 0.0]).repeat(length, d_k // 2)  # (length, d_k)

@@ -30,8 +30,8 @@ def use_kernels(model: nn.Module, parts: Parts) -> Iterator[None]:
 
     Args:
         model: made of these parts.
-        parts: exercises 5.5, 6.1, 6.4 and 6.5 say which modules are meant; one with
-            other attributes than these ask for stays as it is written.
+        parts: LayerNorm, FeedForward and MultiHeadAttention are meant; one with other
+            attributes than their exercises ask for stays as it is written.
     """
     found = [(module, kernel_of(module, parts)) for module in model.modules()]
     replaced = [(module, *kernel) for module, kernel in found if kernel]
@@ -65,12 +65,12 @@ def is_whole(module: nn.Module, kind: type | None, *names: str) -> bool:
 
 
 def layer_norm(norm: Any, x: torch.Tensor) -> torch.Tensor:
-    """Normalise as exercise 6.1 does: x and result (..., d_model)."""
+    """Normalise as LayerNorm does: x and result (..., d_model)."""
     return F.layer_norm(x, norm.gamma.shape, norm.gamma, norm.beta, norm.epsilon)
 
 
 def feed_forward(network: Any, activation: Forward, x: torch.Tensor) -> torch.Tensor:
-    """Expand, activate, contract, as exercise 6.5 does: x and result (..., d_model)."""
+    """Expand, activate, contract, as FeedForward does: x and result (..., d_model)."""
     hidden = activation(F.linear(x, network.w_1.mT, network.b_1))  # (..., d_ff)
     return F.linear(hidden, network.w_2.mT, network.b_2)
 
@@ -81,11 +81,11 @@ def project(
     x_q: torch.Tensor,
     x_kv: torch.Tensor,
 ) -> tuple[torch.Tensor, ...]:
-    """Project and split, as exercise 5.5 does, what is of one input in one product.
+    """Project and split heads; what is of one input, in one product.
 
     Args:
-        attention: exercise 5.5's module.
-        split_heads: exercise 5.1's function.
+        attention: a MultiHeadAttention.
+        split_heads: chapter 5's function.
         x_q: (..., T_q, d_model).
         x_kv: (..., T_k, d_model).
 

@@ -19,7 +19,7 @@ class LanguageModel(nn.Module):
 
     Submodules: embedding, position (only if learned), blocks, norm, dropout. The logits
     are the products with the embedding's rows. ``fused`` says whether attention is
-    PyTorch's one kernel or exercise 4.7 as it is written: the same numbers.
+    PyTorch's one kernel or chapter 4's as it is written: the same numbers.
     """
 
     turns: torch.Tensor | None

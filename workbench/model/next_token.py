@@ -149,8 +149,8 @@ def can_be_packed(model: LanguageModel, parts: Parts) -> bool:
 
     Args:
         model: made of these parts.
-        parts: exercises 5.10, 6.3, 6.6 and 11.5 say which modules are meant; a model of
-            modules with other attributes than these ask for is not packed.
+        parts: RMSNorm, SwiGLU, GroupedQueryAttention and the block are meant; a model
+            with other attributes than their exercises ask for is not packed.
     """
     weight = model.embedding.weight
     on_cpu = weight.device.type == "cpu" and weight.dtype == torch.float32

@@ -19,8 +19,8 @@ def use_sizes(model: nn.Module, parts: Parts) -> Iterator[None]:
     """Let a Vision Transformer read images of every size that it can cut, in the block.
 
     Early in training, small images teach nearly as much, and half the side is a quarter
-    of the tokens. The model is the written one but for the table of positions, which
-    exercise 8.5 fits to the smaller grid.
+    of the tokens. The model is the written one but for the table of positions, which is
+    fitted to the smaller grid.
 
     Args:
         model: chapter 8's, of these parts.

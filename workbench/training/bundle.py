@@ -1,7 +1,8 @@
 """Put all that a machine without a network needs for the records into one folder.
 
 The course's code, the data, and the few packages that such a machine may lack. There,
-``python3 FOLDER/run.py --minutes 28 --out DIR`` makes the records of results/gpu.yml.
+``python3 FOLDER/run.py --minutes 28 --out DIR`` makes the records of results/gpu.yml;
+with ``--steps 2`` it is a rehearsal, and names of runs choose among them.
 It needs PyTorch (2.11 or later) and what README.txt in the folder lists; no git.
 """
 
@@ -25,7 +26,10 @@ NEEDED += " regex click joblib"
 DATA = {"multi30k": "train.en.gz", "cifar10": "train.npz"}  # and a file of each
 
 RUN = '''\
-"""Make the records of results/gpu.yml: python3 run.py --minutes 28 --out DIR"""
+"""Make the records of results/gpu.yml: python3 run.py --minutes 28 --out DIR
+
+With --steps 2 it is a rehearsal, with names of runs only these are made; see --help.
+"""
 
 import os
 import sys

@@ -32,6 +32,7 @@ SCHEDULES = ("inverse-sqrt", "cosine", "one-cycle", "noam")
 AVERAGES = ("none", "ema", "last-k")
 PRECISIONS = ("float32", "bfloat16")
 PROBE = 20  # steps whose time says how many fit into config.minutes
+READ_EVERY = {"cuda": 100}  # steps; a GPU has nothing to do while one reads
 
 
 Validate = Callable[[Any], dict[str, float]]  # scores of a model, by name

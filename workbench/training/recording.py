@@ -2,8 +2,9 @@
 
 What is run stands in results/runs.yml. A seed that has been trained already is not
 trained again, so that a recording that was stopped goes on where it was; nor is one
-that the record has, on the commit that it names, so that seeds can be added to it. With
---verify an entry is made again beside its record, and compared with it.
+that the record has, on the commit that it names, so that seeds can be added to it. What
+one seed's model says of the test set is kept beside the record. With --verify an entry
+is made again and compared with its record, which then says so if it holds.
 """
 
 from __future__ import annotations
@@ -20,17 +21,21 @@ from typing import Any
 
 import yaml
 
+from autograder.files import write_beside
 from workbench.data.tokenizer import TOKENIZER_FILE
 from workbench.errors import WorkbenchError
 from workbench.model.models import CONFIG_FILE, WEIGHTS_FILE
 from workbench.training import records
 from workbench.training.budgets import disagreements, excesses, read_budgets
 from workbench.training.checkpoint import CHECKPOINT
-from workbench.use.results import FOLDER, MODELS, read_record
+from workbench.training.devices import choose_device
+from workbench.use.results import FOLDER, MODELS, OUTPUTS, read_record
 
 TABLE = FOLDER / "runs.yml"
 KEPT = (WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE)
 LARGEST = 6_000_000  # bytes of a model that is kept in the repository
+LARGEST_OUTPUTS = 200_000  # bytes of what a model said of its test set
+VERIFIED = ("date", "commit", "scores", "device")  # what a record says of a second time
 
 
 Seeds = dict[int, dict[str, Any]]  # the record of each seed
@@ -117,13 +122,16 @@ def record_run(name: str, about: dict[str, Any], places: Places) -> None:
     found, folders = trained(about, places.work / name, places.data_dir, earlier)
     record = records.combine(found)
     record["name"], record["about"] = name, about["about"]
-    kept = about.get("keep")
-    if kept is not None:
-        place = about["seeds"].index(kept)
+    kept = about.get("keep", about["seeds"][0])
+    place = about["seeds"].index(kept)
+    if "keep" in about:
         # the curves shown are those of the model that is kept
         record["history_of_training"] = found[place]["history_of_training"]
         record["kept_seed"] = kept
         record["model_files"] = keep(folders[place], places.out / MODELS / name)
+    said = places.out / OUTPUTS / f"{name}.txt"
+    record |= keep_outputs(folders[place], said, places.data_dir)
+    record |= verification(places.out / f"{name}.json", record)
     records.write(places.out / f"{name}.json", record)
     print(f"{places.out / name}.json: {len(found)} seeds, {record['scores']}")
 
@@ -184,7 +192,8 @@ def verify_run(
 ) -> int:
     """Train a recorded run again, and compare; 1 if it is another result.
 
-    With ``steps`` it is only tried, and nothing is compared.
+    A record that holds says when, and by what, it was made again. With ``steps`` it is
+    only tried, and nothing is compared.
 
     Raises:
         WorkbenchError: it is not recorded.
@@ -205,6 +214,9 @@ def verify_run(
     for each in found:
         print(f"{name}: {each}")
     print(f"{name}: " + ("the record does not hold" if found else "the record holds"))
+    if not found:
+        entry["verified"] = {key: again[key] for key in VERIFIED}
+        records.write(places.out / f"{name}.json", entry)
     return 1 if found else 0
 
 
@@ -252,3 +264,47 @@ def keep(source: Path, target: Path) -> dict[str, str]:
         digests[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
     shutil.copyfile(source / records.FILE, target / records.FILE)
     return digests
+
+
+def keep_outputs(source: Path, target: Path, data_dir: Path | None) -> dict[str, Any]:
+    """Keep what a trained model says of its test set: an example a line.
+
+    Args:
+        source: the folder of one seed.
+        target: the file to write.
+        data_dir: holds the data set's files.
+
+    Returns:
+        What its record says of it: the seed, and the file's SHA-256. Nothing of a
+        language model, nor without the model, nor if it is too large.
+    """
+    if not all((source / name).exists() for name in (records.FILE, WEIGHTS_FILE)):
+        return {}  # of a seed that was trained elsewhere
+    record, device = records.read(source / records.FILE), choose_device("auto")
+    if record["task"] == "lm":
+        return {}
+    from workbench.use import evaluation  # pages read runs.yml without sacrebleu
+
+    asked = evaluation.Evaluation(
+        kind=record["task"], folder=source, device=device, data_dir=data_dir
+    )
+    lines = (" ".join(each.splitlines()) for each in evaluation.answer(asked).found)
+    content = "".join(f"{line}\n" for line in lines).encode()
+    if len(content) > LARGEST_OUTPUTS:
+        print(
+            f"{target}: is not kept, {len(content):,} bytes are more than the "
+            f"{LARGEST_OUTPUTS:,} that it may have in the repository"
+        )
+        return {}
+    write_beside(target, content)
+    digest = hashlib.sha256(content).hexdigest()
+    return {"outputs": {"seed": record["seeds"][0], "sha256": digest}}
+
+
+def verification(path: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """Say what verified the record that is there, if the new one has its scores."""
+    if not path.exists():
+        return {}
+    there = records.read(path)
+    same = all(there[key] == record[key] for key in ("seeds", "scores"))
+    return {"verified": there["verified"]} if same and "verified" in there else {}

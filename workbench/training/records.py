@@ -116,18 +116,24 @@ def combine(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def split(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Undo ``combine``: make a record of each seed. Its history is the first one's."""
+    """Undo ``combine``: make a record of each seed. Its history is the first one's.
+
+    What verified the whole is left out.
+    """
+    others = {key: value for key, value in record.items() if key != "verified"}
     commands = record["command"]
     found = []
     for place, seed in enumerate(record["seeds"]):
-        own = {key: [record[key][place]] for key in A_VALUE_A_SEED if key in record}
+        own: dict[str, Any] = {
+            key: [record[key][place]] for key in A_VALUE_A_SEED if key in record
+        }
         scores = {
             name: {metric: [values[place]] for metric, values in metrics.items()}
             for name, metrics in record["scores"].items()
         }
         command = commands if isinstance(commands, str) else commands[place]
         own |= {"seeds": [seed], "scores": scores, "command": command}
-        found.append(record | own)
+        found.append(others | own)
     return found
 
 

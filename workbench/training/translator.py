@@ -15,7 +15,7 @@ from torch import nn
 
 from workbench.data.batches import FEW_LENGTHS, PairBatches
 from workbench.data.segmentations import RedrawnBatches, Segmentations
-from workbench.data.texts import TEST_SETS
+from workbench.data.texts import test_name
 from workbench.data.tokenizer import TOKENIZER_FILE, Tokenizer
 from workbench.model import models
 from workbench.model.tied_loss import tied_loss
@@ -98,7 +98,8 @@ def train_translator(run: TranslatorRun, device: torch.device) -> None:
     search = preset.beam, run.alpha
     scores, signatures = score_translator(translator, pairs, run.form, *search)
     data = {"name": run.data, "form": run.form}
-    data |= {"source": run.source, "target": run.target, "test": test_name(run)}
+    data |= {"source": run.source, "target": run.target}
+    data |= {"test": test_name(run.data, run.split)}
     finish(
         "translator",
         run.out,
@@ -127,14 +128,6 @@ def config_of(run: TranslatorRun, tokenizer: Tokenizer) -> models.TranslatorConf
         tied=run.tied,
         scaled=run.scaled,
     )
-
-
-def test_name(run: TranslatorRun) -> str:
-    """Name what a run is scored on for its record."""
-    kind, _, name = run.data.partition(":")
-    if (kind, run.split) != ("multi30k", "test"):
-        return run.split
-    return name or TEST_SETS[0]
 
 
 @functools.lru_cache(maxsize=1)

@@ -23,6 +23,10 @@ class Judged(NamedTuple):
     rows: np.ndarray  # (N, k), a row per example
     score: Callable[[np.ndarray], float]  # of the sum of rows, (k,)
 
+    def whole(self) -> float:
+        """Score the whole test set."""
+        return self.score(self.rows.sum(0))
+
 
 class Difference(NamedTuple):
     """By how much the first system is better."""

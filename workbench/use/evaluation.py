@@ -10,14 +10,15 @@ from typing import Any
 import torch
 
 from workbench.data.images import ImageData, load_images, subset
-from workbench.data.texts import load_corpus
+from workbench.data.texts import load_corpus, test_name
+from workbench.errors import WorkbenchError
 from workbench.model import models
 from workbench.training import records
 from workbench.training.presets import VISION, preset_for
 from workbench.use import metrics, results
 from workbench.use.classifier import Classifier
-from workbench.use.comparison import Judged, judge_right
-from workbench.use.translator import Translator
+from workbench.use.comparison import Difference, Judged, judge_right, paired_bootstrap
+from workbench.use.translator import Translator, search_of
 
 # what is scored twice, or trained with several seeds, is read once
 corpus_of = functools.lru_cache(maxsize=1)(load_corpus)
@@ -37,8 +38,8 @@ class Evaluation:
         form: of multi30k's text, likewise.
         images: the training images of a subset.
         split: of the data, "test" or "validation".
-        beam: hypotheses kept by a translator.
-        alpha: length penalty of the beam.
+        beam: hypotheses kept by a translator; None: as its record was scored.
+        alpha: length penalty of the beam, likewise.
     """
 
     kind: str
@@ -50,54 +51,120 @@ class Evaluation:
     form: str | None = None
     images: int | None = None
     split: str = "test"
-    beam: int = 5
-    alpha: float = 0.6
+    beam: int | None = None
+    alpha: float | None = None
 
     def settled(self) -> Evaluation:
-        """Name what the model learned from, where nothing else was asked for."""
-        if self.data is not None:
-            return self
+        """Name what the model learned from, where nothing else was asked for.
+
+        Other data, too, are given to it in the form that it has learned.
+        """
         learned = records.read(self.folder / records.FILE)["data"]
-        form = self.form or learned.get("form")
-        images = learned.get("images")
-        return replace(self, data=learned["name"], form=form, images=images)
+        data, form = self.data or learned["name"], self.form or learned.get("form")
+        images = learned.get("images") if data == learned["name"] else None
+        return replace(self, data=data, form=form, images=images)
 
-    def of_another(self, name: str) -> Evaluation:
-        """Ask the same of another model: a folder, or a record whose model is kept."""
-        folder = Path(name)
-        if not folder.is_dir():
-            folder = results.model_folder(name)
-        return replace(self, folder=folder, parts=None)
+    def of_another(self, folder: Path) -> Evaluation:
+        """Ask another model of the same data, in the form that it has learned."""
+        return replace(self, folder=folder, parts=None, data=self.settled().data)
 
 
-def evaluate(asked: Evaluation) -> dict[str, float]:
-    """Score a translator or a classifier; its accuracy is in percent."""
+@dataclass(frozen=True)
+class Answers:
+    """What was said of each example of a test set, and what is right.
+
+    Args:
+        data: the test set, as a record names it; for pairs with their languages.
+        found: translations, or names of classes.
+        expected: the right ones, in the same order.
+    """
+
+    data: dict[str, Any]
+    found: list[str]
+    expected: list[str]
+
+    def judged(self) -> dict[str, Judged]:
+        """Judge each answer by every metric."""
+        if "target" not in self.data:
+            return {"accuracy": judge_right(self.found, self.expected)}
+        texts = self.found, self.expected
+        judged = metrics.judge_bleu(*texts, self.data["target"], self.data["form"])
+        stripped = ([text.strip() for text in each] for each in texts)
+        return judged | {"exact_match": judge_right(*stripped)}
+
+    def scores(self) -> dict[str, float]:
+        """Score them by every metric, in percent."""
+        return {name: each.whole() for name, each in self.judged().items()}
+
+
+def answer(asked: Evaluation) -> Answers:
+    """Let a translator or a classifier answer a whole test set.
+
+    Raises:
+        WorkbenchError: the folder holds another model, or one for other data.
+    """
     if asked.kind == "translator":
-        return score_translator(*load_translator(asked), asked.beam, asked.alpha)[0]
+        return answer_pairs(asked)
     classifier, data = load_classifier(asked)
-    return {"accuracy": 100 * classifier.accuracy(data, asked.split)}
+    about = {"name": data.name, "copy": data.copy, "test": asked.split}
+    found, expected = (
+        [data.classes[each] for each in classes.tolist()]
+        for classes in classifier.classify(data, asked.split)
+    )
+    return Answers(about, found, expected)
 
 
-def judge(asked: Evaluation) -> dict[str, Judged]:
-    """Judge each translation, or each image, of a test set, by every metric."""
-    if asked.kind == "translator":
-        return judge_translator(*load_translator(asked), asked.beam, asked.alpha)
-    classifier, data = load_classifier(asked)
-    found, labels = classifier.classify(data, asked.split)
-    return {"accuracy": judge_right(found.tolist(), labels.tolist())}
+def compare(
+    asked: Evaluation, answers: Answers, other: str, kept: Path = results.FOLDER
+) -> dict[str, Difference]:
+    """Tell by how much answers are better than another model's on the same examples.
+
+    Args:
+        asked: what was answered.
+        answers: of the model that was asked.
+        other: a folder that training wrote, or the name of a record.
+        kept: holds the records, and what they keep.
+
+    Returns:
+        The difference by every metric.
+
+    Raises:
+        WorkbenchError: nothing of the other is kept, or it was asked something else.
+    """
+    others = answers_of(other, asked, answers, kept)
+    for key, value in answers.data.items():
+        if others.data[key] != value:
+            raise WorkbenchError(
+                f"{other} has another {key}: {others.data[key]!r}, not {value!r}. "
+                "Both must answer the same examples: see --data, --form and --score"
+            )
+    first, second = answers.judged(), others.judged()
+    return {name: paired_bootstrap(first[name], second[name]) for name in first}
 
 
-def load_translator(
-    asked: Evaluation,
-) -> tuple[Translator, list[tuple[str, str]], str]:
-    """Load a trained translator; the pairs to evaluate it on, and their form."""
+def answers_of(other: str, asked: Evaluation, answers: Answers, kept: Path) -> Answers:
+    """Let another model answer; where none is kept, take what it said back then."""
+    for folder in (Path(other), kept / results.MODELS / other):
+        if folder.is_dir():
+            return answer(asked.of_another(folder))
+    learned = results.read_record(other, kept)["data"]
+    data = {key: learned.get(key) for key in answers.data}
+    return Answers(data, results.read_outputs(other, kept), answers.expected)
+
+
+def answer_pairs(asked: Evaluation) -> Answers:
+    """Let a trained translator translate the sources of pairs."""
     parts = models.load_parts(asked.parts)
     translator = Translator.load(asked.folder, asked.device, parts)
+    search = search_of(asked.folder, asked.beam, asked.alpha)
     asked = asked.settled()
-    languages = translator.config.source, translator.config.target
-    form = asked.form or "raw"
-    corpus = corpus_of(str(asked.data), asked.data_dir, *languages, form)
-    return translator, getattr(corpus, asked.split), form
+    source, target = translator.config.source, translator.config.target
+    name, form = str(asked.data), asked.form or metrics.RAW
+    corpus = corpus_of(name, asked.data_dir, source, target, form)
+    data = {"name": name, "form": form, "source": source, "target": target}
+    data["test"] = test_name(name, asked.split)
+    pairs = getattr(corpus, asked.split)
+    return Answers(data, *translate_pairs(translator, pairs, *search))
 
 
 def score_translator(
@@ -114,20 +181,6 @@ def score_translator(
     signatures = scores.pop("signatures")
     scores["exact_match"] = metrics.exact_match(found, references)
     return scores, signatures
-
-
-def judge_translator(
-    translator: Translator,
-    pairs: list[tuple[str, str]],
-    form: str,
-    beam: int,
-    alpha: float,
-) -> dict[str, Judged]:
-    """Judge the translation of each pair, by every metric."""
-    found, references = translate_pairs(translator, pairs, beam, alpha)
-    judged = metrics.judge_bleu(found, references, translator.config.target, form)
-    stripped = ([text.strip() for text in texts] for texts in (found, references))
-    return judged | {"exact_match": judge_right(*stripped)}
 
 
 def translate_pairs(

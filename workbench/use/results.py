@@ -6,6 +6,7 @@ Pages take their figures from here, so that none is typed by hand.
 
 from __future__ import annotations
 
+import hashlib
 import statistics
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from workbench.training import records
 HERE = Path(__file__).resolve().parents[1]
 # a wheel brings them along; in the sources they have a folder of their own
 FOLDER = HERE / "recorded" if (HERE / "recorded").is_dir() else HERE.parent / "results"
-MODELS = "models"
+MODELS, OUTPUTS = "models", "outputs"
 
 
 def names(folder: Path = FOLDER) -> list[str]:
@@ -80,3 +81,29 @@ def model_folder(name: str, folder: Path = FOLDER) -> Path:
             f"{', '.join(kept) or 'none'}"
         )
     return path
+
+
+def read_outputs(name: str, folder: Path = FOLDER) -> list[str]:
+    """Read what the model of a run said of its test set: an example a line.
+
+    Raises:
+        WorkbenchError: it was not kept, or is not the file of the record.
+    """
+    record, path = read_record(name, folder), folder / OUTPUTS / f"{name}.txt"
+    if "outputs" not in record:
+        raise WorkbenchError(
+            f"{folder / name}.json: neither the model of this run is kept nor what it "
+            "said of the test set. Make the record again with  "
+            f"python -m workbench record {name}"
+        )
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise WorkbenchError(
+            f"{path} cannot be read ({error.strerror}): it comes with {name}.json"
+        ) from error
+    if hashlib.sha256(content).hexdigest() != record["outputs"]["sha256"]:
+        raise WorkbenchError(
+            f"{path} is not the file of {name}.json: take both from the same commit"
+        )
+    return content.decode("utf-8").removesuffix("\n").split("\n")

@@ -81,7 +81,7 @@ def write(
         length: how many to write.
         parts: filter_logits and sample_next are theirs.
         temperature: 0 takes the most probable token each time.
-        top_p: as in exercise 7.12.
+        top_p: as ``filter_logits`` has it.
         seed: of what is drawn.
         use_cache: remember keys and values; the same ids, sooner.
 

@@ -706,6 +706,7 @@ Figures.define("look_inside", (stage, options) => {
   // Computing ----------------------------------------------------------------------------------
 
   const output = element("p", { class: "inside-output" });
+  const trust = element("p", { class: "inside-trust", role: "status" });
   const notice = element("p", { class: "live-notice", role: "status" });
   const tell = (text = "") => { notice.textContent = text; };
 
@@ -726,6 +727,34 @@ Figures.define("look_inside", (stage, options) => {
   const nothing = { off: new Set(), source: new Set(), target: new Set() };
   const textOf = (reading) => model.tokens.decode(reading.next.filter((id) => id !== EOS));
 
+  // Whether to trust a translation, by the rules of chapter 9 --------------------------------------
+
+  let doubts = []; // reasons not to
+  let probability = null; // of all its tokens
+  /* Of a model of the reader's nothing is known but what it computes itself. */
+  const judge = (translation) => {
+    probability = Sentences.probabilityOf(trace.logits, trace.next);
+    if (model.rules)
+      doubts = model.rules.doubtsAsTyped(input.value, translation, probability, trace.ended);
+    else doubts = trace.ended ? [] : [Sentences.ENDLESS];
+  };
+
+  const drawTrust = () => {
+    const warning = doubts.length ? ["Do not trust this translation."] : [];
+    const reasons = probability === null ? [] : [...doubts,
+      `The model gives this translation a probability of ${percent(probability)}.`];
+    output.firstChild?.classList.toggle("live-doubtful", doubts.length > 0);
+    const whole = [...warning, ...reasons].join(" ");
+    if (trust.textContent === whole) return; // a screen reader would say it again
+    trust.replaceChildren(...warning.flatMap((text) => [element("strong", {}, text), " "]),
+      reasons.join(" "));
+  };
+  const trustNothing = () => {
+    doubts = [];
+    probability = null;
+    drawTrust();
+  };
+
   let unchanged = {}; // the translation without the reader's changes, of which text
   const compute = () => {
     const ids = model.tokens.encode(input.value);
@@ -743,12 +772,15 @@ Figures.define("look_inside", (stage, options) => {
         trace.ended ? "" : " …", before === now ? ""
           : element("small", {}, " Without your changes: ",
             element("span", { lang: "de" }, before)));
+      judge(now);
+      drawTrust();
     } else {
       const all = [...ids, ...written];
       trace = Model.read(model, { target: all }, changes());
       plain = changed() ? Model.read(model, { target: all }) : trace;
       output.replaceChildren(element("span", {}, input.value),
         element("strong", {}, model.tokens.decode(written)));
+      trustNothing();
     }
     for (const which of sides())
       place[which] = Math.max(0, Math.min(place[which], trace[which].ids.length - 1));
@@ -872,6 +904,7 @@ Figures.define("look_inside", (stage, options) => {
     model = trace = plain = null;
     view = "map";
     output.replaceChildren();
+    trustNothing();
     tell();
     buildMap();
     drawOffer();
@@ -903,7 +936,8 @@ Figures.define("look_inside", (stage, options) => {
       if (!window.DecompressionStream) throw new Error("this browser cannot unpack files.");
       const [text] = await Live.fetched(file, (bytes) =>
         tell(`${format(bytes / 1e6, 1)} of ${Live.megabytes([file])} MB`));
-      loaded[wanted] = Model.open(Folder.shipped(await unpack(text)));
+      const { rules, ...given } = Folder.shipped(await unpack(text));
+      loaded[wanted] = { ...Model.open(given), rules: rules && Sentences.make(rules) };
       own = null;
       use(loaded[wanted]);
     } catch (error) {
@@ -1008,7 +1042,7 @@ Figures.define("look_inside", (stage, options) => {
   }
   stage.append(
     element("div", { class: "figure-controls" }, kinds.element, offer),
-    form, notice, output, tokenizers,
+    form, notice, output, trust, tokenizers,
     element("div", { class: "inside-columns" }, map,
       element("div", { class: "inside-side" }, elsewhere ? [] : guide, lens, about)),
     controls, said, ownModel);
@@ -1026,6 +1060,7 @@ Figures.define("look_inside", (stage, options) => {
     go, follow,
     numbers: () => ({ kind, loaded: Boolean(model), view, side, place: { ...place },
       text: input.value, output: output.textContent, notice: notice.textContent,
+      trust: trust.textContent, doubtful: doubts.length > 0, probability,
       temperature: temperature.value, off: [...off], step: stepNumber, numbersOf, key,
       hidden: { source: [...hidden.source], target: [...hidden.target] }, milliseconds,
       best: trace ? best(trace).map(([id, share]) => [piece(id), share]) : [] }),

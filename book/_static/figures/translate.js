@@ -154,13 +154,6 @@ Figures.define("translate", (stage) => {
     tell([], [why]);
   };
 
-  /* The probability of all tokens that were written, one after the other. */
-  const probabilityOf = (written) => Math.exp(written.reduce((sum, { logits, token }) => {
-    const most = logits.reduce((a, b) => Math.max(a, b));
-    const total = logits.reduce((all, value) => all + Math.exp(value - most), 0);
-    return sum + logits[token] - most - Math.log(total);
-  }, 0));
-
   const softmaxBest = (row) => {
     const shares = Mathematics.softmax([...row]);
     return shares.map((share, id) => [id, share]).sort((a, b) => b[1] - a[1])
@@ -206,7 +199,8 @@ Figures.define("translate", (stage) => {
     milliseconds = performance.now() - began;
     stop.disabled = true;
     present({ pieces: ids.map(tokens.piece), steps: written });
-    probability = probabilityOf(written);
+    probability = Sentences.probabilityOf(written.map(({ logits }) => logits),
+      written.map(({ token }) => token));
     if (end.error) tell([], [`The model failed: ${end.error.message}`]);
     else if (end.stopped) tell([], [`Stopped after ${written.length} tokens.`]);
     else {

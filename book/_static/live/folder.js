@@ -6,6 +6,7 @@ const Folder = (() => {
   const CONFIG = "config.json";
   const WEIGHTS = "model.safetensors";
   const TOKENIZER = "tokenizer.json";
+  const RULES = "rules.json"; // only of this site's own
   const LARGEST = 400e6; // bytes: a page that asks for more than this may be ended
 
   const entriesOf = (reader) => new Promise((resolve, reject) =>
@@ -56,10 +57,12 @@ const Folder = (() => {
     return { config, tokenizer, weights: await named(WEIGHTS)?.arrayBuffer() ?? null };
   };
 
-  /* The same from the files of this site: { name: bytes }. */
+  /* The same from the files of this site: { name: bytes }; with what it knows of the
+     sentences that the model learned from, where it knows that. */
   const shipped = (files) => {
     const text = (name) => new TextDecoder().decode(files[name]);
-    return { config: text(CONFIG), tokenizer: text(TOKENIZER), weights: files[WEIGHTS].buffer };
+    return { config: text(CONFIG), tokenizer: text(TOKENIZER), weights: files[WEIGHTS].buffer,
+      rules: files[RULES] ? JSON.parse(text(RULES)) : null };
   };
 
   return { dropped, read, shipped };

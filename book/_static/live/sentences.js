@@ -1,6 +1,7 @@
 /* What can be said of an English sentence, and of its translation, by rules alone: what
    the model will read, and what speaks against trusting what it writes. The facts come
-   from the corpus that it learned from (pages/everyday_lexicon.py). */
+   from the corpus that it learned from (pages/everyday_lexicon.py). Chapter 9 gives the
+   model what `read` makes of a text, and Look inside the text as it was typed. */
 const Sentences = (() => {
   "use strict";
 
@@ -17,6 +18,7 @@ const Sentences = (() => {
   ];
   const ASKING = /^(do|does|did|is|are|am|was|were|can|will|must|should|would|who|what|where|when|why|how)$/;
   const SURE = 0.7; // below this probability a translation is not to be trusted
+  const ENDLESS = "It did not find an end.";
   const BEFORE = "^";
   const AFTER = "$";
 
@@ -35,6 +37,14 @@ const Sentences = (() => {
     const some = words.slice(0, 4).map((word) => `“${word.slice(0, 30)}”`).join(", ");
     return some + (words.length > 4 ? ` and ${words.length - 4} more` : "");
   };
+
+  /* The probability of all tokens that were written, one after the other: `rows` are the
+     logits before each of them. */
+  const probabilityOf = (rows, ids) => Math.exp(rows.reduce((sum, row, i) => {
+    const most = row.reduce((a, b) => Math.max(a, b));
+    const total = row.reduce((all, value) => all + Math.exp(value - most), 0);
+    return sum + row[ids[i]] - most - Math.log(total);
+  }, 0));
 
   const make = ({ words, numbers, classes, threes, entries, helping, giving,
     unsaid, sayings }) => {
@@ -140,7 +150,7 @@ const Sentences = (() => {
       const found = [];
       if (reading.unknown.length) found.push(`I do not know ${named(reading.unknown)}.`);
       if (reading.left.length) found.push(`I left out ${named(reading.left)}.`);
-      if (!ended) found.push("It did not find an end.");
+      if (!ended) found.push(ENDLESS);
       if (!said.has(reading.sentence)) {
         if (!reading.unknown.length && !usual(reading))
           found.push("I know the words, but never learned from a sentence of this form.");
@@ -154,8 +164,19 @@ const Sentences = (() => {
       return found;
     };
 
-    return { read, doubts };
+    /* The same where the model has read the text itself, and not what `read` makes of it:
+       the model knows no other form than that. */
+    const doubtsAsTyped = (text, translation, probability, ended) => {
+      const reading = read(text);
+      if (reading.refusal) return [reading.refusal, ...(ended ? [] : [ENDLESS])];
+      const found = doubts({ ...reading, left: [] }, translation, probability, ended);
+      const { sentence } = reading;
+      return sentence === text.trim() ? found
+        : [`Type “${sentence}”: I learned no other form.`, ...found];
+    };
+
+    return { read, doubts, doubtsAsTyped };
   };
 
-  return { make, capital, named };
+  return { make, capital, named, probabilityOf, ENDLESS };
 })();

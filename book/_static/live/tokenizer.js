@@ -88,7 +88,7 @@ const Tokens = (() => {
   const WORDS = new RegExp(` ?[\\p{L}\\p{N}_]+| ?[^\\p{L}\\p{N}_${GAP}]+`
     + `|[${GAP}]+(?![^${GAP}])|[${GAP}]+`, "gu");
 
-  /* Join every occurrence of a pair, from the left: exercise 1.4. */
+  /* Join every occurrence of a pair, from the left, as merge_pair does. */
   const joined = (symbols, [left, right]) => {
     const made = [];
     for (let i = 0; i < symbols.length; i += 1) {
