@@ -9,7 +9,7 @@ import functools
 import inspect
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -19,7 +19,8 @@ from autograder.exercise import front_end, progress
 from autograder.exercise.card import card
 from autograder.exercise.comparison import Comparison
 from autograder.exercise.diagnosis import diagnose
-from autograder.exercise.locate import Place, add_place
+from autograder.exercise.length import keep_short
+from autograder.exercise.locate import Place, add_place, is_wanted
 from autograder.exercise.locate.outcomes import (
     Follower,
     Known,
@@ -36,7 +37,13 @@ from autograder.exercise.naming import (
     smallest,
 )
 from autograder.exercise.reasons import reasons
-from autograder.exercise.showing import differ, show, show_both
+from autograder.exercise.showing import (
+    differ,
+    shortened,
+    show,
+    show_both,
+    show_keys,
+)
 from autograder.exercise.typed import typed_call
 from autograder.forms import as_asked, other_form
 from autograder.interface import (
@@ -57,8 +64,10 @@ DTYPES = {  # that came, that are expected -> what to do
     (torch.int64, torch.float32): "Whole numbers and floats do not multiply: .float().",
     (torch.float32, torch.int64): "Ids and labels are whole numbers: .long().",
 }
+LOOKING = "Looking for the line …"
 WIDTH = 77  # of an explanation's lines, which are indented by 11
 TOLERANCE = 1e-5  # absolute and relative, for float32 results of order one
+LONGEST_TEXT, LONGEST_LINE = 300, 100  # characters of an exception, and of its line
 FEW = 256  # entries, which are compared sooner one by one: most differ at the first
 
 
@@ -140,6 +149,23 @@ class CheckFailure(AssertionError):
         """Whether there is no answer yet."""
         return self.what.endswith("not written yet") or self.what == "is not there"
 
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the message while a line is looked for, and then with that line.
+
+        Where nothing that is shown can be replaced, all is shown in the end.
+        """
+        display = front_end.replaceable()
+        if display is None:
+            yield
+            return
+        display(card(self, waiting=LOOKING), f"{self}\n  {LOOKING}")
+        self.displayed = True
+        try:
+            yield
+        finally:
+            display(card(self), str(self))
+
     def _render_traceback_(self) -> list[str]:
         """Tell IPython to print the message instead of the check's own code.
 
@@ -212,13 +238,18 @@ class Chapter:
                     failure.why = advice_on(failure.got)
                 failure.check = function.__name__
                 failure.read = self.where(failure.section or section)
-                add_place(failure, function, students, options, followed)
                 calls = [failure.asked or each.last for each in seen]
                 failure.set_call(typed_call(calls, failure.on, failure.got))
                 tried = not failure.is_untouched
                 failure.number = progress.failed(
                     self.page, function.__name__, options, tried=tried
                 )
+                keep_short(failure)
+                if is_wanted(failure):
+                    # who does not wait for the line keeps the message
+                    with contextlib.suppress(KeyboardInterrupt), failure.shown():
+                        add_place(failure, function, students, options, followed)
+                        keep_short(failure)
                 raise failure from None
 
             run.forbidden, run.read = forbidden, self.where(section)
@@ -422,7 +453,7 @@ def failure_of(error: StudentError) -> CheckFailure:
         "endless": "does not return",
         "forbidden": error.text,
         CALLS_ENDLESS: error.text,
-    }.get(error.kind, f"stopped with {error.kind}")
+    }.get(error.kind, f"stopped with {shortened(error.kind, LONGEST_LINE)}")
     mistake = what if error.kind in ("in-place", "forbidden") else None
     failure = CheckFailure(
         what,
@@ -439,9 +470,10 @@ def describe_error(error: StudentError) -> str:
     """Write an exception's own words and the student's line that it came from."""
     if error.kind == "NotImplementedError":
         return ""
-    place = f"in {error.function}, {error.line}" if error.function else ""
+    line = shortened(error.line, LONGEST_LINE)
+    place = f"in {error.function}, {line}" if error.function else ""
     said_already = error.kind in ("forbidden", CALLS_ENDLESS)
-    text = "" if said_already else error.text
+    text = "" if said_already else shortened(error.text, LONGEST_TEXT)
     return "\n".join(part for part in (text, place) if part)
 
 
@@ -703,7 +735,7 @@ def raises(
             return
         if error.kind in ("NotImplementedError", "forbidden"):
             raise
-        got = f"{error.kind}: {error.text}"
+        got = f"{error.kind}: {shortened(error.text, LONGEST_TEXT)}"
     else:
         got = f"no exception, but {show(value)}"
     raise CheckFailure(
@@ -746,7 +778,7 @@ def _expect_dict(got, expected, *, what, on, why, tolerance) -> None:
     if not isinstance(got, dict):
         _fail(f"{what} has the wrong type", on, show(got), "a dict", why)
     if got.keys() != expected.keys():
-        _fail(f"{what} has other keys", on, f"{list(got)}", f"{list(expected)}", why)
+        _fail(f"{what} has other keys", on, show_keys(got), show_keys(expected), why)
     for key, value in expected.items():
         where = f"{what}[{key!r}]"
         equal(got[key], value, what=where, on=on, why=why, tolerance=tolerance)

@@ -210,6 +210,17 @@ class StudentFunction(ABC):
             them have together, at most at one time.
         """
 
+    @abstractmethod
+    def shared(self, *args: Data, **kwargs: Data) -> list[int]:
+        """Call the function, and say which of its results are the caller's own.
+
+        That is a tensor whose memory is an argument's, as of a view, and a list or a
+        dict that is an argument, or in one.
+
+        Returns:
+            The places of such results; of one that is no tuple and no list, 0.
+        """
+
 
 class StudentInstance(StudentFunction):
     """A module of the student's that has been built; calling it runs ``forward``.
@@ -244,6 +255,24 @@ class StudentInstance(StudentFunction):
     @abstractmethod
     def train(self, mode: bool = True) -> None:
         """Switch to training (True) or evaluation (False)."""
+
+    @abstractmethod
+    def methods(self, *names: str) -> list[StudentFunction]:
+        """Return methods that the exercise asks for; no others can be called.
+
+        They are to be asked for after parameters and mode are set: a message mentions
+        those of that time.
+
+        Raises:
+            StudentError: "missing", there is no method of such a name. What starts with
+                an underscore, or belongs to every ``torch.nn.Module``, is none.
+        """
+
+    def _lend(self, method: StudentFunction) -> StudentFunction:
+        """Let a method know what is forbidden, and what messages mention."""
+        method.forbidden, method.loaded = self.forbidden, self.loaded
+        method.training, method.built_with = self.training, self.built_with
+        return method
 
 
 class StudentModule(ABC):
@@ -475,6 +504,29 @@ def _handed_over(value: Data) -> Data:
     return value
 
 
+def _places_of(value: Any, given: list[Data]) -> list[int]:
+    """Say which results are among what was given; see ``StudentFunction.shared``."""
+    results = value if isinstance(value, (tuple, list)) else [value]
+    own = {key for each in given for key in _memory_of(each)}
+    if own & set(_memory_of(value, inside=False)):
+        return list(range(max(len(results), 1)))
+    kept = [set(_memory_of(each, inside=False)) for each in results]
+    return [place for place, keys in enumerate(kept) if own & keys]
+
+
+def _memory_of(value: Any, inside: bool = True) -> Iterator[tuple[str, int]]:
+    """Tell what one may write into and see again through other names for it."""
+    if isinstance(value, torch.Tensor):
+        if value.numel() and value.layout == torch.strided and not value.is_meta:
+            yield "storage", value.untyped_storage().data_ptr()
+    elif isinstance(value, (list, dict)):
+        yield "object", id(value)
+    if inside and isinstance(value, (list, tuple, dict)):
+        items = value.values() if isinstance(value, dict) else value
+        for each in items:
+            yield from _memory_of(each)
+
+
 def _their_own(value: Data) -> Any:
     """Give student code its own object where a check holds a handle of it."""
     return value._target if isinstance(value, _LocalCallable) else value
@@ -522,10 +574,20 @@ class _LocalCallable(StudentFunction):
 
         return note_call(self, args, kwargs, ask)
 
+    def shared(self, *args: Data, **kwargs: Data) -> list[int]:
+        args, kwargs = _handed_over(args), _handed_over(kwargs)
+
+        def ask() -> list[int]:
+            return _places_of(self._run_on(args, kwargs), [*args, *kwargs.values()])
+
+        return note_call(self, args, kwargs, ask)
+
     def _run(self, args: tuple, kwargs: dict, held: Held | None = None) -> Any:
+        return self._run_on(_handed_over(args), _handed_over(kwargs), held)
+
+    def _run_on(self, args: tuple, kwargs: dict, held: Held | None = None) -> Any:
         call = describe_call(self.name, args, kwargs)
         _bind(self._signature, call, args, kwargs)
-        args, kwargs = _handed_over(args), _handed_over(kwargs)
         with (
             _unchanged(self._signature, call, args, kwargs),
             _students_turn(call, self.forbidden),
@@ -595,6 +657,31 @@ class LocalInstance(_LocalCallable, StudentInstance):
         with _students_turn(f"{self.name}.train({mode})", self.forbidden):
             self._target.train(mode)
         self.training = mode
+
+    def methods(self, *names: str) -> list[StudentFunction]:
+        return [self._lend(LocalMethod(self, name)) for name in names]
+
+    def find(self, name: str) -> Callable:
+        """Return a method as ``methods`` may give it; raise StudentError."""
+        call, found = f"{self.name}.{name}", None
+        if not name.startswith("_") and not hasattr(torch.nn.Module, name):
+            with _students_turn(call, self.forbidden):
+                found = getattr(self._target, name, None)
+        if not callable(found):
+            text = f"{self.name} has no method {name}"
+            raise StudentError("missing", text, call)
+        return found
+
+
+class LocalMethod(LocalFunction):
+    """A method of a built module; its parameters are the module's."""
+
+    def __init__(self, module: LocalInstance, name: str) -> None:
+        super().__init__(module.find(name), f"{module.name}.{name}")
+        self._module = module
+
+    def _parameters(self) -> dict[str, torch.Tensor]:
+        return self._module._parameters()
 
 
 class LocalModule(StudentModule):

@@ -279,6 +279,7 @@ ROUNDS = {  # of the answers, in the order in which they were written
     "12": "chapters 4, 7, 9, 10 and 11, looking for what nobody had thought of",
     "13": "chapters 1, 4, 5, 9 and 10, likewise, when most of these were mended",
     "14": "all chapters, a third each plain, subtle, and with two slips",
+    "15": "all chapters, likewise, none of them the first slip that comes to mind",
 }
 
 

@@ -1,6 +1,7 @@
 """The generator: what it writes, that it is the same every time, what it refuses."""
 
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -15,7 +16,9 @@ import pytest
 
 from autograder import generator
 from autograder.exercise import progress
-from autograder.generator import ROOT, Missing, SourceError, notebooks
+from autograder.generator import ROOT, Missing, SourceError, notebooks, numbers
+from autograder.generator.table import PLACE
+from autograder.sheets import SheetError
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -38,6 +41,17 @@ def course(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def real(tmp_path: Path) -> Path:
+    """The sources of the course itself, and nothing that is generated."""
+    (tmp_path / "solutions").mkdir()
+    for path in ROOT.glob("solutions/*.md"):
+        shutil.copy(path, tmp_path / "solutions")
+    shutil.copy(ROOT / "_config.yml", tmp_path)  # it may have the site's address
+    shutil.copytree(ROOT / "sheets", tmp_path / "sheets")  # they mark the short way
+    return tmp_path
+
+
 def test_the_golden_course_is_generated_byte_for_byte(course: Path) -> None:
     """Everything generated equals the folder kept in tests/golden.
 
@@ -52,18 +66,12 @@ def test_the_golden_course_is_generated_byte_for_byte(course: Path) -> None:
     assert files_of(course) == files_of(GOLDEN)
 
 
-def test_the_committed_exercises_and_modules_are_what_the_sources_say(tmp_path) -> None:
-    for path in generator.ROOT.glob("solutions/*.md"):
-        (tmp_path / "solutions").mkdir(exist_ok=True)
-        shutil.copy(path, tmp_path / "solutions")
-    shutil.copy(ROOT / "_config.yml", tmp_path)  # it may have the site's address
-    shutil.copytree(ROOT / "sheets", tmp_path / "sheets")  # they mark the short way
-    generator.write_exercises(tmp_path)
-    assert files_of(tmp_path / "exercises") == files_of(ROOT / "exercises")
+def test_the_committed_exercises_and_modules_are_what_the_sources_say(real) -> None:
+    generator.write_exercises(real)
+    assert files_of(real / "exercises") == files_of(ROOT / "exercises")
     package = "solutions/transformer"
-    assert files_of(tmp_path / package) == files_of(ROOT / package)
-    table = "autograder/exercise/chapters.json"
-    assert (tmp_path / table).read_bytes() == (ROOT / table).read_bytes()
+    assert files_of(real / package) == files_of(ROOT / package)
+    assert (real / PLACE).read_bytes() == (ROOT / PLACE).read_bytes()
 
 
 @pytest.mark.parametrize("chapter", generator.chapters())
@@ -253,13 +261,115 @@ def test_the_guide_s_lines_make_a_report_a_written_answer(course: Path) -> None:
     assert (report.name, report.by_hand, report.points) == ("own-report", True, 10)
 
 
+PLACES = (
+    *("*.md", "book/**/*.md", "book/**/*.js", "book/**/*.py", "book/**/*.yml"),
+    *("results/*.yml", "sheets/*.yml", "solutions/*.md", "solutions/mistakes/*.py"),
+    *("autograder/**/*.py", "pages/**/*.py", "tests/**/*.py", "tools/**/*.py"),
+    "workbench/**/*.py",
+)
+# in these, courses and pages are made up
+EXCEPT = {"golden", "test_generator.py", "test_results.py", "test_spaces.py"}
+
+
 def test_no_text_names_an_exercise_by_its_number() -> None:
     """Where exercises are moved, such a number would be wrong; {ex}`softmax` is not."""
     number = re.compile(r"\bexercises?\s+\d+\.\d+", re.IGNORECASE)
-    texts = (*ROOT.glob("book/*.md"), *ROOT.glob("solutions/*.md"))
-    for path in (*texts, *ROOT.glob("autograder/chapters/**/*.py")):
-        for line, text in enumerate(path.read_text("utf-8").splitlines(), start=1):
-            assert not number.search(text), f"{path}:{line}: {text}"
+    paths = {path for place in PLACES for path in ROOT.glob(place)}
+    assert len(paths) > 500
+    for path in sorted(paths):
+        if not EXCEPT & set(path.relative_to(ROOT).parts):
+            found = number.search(path.read_text("utf-8"))
+            assert not found, f"{path}: {found[0]}"
+
+
+def test_every_exercise_that_a_page_names_is_there() -> None:
+    known = numbers.numbers(ROOT / "solutions")
+    named = [
+        (path, name)
+        for path in ROOT.glob("book/**/*.md")
+        for name in numbers.REFERENCE.findall(path.read_text("utf-8"))
+    ]
+    assert len(named) > 50
+    assert not [each for each in named if each[1] not in known]
+
+
+# --- one edit of the course itself ----------------------------------------------------
+
+OPENED = re.compile(r'^(?=\+\+\+ \{"exercise": "([\w-]+)")', re.MULTILINE)
+
+
+def edit(course: Path, order: Callable[[list[str]], list[str]]) -> list[str]:
+    """Put chapter 4's exercises into an order, which may lack some; give their ids."""
+    path = course / "solutions" / "04_attention.md"
+    head, *rest = OPENED.split(path.read_text("utf-8"))
+    texts = dict(zip(rest[::2], rest[1::2], strict=True))
+    names = order(list(texts))
+    path.write_text("".join([head, *(texts[name] for name in names)]), "utf-8")
+    return names
+
+
+def generated_numbers(course: Path) -> dict[str, str]:
+    """Generate; see that all that is written agrees on the numbers, and give them."""
+    generator.write_exercises(course)
+    table = json.loads((course / PLACE).read_text("utf-8"))["chapters"]
+    exercises = [each for chapter in table.values() for each in chapter["exercises"]]
+    known = {each["name"]: each["number"] for each in exercises}
+    texts = {chapter: notebook_text(course, chapter) for chapter in table}
+    for each in exercises:
+        heading = f"## Exercise {each['number']} · {each['title']}\n"
+        assert sum(heading in text for text in texts.values()) == 1
+    for chapter, text in texts.items():
+        source = (course / "solutions" / f"{chapter}.md").read_text("utf-8")
+        for line in filter(numbers.REFERENCE.search, source.splitlines()):
+            assert numbers.REFERENCE.sub(lambda found: known[found[1]], line) in text
+    return known
+
+
+def notebook_text(course: Path, chapter: str) -> str:
+    """All that stands in a chapter's notebook with its answers."""
+    cells = generator.source_notebook(chapter, course).cells
+    return "\n".join(cell.source for cell in cells)
+
+
+def test_an_exercise_of_the_course_is_dropped_by_one_edit(real: Path) -> None:
+    dropped = "worked-context"  # which no other exercise names
+    left = edit(real, lambda names: [each for each in names if each != dropped])
+    known = generated_numbers(real)
+    assert dropped not in known
+    assert [known[name] for name in left] == [
+        f"4.{place}" for place in range(1, len(left) + 1)
+    ]
+    notebook = (real / "exercises/04_attention/04_attention.ipynb").read_text("utf-8")
+    assert "worked_context" not in notebook
+    before = numbers.numbers(ROOT / "solutions")
+    assert known.keys() == before.keys() - {dropped}
+    assert all(known[each] == before[each] for each in known.keys() - set(left))
+
+
+def test_an_exercise_of_the_course_is_moved_by_one_edit(real: Path) -> None:
+    moved = edit(real, lambda names: [*names[1:4], names[0], *names[4:]])
+    known = generated_numbers(real)
+    assert known["softmax"] == "4.4"
+    assert [known[name] for name in moved] == [
+        f"4.{place}" for place in range(1, len(moved) + 1)
+    ]
+    before = numbers.numbers(ROOT / "solutions")
+    assert known.keys() == before.keys()
+    same = known.keys() - set(moved[:4])
+    assert all(known[each] == before[each] for each in same)
+
+
+def test_a_text_that_names_a_dropped_exercise_is_found(real: Path) -> None:
+    edit(real, lambda names: names[1:])
+    with pytest.raises(SourceError, match="no exercise is named 'softmax'"):
+        generator.write_exercises(real)
+    assert not (real / "exercises").exists()
+
+
+def test_a_sheet_that_asks_for_a_dropped_exercise_is_found(real: Path) -> None:
+    edit(real, lambda names: [each for each in names if each != "causal-mask"])
+    with pytest.raises(SheetError, match="no exercise is named 'causal-mask'"):
+        generator.read("short_04_attention", real)
 
 
 def test_the_line_of_a_refusal_is_where_the_fault_is(course: Path) -> None:

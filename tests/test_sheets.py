@@ -15,6 +15,7 @@ from autograder.chapters import attention as check
 from autograder.collecting.notebooks import by_name, chapter_of
 from autograder.collecting.sources import File
 from autograder.exercise import progress
+from autograder.exercise.chapters import exercises
 from autograder.generator import ROOT, Source, notebooks
 from autograder.generator.composing import Composed
 from autograder.generator.modules import without_markers
@@ -247,11 +248,13 @@ def test_a_sheet_s_notebook_tells_the_checks_what_it_asks_for(
 
 def test_the_sheet_s_own_exercises_and_points_are_counted(monkeypatch, capsys) -> None:
     monkeypatch.setattr(progress, "_sheet", None)
-    check.sheet("A week", {"softmax": [4], "causal-mask": [1], "gelu": [1]})
+    points = {"softmax": [4], "causal-mask": [1], "gelu": [1]}
+    check.sheet("A week", points)
     check.progress()
     said = capsys.readouterr().out
     assert "A week: 0 of 3 exercises · 0 of 6 points" in said
-    assert [line.split()[0] for line in said.splitlines()[1:]] == ["4.1", "4.4", "6.4"]
+    numbers = [line.split()[0] for line in said.splitlines()[1:]]
+    assert numbers == [exercises()[name].number for name in points]
 
 
 # --- how it is graded -----------------------------------------------------------------

@@ -42,6 +42,7 @@ from autograder.interface import (
     Data,
     LocalFunction,
     LocalInstance,
+    LocalMethod,
     LocalModule,
     StudentError,
 )
@@ -50,6 +51,7 @@ METHODS = (
     "__call__",
     "gradients",
     "memory",
+    "shared",
     "state_dict",
     "parameter_names",
     "buffer_names",
@@ -355,6 +357,8 @@ class _Student:
         function.forbidden = names
         if method == "several":
             return self._several(function, args)
+        if method == "methods" and isinstance(function, LocalInstance):
+            return [self._keep(LocalMethod(function, name)) for name in args]
         if method not in METHODS:
             raise ValueError(f"no method {method}")
         value = getattr(function, method)(*args, **kwargs)

@@ -46,6 +46,7 @@ INLINE = (
     "padding:0 .25em;font-size:13px;"
 )
 PARAGRAPH = "margin:.5em 0 0;color:inherit;"
+QUIET = f"{PARAGRAPH}font-size:13px;font-style:italic;"
 
 
 class Failure(Protocol):
@@ -66,12 +67,13 @@ class Failure(Protocol):
         """Give the paragraphs of running text."""
 
 
-def card(failure: Failure, site: str | None = None) -> str:
+def card(failure: Failure, site: str | None = None, waiting: str = "") -> str:
     """Return a failed check's message as HTML.
 
     Args:
         failure: what it says.
         site: the address of the book, for the link; by default the published one.
+        waiting: what is being done while the card is shown; "" if it is complete.
     """
     name = f"{failure.number} {failure.check}".strip()
     title = failure.mistake or failure.what
@@ -84,6 +86,8 @@ def card(failure: Failure, site: str | None = None) -> str:
     parts += [_paragraph(inline(line)) for line in _lines(failure.first)]
     parts.append(_table(failure))
     parts += [_paragraph(inline(line)) for line in failure.reasons()]
+    if waiting:
+        parts.append(f'<p style="{QUIET}">{html.escape(waiting)}</p>')
     parts.append(_reading(failure.read, chapters.site() if site is None else site))
     label = html.escape(f"{name}: not yet right")
     body = "".join(parts)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,27 @@ def display(html: str, text: str) -> None:
         shell.display_pub.publish({"text/html": html, "text/plain": text})
 
 
+def replaceable() -> Callable[[str, str], None] | None:
+    """Return what shows HTML or text, and later other HTML or text in its place.
+
+    None where that cannot be relied on: a notebook that a person has open does it; of
+    consoles, which have a kernel, too, some do not.
+    """
+    shell = kernel()
+    if shell is None or not (_is_colab() or _name_of_notebook(shell)):
+        return None
+    place = {"display_id": os.urandom(16).hex()}
+    is_shown = False
+
+    def show(html: str, text: str) -> None:
+        nonlocal is_shown
+        data = {"text/html": html, "text/plain": text}
+        shell.display_pub.publish(data, transient=place, update=is_shown)
+        is_shown = True
+
+    return show
+
+
 def notebook_folder() -> Path | None:
     """Return the folder of the notebook that a person has open, if this is its kernel.
 
@@ -35,15 +57,25 @@ def notebook_folder() -> Path | None:
     if shell is None:
         return None
     here = Path.cwd()
-    if "google.colab" in sys.modules:
+    if _is_colab():
         return here
-    named = os.environ.get("JPY_SESSION_NAME")  # by Jupyter's server
+    named = _name_of_notebook(shell)
     if named is None:
-        named = shell.user_ns.get("__vsc_ipynb_file__")  # by VS Code
-    if not isinstance(named, str):
         return None
     folder = Path(named).parent
     if folder.is_absolute():
         return here if folder.resolve() == here.resolve() else None
     parts = folder.parts  # below the folder that the server shows
     return here if here.parts[len(here.parts) - len(parts) :] == parts else None
+
+
+def _is_colab() -> bool:
+    return "google.colab" in sys.modules
+
+
+def _name_of_notebook(shell: Any) -> str | None:
+    """Return the path that Jupyter's server or VS Code gives; None if neither does."""
+    named = os.environ.get("JPY_SESSION_NAME")
+    if named is None:
+        named = shell.user_ns.get("__vsc_ipynb_file__")
+    return named if isinstance(named, str) else None

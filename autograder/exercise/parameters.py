@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from autograder.exercise.showing import first_few
 from autograder.expect import refuse, refuse_if, show
 from autograder.interface import StudentInstance
 
@@ -57,17 +58,26 @@ def _described(state: State, shapes: Shapes, trained: list[str], on: str) -> dic
     notable = [n for n in shapes if n not in trained or state[n].shape != shapes[n]]
     notable += [name for name in trained if name not in shapes]
     few = len(shapes) <= SHOWN and len(state) <= SHOWN
-    got = [
-        f"{name} {tuple(x.shape)}" + ("" if name in trained else " (not a parameter)")
+    chosen = [*state, *shapes] if few else notable[:SHOWN]
+    got = {
+        name: f"{name} {tuple(x.shape)}"
+        + ("" if name in trained else " (not a parameter)")
         for name, x in state.items()
-        if few or name in notable[:SHOWN]
-    ]
-    wanted = [f"{n} {s}" for n, s in shapes.items() if few or n in notable[:SHOWN]]
+    }
+    wanted = {name: f"{name} {shape}" for name, shape in shapes.items()}
+    none = "parameters, none of these"
     return {
         "on": on,
-        "got": ", ".join(got) or (f"{len(trained)} parameters, none of these"),
-        "expected": ", ".join(wanted) or f"{len(shapes)} parameters, none of these",
+        "got": _chosen(got, chosen) or f"{len(trained)} {none}",
+        "expected": _chosen(wanted, chosen) or f"{len(shapes)} {none}",
     }
+
+
+def _chosen(texts: dict[str, str], names: list[str]) -> str:
+    """List what is said of these names; "…" stands for the others, "" if none is."""
+    first = [text for name, text in texts.items() if name in names]
+    others = [text for name, text in texts.items() if name not in names]
+    return first_few([*first, *others], len(first)) if first else ""
 
 
 ONLY = (
@@ -79,7 +89,7 @@ ONLY = (
 def _names_misread(
     state: State, shapes: Shapes, missing: list[str], extra: list[str]
 ) -> Iterator[tuple[bool, str, str]]:
-    lost = ", ".join(sorted(missing)[:5])
+    lost = first_few(sorted(missing), 5)
     inside = any(n.endswith((".weight", "_weight")) and n not in shapes for n in extra)
     yield (
         bool(missing) and inside,
@@ -118,7 +128,7 @@ def _names_misread(
     yield (
         bool(extra),
         "one parameter too many",
-        f"Not asked for: {', '.join(sorted(extra)[:5])}.",
+        f"Not asked for: {first_few(sorted(extra), 5)}.",
     )
 
 
@@ -167,7 +177,7 @@ def _shapes_misread(state: State, shapes: Shapes) -> Iterator[tuple[bool, str, s
         "one number for all features",
         "One number for each feature: the parameter has the width of the token.",
     )
-    yield True, "parameters of other shapes", f"Look at {', '.join(wrong[:5])}."
+    yield True, "parameters of other shapes", f"Look at {first_few(wrong, 5)}."
 
 
 def _expect_own_numbers(state: State, shapes: Shapes, on: str) -> None:

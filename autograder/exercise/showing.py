@@ -18,6 +18,7 @@ TENSORS = 3  # of a dict, that are written where more differ
 DIGITS = 4  # significant, unless two values need more to differ
 NUMBER_DIGITS = 6  # of a single number
 ALL_DIGITS = 17  # with so many, two different floats differ in print
+NAME = 60  # characters of one of several names
 AROUND = 20  # characters before and after the place where two texts first differ
 
 WORD = re.compile(r"[^\s\[\](){},:]+")  # an entry of a list, or of a dict
@@ -100,9 +101,14 @@ def shortened(text: str, most: int) -> str:
 
 
 def first_few(names: Iterable[str], most: int) -> str:
-    """List so many names; "…" stands for the others."""
-    some = list(itertools.islice(names, most + 1))
+    """List so many names, none of them at length; "…" stands for the others."""
+    some = [shortened(name, NAME) for name in itertools.islice(names, most + 1)]
     return ", ".join(some if len(some) <= most else [*some[:most], "…"])
+
+
+def show_keys(value: dict) -> str:
+    """List the keys of a dict, none of them at length."""
+    return f"[{', '.join(shortened(repr(key), NAME) for key in value)}]"
 
 
 def marks_between(got: str, expected: str) -> tuple[Sequence[Span], Sequence[Span]]:
@@ -136,7 +142,7 @@ def _pair(got: Data, expected: Data, tolerance: float) -> Pair:
         return _show_numbers(got, expected)
     pair = Shown(_show_rows(got)), Shown(_show_rows(expected))
     if pair[0] == pair[1] and type(got) is type(expected):
-        return _show_first_difference(repr(got), repr(expected))
+        return show_first_difference(repr(got), repr(expected))
     return pair
 
 
@@ -232,7 +238,7 @@ def _show_dicts(got: dict, expected: dict, tolerance: float) -> Pair:
             for key in value
             if key not in alike
         }
-        parts = [(f"{key!r}: ", text) for key, text in texts.items()]
+        parts = [(f"{shortened(repr(key), NAME)}: ", t) for key, t in texts.items()]
         sides.append(_joined(parts, "{}", more=bool(alike)))
     first, second = sides
     return first, second
@@ -244,14 +250,19 @@ def _show_numbers(got: float, expected: float) -> Pair:
         if texts[0] != texts[1]:
             first, second = (Shown(text, [(0, len(text))]) for text in texts)
             return first, second
-    return _show_first_difference(repr(got), repr(expected))
+    return show_first_difference(repr(got), repr(expected))
 
 
-def _show_first_difference(got: str, expected: str) -> Pair:
+def show_first_difference(got: str, expected: str) -> Pair:
     """Write the part of two long texts where they first differ."""
-    pairs = enumerate(itertools.zip_longest(got, expected))
-    first = next((place for place, (a, b) in pairs if a != b), 0)
+    first = first_difference(got, expected)
     return Shown(_around(got, first)), Shown(_around(expected, first))
+
+
+def first_difference(got: str, expected: str) -> int:
+    """Say at which character two texts first differ; 0 if they do not."""
+    pairs = enumerate(itertools.zip_longest(got, expected))
+    return next((place for place, (a, b) in pairs if a != b), 0)
 
 
 def _around(text: str, place: int) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from autograder import expect
 from autograder.exercise.naming import Mistake
 from autograder.exercise.parameters import Conditions, State
+from autograder.exercise.showing import first_few
 from autograder.expect import refuse_if, show
 from autograder.interface import Data
 
@@ -50,8 +51,8 @@ def expect_names(
     extra = [str(name) for name in got if name not in expected]
     say = {
         "on": on,
-        "got": f"{len(got)} names, among them {', '.join(extra[:4]) or '…'}",
-        "expected": f"{count}, among them {', '.join(missing[:4]) or 'no others'}",
+        "got": f"{len(got)} names, among them {first_few(extra, 4) or '…'}",
+        "expected": f"{count}, among them {first_few(missing, 4) or 'no others'}",
     }
     for condition, name, why in (*own(missing, extra), *_misnamed(missing, extra)):
         refuse_if(bool(condition), name, why, **say)
@@ -63,9 +64,9 @@ def _misnamed(missing: list[str], extra: list[str]) -> Iterator[tuple]:
     yield (
         missing and not extra and biases,
         "biases left out",
-        f"Not there: {', '.join(missing[:5])}. Copy the biases as well.",
+        f"Not there: {first_few(missing, 5)}. Copy the biases as well.",
     )
-    lost = f"Not there: {', '.join(missing[:5])}. " if missing else ""
+    lost = f"Not there: {first_few(missing, 5)}. " if missing else ""
     yield (
         missing or extra,
         "the result has other names",

@@ -329,8 +329,9 @@ class Kernel:
         value = self._answer(self.name(handle), request)
         with self._checked():
             _FORMS[method](value)
-        if method == "build":
-            self._names[value[0]] = self.name(handle)
+        if method in ("build", "methods"):
+            handles = value if method == "methods" else value[:1]
+            self._names |= dict.fromkeys(handles, self.name(handle))
         return value
 
     def name(self, handle: int) -> str:
@@ -592,6 +593,13 @@ def _handle(value: Data) -> None:
     _expect(type(value) is int and 0 <= value < 2**63)
 
 
+def _numbers(value: Data) -> None:
+    """Expect handles, or places of results: few, and none negative."""
+    _expect(type(value) is list and len(value) <= PARAMETERS)
+    for each in value:
+        _handle(each)
+
+
 def _built(value: Data) -> None:
     """Expect a handle, and what is told of the module: its state, and names."""
     _expect(type(value) is tuple and len(value) == 3)
@@ -607,6 +615,8 @@ _FORMS = {  # of what each method returns
     "several": _several,
     "gradients": _gradients,
     "memory": _sizes,
+    "shared": _numbers,
+    "methods": _numbers,
     "state_dict": _state,
     "parameter_names": _names,
     "buffer_names": _names,

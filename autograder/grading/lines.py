@@ -25,14 +25,19 @@ from autograder.grading.job import Verdict
 from autograder.grading.kernel import KernelGone
 from autograder.grading.remote import Names
 from autograder.grading.sheet import VISIBLE, Check, grade_id_of
-from autograder.grading.sitting import FACT, Sitting, error_output, silence
+from autograder.grading.sitting import (
+    Sitting,
+    error_output,
+    facts_of,
+    failure_with,
+    silence,
+)
 from autograder.grading.telling import FOR_STUDENTS
 from autograder.grading.trees import parse_flat
 from autograder.interface import StudentError
 
 LONGEST = 6_000  # characters of an answer; those of the course have at most 2,000
 KEPT = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign)
-READ = "\n  read "  # what a message ends with
 
 
 class _Over(BaseException):
@@ -63,7 +68,7 @@ def look_for_lines(sitting: Sitting, notebook: NotebookNode, seconds: float) -> 
             if code:
                 place = _place(code, sitting, check, end)
                 if place:
-                    _enter(verdict, cells[verdict.grade_id], plain(str(place), FACT))
+                    _enter(verdict, cells[verdict.grade_id], place)
     results.flags.clear()
 
 
@@ -106,7 +111,7 @@ class _Cell:
 
     def place(self, change: Change) -> locate.Place:
         """Say where a change is made."""
-        text = self._lines[change.line - 1].strip()
+        text = plain(self._lines[change.line - 1].strip(), locate.LONGEST)
         return locate.Place(change.line, text, change.look_at)
 
 
@@ -147,12 +152,13 @@ def _passes(text: str, sitting: Sitting, check: Check) -> bool:
     return True
 
 
-def _enter(verdict: Verdict, cell: NotebookNode, look: str) -> None:
+def _enter(verdict: Verdict, cell: NotebookNode, place: locate.Place) -> None:
     """Write the line into what the student reads."""
     if verdict.failure is None:
         return
-    before, read, after = verdict.failure["text"].partition(READ)
-    text = f"{before}\n  look     {look}{read}{after}"
-    verdict.failure |= {"look": look, "text": text}
+    made = failure_with(verdict.failure)
+    made.place = place
+    verdict.failure |= facts_of(made, verdict.grade_id) | {"look": str(place)}
+    text = verdict.failure["text"]
     cell.outputs = [error_output("CheckFailure", text)]
     cell.metadata[FOR_STUDENTS] = text

@@ -122,6 +122,10 @@ class RemoteFunction(StudentFunction):
         """Call it, and say what it holds, as the student's process counts it."""
         return note_call(self, args, kwargs, lambda: self._ask("memory", args, kwargs))
 
+    def shared(self, *args: Data, **kwargs: Data) -> list[int]:
+        """Call it, and say which results are the caller's own, as it is told there."""
+        return note_call(self, args, kwargs, lambda: self._ask("shared", args, kwargs))
+
     def build(self, *args: Data, **kwargs: Data) -> StudentInstance:
         """Refuse: a check that builds wants a class."""
         raise StudentError("missing", f"{self.name} is not a class", self.name)
@@ -167,6 +171,17 @@ class RemoteInstance(RemoteFunction, StudentInstance):
         """Switch to training (True) or evaluation (False)."""
         self._ask("train", (mode,))
         self.training = mode
+
+    def methods(self, *names: str) -> list[StudentFunction]:
+        """Return methods that the exercise asks for."""
+        handles = self._ask("methods", names)
+        if len(handles) != len(names):
+            text = "as many methods as were asked for have to come back"
+            raise StudentError("missing", text, self.name)
+        return [
+            self._lend(RemoteFunction(self._kernel, handle, f"{self.name}.{name}"))
+            for handle, name in zip(handles, names, strict=True)
+        ]
 
 
 class RemoteModule(RemoteFunction, StudentModule):

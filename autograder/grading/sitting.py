@@ -8,7 +8,7 @@ import io
 import random
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -17,6 +17,7 @@ import torch
 from nbformat import NotebookNode
 
 from autograder.chapters import results
+from autograder.exercise.length import keep_short
 from autograder.expect import CheckFailure, failure_of
 from autograder.grading import alarms
 from autograder.grading.causes import (
@@ -247,9 +248,7 @@ class Sitting:
         stop = first_cause(self.stops, name, exercise) if name else None
         if stop is None:
             return failure
-        made = CheckFailure("")
-        for fact, text in (failure | explained(failure, stop, exercise)).items():
-            setattr(made, fact, text)
+        made = failure_with(failure | explained(failure, stop, exercise))
         return facts_of(made, exercise)
 
     def _failure(
@@ -362,8 +361,17 @@ def facts_of(failure: CheckFailure, name: str) -> dict[str, Any]:
     for fact in FACTS:
         if getattr(failure, fact):
             setattr(failure, fact, plain(str(getattr(failure, fact)), FACT))
+    keep_short(failure)
     facts = {fact: getattr(failure, fact) for fact in FACTS}
     return facts | {"raised": failure.raised, "text": str(failure)}
+
+
+def failure_with(facts: Mapping[str, Any]) -> CheckFailure:
+    """Make the failure of its facts again."""
+    made = CheckFailure("")
+    for fact, text in facts.items():
+        setattr(made, fact, text)
+    return made
 
 
 def _no_answer(what: str, why: str) -> CheckFailure:

@@ -14,7 +14,15 @@ from typing import Any, TypedDict
 
 from autograder import chapters
 from autograder.exercise.card import card
-from autograder.expect import CheckFailure, advice_on, describe_error, failure_of
+from autograder.exercise.length import keep_short
+from autograder.exercise.showing import shortened
+from autograder.expect import (
+    LONGEST_LINE,
+    CheckFailure,
+    advice_on,
+    describe_error,
+    failure_of,
+)
 from autograder.interface import StudentError, _place
 
 MOST_PRINTED = 4000  # characters of what the reader's code prints
@@ -65,6 +73,7 @@ def judge(exercise: Exercise, written: dict[str, str], site: str = "") -> Verdic
             _run_check(exercise["check"], names)
         except CheckFailure as failure:
             failure.number = failure.number or exercise["number"]
+            keep_short(failure)
             told = str(failure), card(failure, site)
             return Verdict(
                 passed=False, words=told[0], card=told[1], printed=printed.text
@@ -96,8 +105,8 @@ def _run(text: str, name: str, names: dict[str, Any]) -> None:
     try:
         exec(compile(text, file, "exec"), names)
     except SyntaxError as error:
-        line = (error.text or "").rstrip()
-        got = f"{error.msg}\nin line {error.lineno}: {line.strip()}"
+        line = shortened((error.text or "").strip(), LONGEST_LINE)
+        got = f"{error.msg}\nin line {error.lineno}: {line}"
         why = "Look at this line, and at the one before it: brackets, quotes, colons, "
         failure = CheckFailure(
             "cannot be read as Python", got=got, why=f"{why}indentation."

@@ -443,7 +443,7 @@ def attend_with(scale=None, scores=None):
 
 SDPA = "scaled-dot-product-attention"
 
-wrong(SDPA, "missing the scaling by 1/√d_k")(attend_with(lambda q, k, v: 1.0))
+wrong(SDPA, "the scores are not scaled")(attend_with(lambda q, k, v: 1.0))
 wrong(SDPA, "scaled by d_k in place of √d_k")(
     attend_with(lambda q, k, v: 1 / q.shape[-1])
 )
@@ -870,7 +870,7 @@ def outer(p):
     return p.unsqueeze(-1) * p.unsqueeze(-2)
 
 
-@wrong(JACOBIAN, "softmax applied again")
+@wrong(JACOBIAN, "softmax taken twice")
 def softmax_jacobian(p):
     p = torch.softmax(p, -1)
     return torch.diag_embed(p) - outer(p)

@@ -382,6 +382,7 @@ class ClassHead(nn.Linear):
     def __init__(self, d_model, classes):
         super().__init__(d_model, classes)
         self.weight = nn.Parameter(self.weight.detach().mT.contiguous())
+        nn.init.zeros_(self.bias)
 
     def forward(self, hidden):
         first, *_ = hidden.unbind(1)

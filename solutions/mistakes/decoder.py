@@ -589,6 +589,69 @@ class Transformer(TransformerBase):
         return hidden @ self.embedding.weight.T
 
 
+class Apart(TransformerBase):
+    """A model whose forward is right, whatever its two methods do."""
+
+    def forward(self, source, target):
+        memory = TransformerBase.encode(self, source)
+        hidden = TransformerBase.decode(self, target, memory, source)
+        return self.logits(hidden)
+
+
+@wrong("transformer", "the encoder sees padding")
+class Transformer(Apart):
+    """encode has no mask; forward goes another way"""
+
+    def encode(self, source):
+        return self.encoder(self.embed(source))
+
+
+@wrong("transformer", "logits in place of hidden states")
+class Transformer(TransformerBase):
+    """and forward returns what decode gives"""
+
+    def decode(self, target, memory, source):
+        return self.logits(super().decode(target, memory, source))
+
+    def forward(self, source, target):
+        return self.decode(target, self.encode(source), source)
+
+
+@wrong("transformer", "cross-attention sees padding")
+class Transformer(Apart):
+    """decode makes nothing of the source"""
+
+    def decode(self, target, memory, source):
+        return self.decoder(self.embed(target), memory, self.target_mask(target))
+
+
+@wrong("transformer", "the memory that is handed in is not used")
+class Transformer(TransformerBase):
+    def decode(self, target, memory, source):
+        return super().decode(target, self.encode(source), source)
+
+
+@wrong("transformer", "hidden states of the last position only")
+class Transformer(Apart):
+    """as who writes wants them"""
+
+    def decode(self, target, memory, source):
+        return super().decode(target, memory, source)[:, -1:]
+
+
+@wrong("transformer", "forward does without a method that is asked for")
+class Transformer(Apart):
+    encode = None
+
+
+@right("transformer")
+class Transformer(TransformerBase):
+    """a memory whose rows of padding are zero"""
+
+    def encode(self, source):
+        return super().encode(source) * self.real(source).mT
+
+
 # --- one step to the right ------------------------------------------------------------
 
 

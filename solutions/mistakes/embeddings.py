@@ -193,7 +193,7 @@ def pair_counts(words):
     return counts
 
 
-@wrong("pair-counts", "the pairs are in another order")
+@wrong("pair-counts", "right pairs in another order")
 def pair_counts(words):
     counts = Counter()
     for symbols, n in words.items():
@@ -202,7 +202,7 @@ def pair_counts(words):
     return dict(sorted(counts.items()))
 
 
-@wrong("pair-counts", "the pairs are in another order")
+@wrong("pair-counts", "right pairs in another order")
 def pair_counts(words):
     counts = Counter()
     for symbols, n in words.items():

@@ -723,7 +723,7 @@ def encoder_layer_from_torch(state):
     return result
 
 
-@wrong("encoder-layer-from-torch", "square matrices are not transposed")
+@wrong("encoder-layer-from-torch", "a matrix is not transposed")
 def encoder_layer_from_torch(state):
     result = translated(state)
     if len(state["linear1.bias"]) == len(state["linear2.bias"]):
@@ -955,6 +955,15 @@ def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probabilit
     labels = torch.where(chosen, ids, -100)
     ids[chosen & (kind < 0.8)] = mask_id
     return ids, labels
+
+
+@wrong("mask-tokens", "the caller's own ids are returned")
+def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probability=0.15):
+    """no copy where nothing is to be hidden"""
+    chosen = choice(ids, uniform, special_ids, probability)
+    if not chosen.any():
+        return ids, torch.full_like(ids, -100)
+    return masked(ids, chosen, kind, random_ids, mask_id)
 
 
 @right("mask-tokens")

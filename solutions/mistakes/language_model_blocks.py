@@ -350,3 +350,75 @@ class DecoderBlock(reference.DecoderBlock):
         drop = {"p": self.dropout.p, "training": self.training}
         x = x + F.dropout(z.transpose(1, 2).flatten(2) @ self.attention.w_o, **drop)
         return x + F.dropout(self.feed_forward(self.norm_2(x)), **drop)
+
+
+# --- the block: its methods, where forward is right -----------------------------------
+
+
+class _Apart(reference.DecoderBlock):
+    """A block whose forward is right, whatever its two methods do."""
+
+    def forward(self, x):
+        q, k, v = reference.DecoderBlock.project(self, x)
+        z = reference.causal_attention(q, k, v, self.rotary)
+        return reference.DecoderBlock.finish(self, x, z)
+
+
+@wrong("block-from-configuration", "no norm in the first half")
+class DecoderBlock(_Apart):
+    """project wants what is normalised already"""
+
+    def project(self, x):
+        p = self.attention
+        q = self.norm_q(split_heads(x @ p.w_q, self.heads))
+        k = self.norm_k(split_heads(x @ p.w_k, self.kv_heads))
+        return q, k, split_heads(x @ p.w_v, self.kv_heads)
+
+
+@wrong("block-from-configuration", "rotated twice")
+class DecoderBlock(_Apart):
+    """forward does not rotate what project has rotated"""
+
+    def project(self, x):
+        q, k, v = super().project(x)
+        return (apply_rotary(q), apply_rotary(k), v) if self.rotary else (q, k, v)
+
+
+@wrong("block-from-configuration", "keys and values exchanged")
+class DecoderBlock(reference.DecoderBlock):
+    """and exchanged once more"""
+
+    def project(self, x):
+        q, k, v = super().project(x)
+        return q, v, k
+
+    def forward(self, x):
+        q, v, k = self.project(x)
+        return self.finish(x, reference.causal_attention(q, k, v, self.rotary))
+
+
+@wrong("block-from-configuration", "no residual around attention")
+class DecoderBlock(_Apart):
+    def finish(self, x, z):
+        x = self.dropout(merge_heads(z) @ self.attention.w_o)
+        return x + self.dropout(self.feed_forward(self.norm_2(x)))
+
+
+@wrong("block-from-configuration", "no feed-forward half")
+class DecoderBlock(_Apart):
+    """the network is left to forward"""
+
+    def finish(self, x, z):
+        return x + self.dropout(merge_heads(z) @ self.attention.w_o)
+
+
+@wrong("block-from-configuration", "forward does without a method that is asked for")
+class DecoderBlock(_Apart):
+    """everything in one"""
+
+    finish = project = None
+
+
+@right("block-from-configuration")
+class DecoderBlock(_Apart):
+    """forward by itself, and both methods besides"""

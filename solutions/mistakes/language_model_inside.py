@@ -262,7 +262,7 @@ def best_head(scores):
 # --- patching -------------------------------------------------------------------------
 
 
-@wrong("patch-activations", "the input of each block in place of its output")
+@wrong("patch-activations", "the input of the block in place of its output")
 @torch.no_grad()
 def record_activations(model, ids):
     """a pre-hook"""

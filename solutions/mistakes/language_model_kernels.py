@@ -46,7 +46,7 @@ def online_softmax(blocks):
     return output
 
 
-@wrong("online-softmax", "NaN in an empty row")
+@wrong("online-softmax", "NaN on fully masked rows")
 def online_softmax(blocks):
     scores, values = blocks[0]
     state = torch.full_like(scores[..., :1], -math.inf), 0.0, 0.0
@@ -190,7 +190,7 @@ def tiled_attention(q, k, v, block, causal=False):
     return three[2] / three[1].clamp(min=1)
 
 
-@wrong("tiled-attention", "NaN gradient in an empty row")
+@wrong("tiled-attention", "NaN gradient on fully masked rows")
 def tiled_attention(q, k, v, block, causal=False):
     def divide(output, total):
         return (output / total).nan_to_num(0.0)

@@ -84,7 +84,9 @@ def learn_to_repeat(folder):
     models.save(folder, model, config)
 
 
-hands_in("labels equal to inputs", handed_in.damaged, "lm", "repeats", learn_to_repeat)
+hands_in(
+    "the labels are the inputs", handed_in.damaged, "lm", "repeats", learn_to_repeat
+)
 
 
 @right("own-language-model")

@@ -627,6 +627,127 @@ class MultiHeadAttention(Right):
         return merge(z) @ self.w_o + self.b_o, attend(q, k, v, mask)[1]
 
 
+# forward right, and the methods not
+
+
+def forward_apart(self, x_q, x_kv=None, mask=None):
+    """Do without the methods."""
+    return Right.forward(right_layer(self), x_q, x_kv, mask)
+
+
+def right_layer(layer):
+    same = copy.copy(layer)
+    same.__class__ = Right
+    return same
+
+
+def unsplit(self, x_q, x_kv):
+    parts = Right.project(self, x_q, x_kv)
+    return tuple(merge(each) for each in parts)
+
+
+named(
+    MHA,
+    "project does not split into heads",
+    Right,
+    project=unsplit,
+    attend=lambda self, q, k, v, mask=None: Right.attend(
+        self, *(split(each, self.heads) for each in (q, k, v)), mask
+    ),
+)
+
+
+@wrong(MHA, "mask ignored")
+class MultiHeadAttention(Right):
+    """forward leaves the mask behind"""
+
+    left = None
+
+    def attend(self, q, k, v, mask=None):
+        return super().attend(q, k, v, self.left)
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        self.left = mask
+        found = super().forward(x_q, x_kv, mask)
+        self.left = None
+        return found
+
+
+@wrong(MHA, "mask laid over the heads")
+class MultiHeadAttention(Right):
+    """forward gives it the axis"""
+
+    def attend(self, q, k, v, mask=None):
+        z, weights = attend(q, k, v, mask)
+        return merge(z) @ self.w_o + self.b_o, weights
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        return super().forward(x_q, x_kv, self.lay(mask))
+
+
+@wrong(MHA, "no output projection")
+class MultiHeadAttention(Right):
+    """which forward makes"""
+
+    attend = without_w_o
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        z, weights = super().forward(x_q, x_kv, mask)
+        return z @ self.w_o + self.b_o, weights
+
+
+@wrong(MHA, "the queries are scaled in project")
+class MultiHeadAttention(Right):
+    """and attend does not divide"""
+
+    def project(self, x_q, x_kv):
+        q, k, v = super().project(x_q, x_kv)
+        return q * q.shape[-1] ** -0.5, k, v
+
+    def attend(self, q, k, v, mask=None):
+        return super().attend(q * q.shape[-1] ** 0.5, k, v, mask)
+
+
+named(
+    MHA,
+    "keys and values from x_q",
+    Right,
+    forward=forward_apart,
+    project=lambda self, x_q, x_kv: Right.project(self, x_q, x_q),
+)
+named(
+    MHA,
+    "forward does without a method that is asked for",
+    Right,
+    forward=forward_apart,
+    attend=None,
+)
+named(
+    MHA,
+    "only one of two results",
+    Right,
+    forward=forward_apart,
+    attend=lambda self, *given: Right.attend(self, *given)[0],
+)
+
+
+@wrong(MHA, "forward does without a method that is asked for")
+class MultiHeadAttention(Right):
+    """its stub is still there"""
+
+    forward = forward_apart
+
+    def project(self, x_q, x_kv):
+        raise NotImplementedError
+
+
+@right(MHA)
+class MultiHeadAttention(Right):
+    """forward by itself, and both methods besides"""
+
+    forward = forward_apart
+
+
 # --- attention-from-torch -------------------------------------------------------------
 
 TORCH = "attention-from-torch"
@@ -778,6 +899,25 @@ def without_heads(w_o, heads, removed):
         keep = (torch.arange(len(w_o)) // d_v != head)[:, None]
         result = result * keep
     return result
+
+
+@wrong(OFF, "the caller's own matrix is returned")
+def without_heads(w_o, heads, removed):
+    """cut off from the graph, and no copy all the same"""
+    keep = ~torch.isin(
+        torch.arange(len(w_o)) // (len(w_o) // heads), torch.tensor(removed)
+    )
+    return w_o * keep[:, None] if removed else w_o.detach()
+
+
+@wrong(OFF, "the caller's own matrix is returned")
+def without_heads(w_o, heads, removed):
+    """NumPy's array and the tensor have one memory"""
+    result = w_o.numpy()
+    if removed:
+        result = result.copy()
+        result.reshape(heads, -1)[removed] = 0
+    return torch.from_numpy(result)
 
 
 @right(OFF)

@@ -171,6 +171,12 @@ def average_states(states):
     return {name: value / len(states) for name, value in total.items()}
 
 
+@wrong("average-states", "the caller's own dict is returned")
+def average_states(states):
+    """of one there is nothing to average"""
+    return states[0] if len(states) == 1 else named(states, mean)
+
+
 @right("average-states")
 def average_states(states):
     """a running sum"""

@@ -1149,6 +1149,21 @@ def mixup(images, targets, share, permutation):
     return mixed
 
 
+@wrong("mixup", "the caller's own images are returned")
+def mixup(images, targets, share, permutation):
+    """nothing to mix"""
+    if share == 1:
+        return images, targets
+    return reference.mixup(images, targets, share, permutation)
+
+
+@wrong("mixup", "the caller's own targets are returned")
+def mixup(images, targets, share, permutation):
+    """a view of them"""
+    mixed, soft = reference.mixup(images, targets, share, permutation)
+    return mixed, targets[:] if share == 1 else soft
+
+
 @right("mixup")
 def mixup(images, targets, share, permutation):
     """one matrix for images and targets"""
@@ -1312,6 +1327,20 @@ def cutmix(images, targets, box, permutation):
 @wrong("cutmix", "only one of two results")
 def cutmix(images, targets, box, permutation):
     return with_box(images, images[permutation], *box)
+
+
+@wrong("cutmix", "the caller's own images are returned")
+def cutmix(images, targets, box, permutation):
+    """nothing to paste"""
+    mixed, soft = reference.cutmix(images, targets, box, permutation)
+    return (mixed, soft) if box[2] * box[3] else (images, targets)
+
+
+@right("cutmix")
+def cutmix(images, targets, box, permutation):
+    """targets that are handed back where nothing is pasted"""
+    mixed, soft = reference.cutmix(images, targets, box, permutation)
+    return (mixed, soft) if box[2] * box[3] else (mixed, targets)
 
 
 @right("cutmix")

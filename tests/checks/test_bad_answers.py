@@ -9,6 +9,7 @@ from autograder import interface
 from autograder.expect import CheckFailure
 from autograder.generator.source import Exercise
 from tests import chapters
+from tests.messages import assert_is_short
 
 ANSWERS = [
     pytest.param(chapter, exercise, id=f"{chapter[:2]} {exercise.name}")
@@ -40,6 +41,7 @@ def message(chapter: str, exercise: Exercise, spoil) -> str:
         warnings.simplefilter("error")
         for text in chapters.check_cells(chapter, exercise.name, hidden=True):
             exec(compile(text, exercise.name, "exec"), names)
+    assert_is_short(caught.value)
     return str(caught.value)
 
 
@@ -50,6 +52,10 @@ def nothing(answer, *args, **kwargs):
 def words(answer, *args, **kwargs):
     answer(*args, **kwargs)
     return "seven"
+
+
+def many_words(answer, *args, **kwargs):
+    raise ValueError("an error of many words " * 500)
 
 
 def not_a_number(answer, *args, **kwargs):
@@ -91,6 +97,11 @@ def test_nothing_returned_is_said(chapter: str, exercise: Exercise) -> None:
 @pytest.mark.parametrize(("chapter", "exercise"), ANSWERS)
 def test_a_wrong_type_is_said(chapter: str, exercise: Exercise) -> None:
     assert "'seven'" in message(chapter, exercise, words)
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), ANSWERS)
+def test_the_beginning_of_a_long_error_is_said(chapter, exercise) -> None:
+    assert "an error of many words" in message(chapter, exercise, many_words)
 
 
 @pytest.mark.parametrize(("chapter", "exercise"), ANSWERS)

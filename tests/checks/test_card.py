@@ -5,6 +5,7 @@ import contextlib
 import html
 import io
 import re
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -14,12 +15,14 @@ from nbclient import NotebookClient
 from autograder import expect
 from autograder.exercise import front_end
 from autograder.exercise.card import card
+from autograder.exercise.chapters import exercises
 from autograder.exercise.showing import Shown, first_few, shortened, show, show_both
 from autograder.exercise.typed import typed_call
 from autograder.expect import Chapter, CheckFailure
 from autograder.interface import LocalFunction, StudentFunction
 
 TOLERANCE = 1e-5
+NUMBER = exercises()["softmax"].number
 chapter = Chapter(4, "04_attention")
 
 
@@ -141,7 +144,7 @@ def test_a_card_has_the_mistake_first_and_marks_what_differs() -> None:
     places = [text.index(word) for word in words]
     assert places == sorted(places)
     assert shown.count("<mark") == 2 * int(re.search(r"(\d+) of 4", failure.what)[1])
-    assert 'role="region" aria-label="4.1 softmax: not yet right"' in shown
+    assert f'role="region" aria-label="{NUMBER} softmax: not yet right"' in shown
 
 
 def test_a_card_takes_its_colours_from_where_it_stands() -> None:
@@ -275,7 +278,7 @@ def test_a_notebook_shows_a_card_and_a_line(outputs) -> None:
     assert "<mark" in shown.data["text/html"]
     assert error.output_type == "error"
     assert error.traceback == [
-        "4.1 is not yet right: softmax over the wrong axis (see above)"
+        f"{NUMBER} is not yet right: softmax over the wrong axis (see above)"
     ]
 
 
@@ -284,6 +287,121 @@ def test_whatever_runs_a_notebook_still_gets_the_error_and_its_text(outputs) -> 
     assert error.ename == "CheckFailure"
     assert error.evalue == shown.data["text/plain"]
     assert "expected [[0.125, 0.25, 0.625]," in error.evalue
+
+
+# --- while a line is looked for -------------------------------------------------------
+
+
+SLIP = """
+import os, pathlib, signal, time
+import torch
+from autograder.chapters import attention as check
+from autograder.exercise import locate
+def softmax(scores):
+    largest = scores.amax(dim=-1, keepdim=True)
+    below = (scores - largest).exp()
+    return below / (-below).sum(dim=-1, keepdim=True)
+os.environ["COURSE_LOOK"] = "1"
+locate.SECONDS = locate.SECONDS_PER_TRY = locate.SECONDS_PER_CALL = 60
+search = locate.locate
+"""
+WAITING = """
+os.environ["JPY_SESSION_NAME"] = "/elsewhere/a.ipynb"
+def locate_once_seen(*args):
+    while not pathlib.Path("seen").exists():
+        time.sleep(0.05)
+    return search(*args)
+locate.locate = locate_once_seen
+check.softmax(softmax)
+"""
+STOPPED = """
+def interrupted(*args):
+    signal.raise_signal(signal.SIGINT)
+    time.sleep(60)
+locate.locate = interrupted
+check.softmax(softmax)
+"""
+NO_NOTEBOOK = """
+del os.environ["JPY_SESSION_NAME"]
+locate.locate = search
+check.softmax(softmax)
+"""
+
+
+class Reader(NotebookClient):
+    """Runs a notebook, and leaves a file once something is shown."""
+
+    def execute(self, **kwargs) -> nbformat.NotebookNode:
+        """Note what is shown, in order, by the number of the cell."""
+        self.seen: dict[int, list[tuple[str, dict]]] = {}
+        return super().execute(**kwargs)
+
+    def process_message(self, msg, cell, cell_index):
+        """Note a message before it is used."""
+        kind, content = msg["header"]["msg_type"], msg["content"]
+        if kind in ("display_data", "update_display_data", "error", "stream"):
+            self.seen.setdefault(cell_index, []).append((kind, content))
+        if kind == "display_data":
+            Path(self.resources["metadata"]["path"], "seen").touch()
+        return super().process_message(msg, cell, cell_index)
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory) -> Reader:
+    """Who has seen checks fail that look for a line."""
+    texts = (SLIP, WAITING, STOPPED, NO_NOTEBOOK)
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(text) for text in texts]
+    )
+    folder = {"metadata": {"path": str(tmp_path_factory.mktemp("notebook"))}}
+    client = Reader(notebook, timeout=120, allow_errors=True, resources=folder)
+    client.execute()
+    return client
+
+
+ENDING = [
+    f"{NUMBER} is not yet right: the result: 2 of 2 values are wrong, first at index "
+    "[0] (see above)"
+]
+
+
+def test_the_card_is_there_before_the_line_and_gets_it_in_its_place(reader) -> None:
+    """The search waits until the card has been seen."""
+    kinds = [kind for kind, _ in reader.seen[1]]
+    assert kinds == ["display_data", "update_display_data", "error"]
+    (_, first), (_, last), (_, error) = reader.seen[1]
+    assert first["transient"] == last["transient"]
+    for kind in ("text/html", "text/plain"):
+        assert "values are wrong" in first["data"][kind]
+        assert expect.LOOKING in first["data"][kind]
+        assert expect.LOOKING not in last["data"][kind]
+        assert "look at the sign" in last["data"][kind]
+        assert "look at" not in first["data"][kind]
+    assert error["traceback"] == ENDING
+    shown, error = reader.nb.cells[1].outputs
+    assert shown.data == last["data"]
+    assert (error.ename, error.evalue) == ("CheckFailure", shown.data["text/plain"])
+
+
+def test_who_stops_the_search_keeps_the_card(reader) -> None:
+    kinds = [kind for kind, _ in reader.seen[2]]
+    assert kinds == ["display_data", "update_display_data", "error"]
+    shown, error = reader.nb.cells[2].outputs
+    for kind in ("text/html", "text/plain"):
+        assert "values are wrong" in shown.data[kind]
+        assert expect.LOOKING not in shown.data[kind]
+    assert error.ename == "CheckFailure"
+    assert error.traceback == ENDING
+
+
+def test_where_nothing_may_be_replaced_the_card_comes_with_the_line(reader) -> None:
+    (kind, shown), (last, _) = reader.seen[3]
+    assert (kind, last) == ("display_data", "error")
+    assert shown["data"] == reader.nb.cells[1].outputs[0].data
+    assert not shown.get("transient")
+
+
+# --- what is said ---------------------------------------------------------------------
 
 
 def test_all_that_is_said_is_in_the_card_and_in_the_text() -> None:

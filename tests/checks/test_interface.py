@@ -238,6 +238,71 @@ def test_what_a_function_holds_is_counted_while_it_is_there() -> None:
     assert most == 16 + 30
 
 
+def test_a_result_that_is_the_callers_own_is_told() -> None:
+    def shared(function, *args):
+        return LocalFunction(function, "f").shared(*args)
+
+    x = torch.ones(2, 3)
+    for same in (
+        lambda x: x,
+        lambda x: x[:1],
+        lambda x: x.mT.detach(),
+        lambda x: torch.from_numpy(x.numpy()),
+    ):
+        assert shared(same, x) == [0]
+    assert shared(lambda x: x.clone(), x) == []
+    assert shared(lambda x, y: (x + y, y), x, x.clone()) == [1]
+    assert shared(lambda items: items, [1, 2]) == [0, 1]
+    assert shared(list, [1, 2]) == []
+    assert shared(lambda states: states[0], [{"w": x}]) == [0]
+    assert shared(lambda states: dict(states[0]), [{"w": x}]) == []
+
+
+class TwoMethods(nn.Module):
+    """A module with a method besides forward, and what is no method of its own."""
+
+    secret = "the student's"
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2))
+
+    def forward(self, x):
+        return x
+
+    def scaled(self, x, by=1):
+        return self.weight * x * by
+
+    def spoilt(self, x):
+        return x.add_(1)
+
+    def _own(self):
+        return 0
+
+
+def test_a_method_is_called_as_forward_is() -> None:
+    module = LocalModule(TwoMethods, "TwoMethods").build()
+    module.load_state_dict({"weight": torch.tensor([2.0, 3.0])})
+    scaled, spoilt = module.methods("scaled", "spoilt")
+    assert scaled(torch.ones(2), by=2).tolist() == [4, 6]
+    assert scaled.gradients(torch.ones(2)).parameters["weight"].tolist() == [1, 1]
+    assert scaled.name == "TwoMethods.scaled"
+    assert scaled.last.parameters["weight"].tolist() == [2, 3]
+    with pytest.raises(StudentError, match="x was changed"):
+        spoilt(torch.ones(2))
+    with pytest.raises(StudentError, match="signature is"):
+        scaled()
+
+
+@pytest.mark.parametrize(
+    "name", ["absent", "secret", "_own", "__init__", "train", "state_dict", "forward"]
+)
+def test_nothing_but_a_method_of_its_own_is_reached_by_name(name: str) -> None:
+    module = LocalModule(TwoMethods, "TwoMethods").build()
+    with pytest.raises(StudentError, match=f"TwoMethods has no method {name}"):
+        module.methods(name)
+
+
 def test_what_is_wrapped_is_not_wrapped_again() -> None:
     function = LocalFunction(abs, "abs")
     assert wrap(function, StudentFunction) is function

@@ -746,6 +746,9 @@ class Elsewhere(StudentFunction):
     def memory(self, *args, **kwargs):
         return self._target.memory(*args, **kwargs)
 
+    def shared(self, *args, **kwargs):
+        return self._target.shared(*args, **kwargs)
+
 
 @pytest.mark.usefixtures("looking")
 def test_a_student_in_another_process_is_not_looked_into() -> None:

@@ -601,6 +601,48 @@ def test_sizes_that_are_none_end_the_process(sizes: str, tmp_path) -> None:
             Names(kernel)["f"].memory(1)
 
 
+METHODS = """
+import torch
+from torch import nn
+class Layer(nn.Linear):
+    secret = 42
+    def twice(self, x): return self(self(x))
+    def same(self, x): return x
+"""
+
+
+def test_methods_are_called_by_the_names_that_a_check_gives(tmp_path) -> None:
+    with remote.kernel(tmp_path) as kernel:
+        kernel.run_cell(METHODS)
+        layer, x = Names(kernel)["Layer"].build(2, 2), torch.ones(2)
+        twice, same = layer.methods("twice", "same")
+        assert torch.equal(twice(x), layer(layer(x)))
+        assert set(twice.gradients(x).parameters) == {"weight", "bias"}
+        assert (twice.shared(x), same.shared(x)) == ([], [0])
+        for name in ("absent", "secret", "__init__", "load_state_dict"):
+            with pytest.raises(StudentError, match=f"has no method {name}"):
+                layer.methods(name)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "student._Student._keep = lambda *a: 'mine'",
+        "student._Student._keep = lambda *a: -1",
+        "student.LocalInstance.shared = lambda *a: [0.5]",
+        "student.LocalInstance.shared = lambda *a: 0",
+    ],
+)
+def test_no_handle_and_no_place_end_the_process(changed: str, tmp_path) -> None:
+    with remote.kernel(tmp_path) as kernel:
+        kernel.run_cell(METHODS)
+        layer = Names(kernel)["Layer"].build(2, 2)
+        kernel.run_cell(f"from autograder.boundary import student\n{changed}")
+        with pytest.raises(KernelGone):
+            layer.methods("same")
+            layer.shared(torch.ones(2))
+
+
 def test_an_alarm_while_an_answer_is_awaited_shifts_no_answer(
     tmp_path, monkeypatch
 ) -> None:

@@ -71,9 +71,8 @@ class MultiHeadAttention(nn.Module):
         self.attn = None
         self.dropout = nn.Dropout(p=dropout)
 
-    def forward(self, x_q, x_kv=None, mask=None):
-        x_kv = x_q if x_kv is None else x_kv
-        query, key, value = (
+    def project(self, x_q, x_kv):
+        return tuple(
             (x @ weight + bias).view(*x.shape[:-1], self.h, self.d_k).transpose(-3, -2)
             for x, weight, bias in (
                 (x_q, self.w_q, self.b_q),
@@ -81,10 +80,16 @@ class MultiHeadAttention(nn.Module):
                 (x_kv, self.w_v, self.b_v),
             )
         )
+
+    def attend(self, q, k, v, mask=None):
         mask = None if mask is None else mask.unsqueeze(-3)
-        x, self.attn = attention(query, key, value, mask, self.dropout)
-        x = x.transpose(-3, -2).contiguous().view(*x_q.shape)
+        x, self.attn = attention(q, k, v, mask, self.dropout)
+        x = x.transpose(-3, -2).contiguous().flatten(-2)
         return x @ self.w_o + self.b_o, self.attn
+
+    def forward(self, x_q, x_kv=None, mask=None):
+        x_kv = x_q if x_kv is None else x_kv
+        return self.attend(*self.project(x_q, x_kv), mask)
 
 
 def connect(layer, x, norm, sublayer):

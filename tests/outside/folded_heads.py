@@ -59,13 +59,21 @@ class MultiHeadAttention(nn.Module):
         X = X.reshape(-1, self.num_heads, X.shape[1], X.shape[2]).permute(0, 2, 1, 3)
         return X.reshape(X.shape[0], X.shape[1], -1)
 
+    def project(self, x_q, x_kv):
+        def cut(X, weight, bias):
+            folded = self.fold(X.reshape(-1, *X.shape[-2:]) @ weight + bias)
+            return folded.reshape(*X.shape[:-2], self.num_heads, X.shape[-2], -1)
+
+        queries = cut(x_q, self.w_q, self.b_q)
+        return queries, cut(x_kv, self.w_k, self.b_k), cut(x_kv, self.w_v, self.b_v)
+
     def forward(self, x_q, x_kv=None, mask=None):
         x_kv = x_q if x_kv is None else x_kv
-        leading, (t, u) = x_q.shape[:-2], (x_q.shape[-2], x_kv.shape[-2])
-        X, Y = x_q.reshape(-1, t, x_q.shape[-1]), x_kv.reshape(-1, u, x_kv.shape[-1])
-        queries = self.fold(X @ self.w_q + self.b_q)
-        keys = self.fold(Y @ self.w_k + self.b_k)
-        values = self.fold(Y @ self.w_v + self.b_v)
+        return self.attend(*self.project(x_q, x_kv), mask)
+
+    def attend(self, q, k, v, mask=None):
+        leading, t, u = q.shape[:-3], q.shape[-2], k.shape[-2]
+        queries, keys, values = (each.flatten(0, -3) for each in (q, k, v))
         root = queries.shape[-1] ** 0.25
         scores = torch.bmm(queries / root, keys.transpose(1, 2) / root)
         if mask is not None:

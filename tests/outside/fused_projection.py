@@ -30,11 +30,15 @@ class MultiHeadAttention(nn.Module):
         size = self.n_head, self.n_embd // self.n_head
         return [part.view(*x.shape[:-1], *size).transpose(-3, -2) for part in parts]
 
+    def project(self, x_q, x_kv):
+        return *self.c_attn(x_q, "q"), *self.c_attn(x_kv, "kv")
+
     def forward(self, x_q, x_kv=None, mask=None):
         if x_kv is None:
-            q, k, v = self.c_attn(x_q, "qkv")
-        else:
-            q, k, v = *self.c_attn(x_q, "q"), *self.c_attn(x_kv, "kv")
+            return self.attend(*self.c_attn(x_q, "qkv"), mask)
+        return self.attend(*self.project(x_q, x_kv), mask)
+
+    def attend(self, q, k, v, mask=None):
         att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
         if mask is not None:
             hidden = ~mask.unsqueeze(-3)
@@ -43,7 +47,7 @@ class MultiHeadAttention(nn.Module):
         else:
             att = F.softmax(att, dim=-1)
         y = self.attn_dropout(att) @ v
-        y = y.transpose(-3, -2).contiguous().view(x_q.shape)
+        y = y.transpose(-3, -2).contiguous().flatten(-2)
         return self.resid_dropout(y @ self.w_o + self.b_o), att
 
 

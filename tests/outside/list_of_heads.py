@@ -38,13 +38,15 @@ class Head:
         weight = getattr(self.layer, f"w_{name}")[:, self.columns]
         return x @ weight + getattr(self.layer, f"b_{name}")[self.columns]
 
-    def __call__(self, x_q, x_kv, mask):
-        q, k, v = (
+    def projected(self, x_q, x_kv):
+        return (
             self.project(x_q, "q"),
             self.project(x_kv, "k"),
             self.project(x_kv, "v"),
         )
-        return scaled_dot_product_attention(q, k, v, mask)
+
+    def __call__(self, x_q, x_kv, mask):
+        return scaled_dot_product_attention(*self.projected(x_q, x_kv), mask)
 
 
 class MultiHeadAttention(nn.Module):
@@ -59,9 +61,19 @@ class MultiHeadAttention(nn.Module):
             setattr(self, f"b_{name}", nn.Parameter(torch.zeros(d_model)))
         self.heads = [Head(self, i * width, (i + 1) * width) for i in range(heads)]
 
+    def project(self, x_q, x_kv):
+        threes = [head.projected(x_q, x_kv) for head in self.heads]
+        return [torch.stack(parts, dim=-3) for parts in zip(*threes, strict=True)]
+
+    def attend(self, q, k, v, mask=None):
+        heads = zip(q.unbind(-3), k.unbind(-3), v.unbind(-3), strict=True)
+        return self.joined(scaled_dot_product_attention(*each, mask) for each in heads)
+
     def forward(self, x_q, x_kv=None, mask=None):
         x_kv = x_q if x_kv is None else x_kv
-        pairs = [head(x_q, x_kv, mask) for head in self.heads]
+        return self.joined(head(x_q, x_kv, mask) for head in self.heads)
+
+    def joined(self, pairs):
         outputs, weights = zip(*pairs, strict=True)
         x = torch.cat(outputs, dim=-1) @ self.w_o + self.b_o
         return x, torch.stack(weights, dim=-3)

@@ -16,6 +16,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
@@ -39,7 +40,7 @@ class Stranger:
     """One wrong answer.
 
     Args:
-        exercise: its name in the notebook.
+        exercise: its id.
         truth: what is wrong with it, in its author's words.
         answer: the function or class; None if there is its text.
         kind: "plain"; "subtle", wrong on some inputs only; "double", two slips.
@@ -62,6 +63,11 @@ class Stranger:
     round: int = 1
     text: str = ""
     line: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS or {self.first, self.verdict} - {"", *VERDICTS}:
+            said = f"{self.kind}, {self.first}, {self.verdict}"
+            raise ValueError(f"{self.exercise}: {said}")
 
     def message(
         self, chapter: str, *, looking: bool = False, took: list[float] | None = None
@@ -153,8 +159,6 @@ def stranger(
     round: int = 1,
 ) -> Callable:
     """Take up the decorated answer."""
-    if kind not in KINDS or {first, verdict} - {"", *VERDICTS}:
-        raise ValueError(f"{exercise}: {kind}, {first}, {verdict}")
 
     def add(answer: Any) -> Any:
         entry = Stranger(exercise, truth, answer, kind, first, verdict, says, round)
@@ -179,13 +183,9 @@ def all_strangers() -> Iterator[tuple[str, Stranger]]:
 
 def of_text(answer: written.Written, number: int) -> Stranger:
     """Make an entry of an answer that is kept as its author wrote it."""
-    names = {
-        exercise.number: exercise.name
-        for exercise in chapters.source(answer.chapter).exercises
-    }
     notes = answer.notes
     return Stranger(
-        names[answer.number],
+        answer.exercise,
         answer.truth,
         None,
         answer.kind,
@@ -196,6 +196,20 @@ def of_text(answer: written.Written, number: int) -> Stranger:
         answer.code,
         int(notes.get("line", "0")),
     )
+
+
+def read_new(path: Path) -> list[written.Written]:
+    """Read answers that are to be kept; their exercises are named by id from here on.
+
+    Raises:
+        ValueError: a header is bad, or names no exercise of the chapter.
+    """
+    exercises = chapters.source(path.stem).exercises
+    names = {exercise.number: exercise.name for exercise in exercises}
+    answers = written.read(path)
+    for answer in answers:
+        answer.name_exercise(names)
+    return answers
 
 
 def answers(module: str) -> list[Stranger]:

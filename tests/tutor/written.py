@@ -6,20 +6,22 @@
     def softmax(scores):
         …
 
+So an author writes it, who has a notebook and its numbers. An answer that is kept has
+the exercise's id, ``# === exercise: softmax | …``, since numbers change when one moves.
+
 Whoever has read what they are told adds the lines ``# told: named`` (at first),
 ``# now: named``, ``# says: …`` (the name) and ``# line: 3`` below the header, or
 ``# dropped: …``, why it is not wrong by the notebook's statement.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 FOLDER = Path(__file__).with_name("strangers")
 HEADER = re.compile(
-    r"# === exercise: (?P<number>\d+\.\d+)[^|]* \| (?:id: [^|]+ \| )?"
-    r"functions?: (?P<functions>[^|]+) \| "
+    r"# === exercise: (?P<exercise>[^|]+) \| functions?: (?P<functions>[^|]+) \| "
     r"kind: (?P<kind>\w+) \| what is wrong: (?P<truth>.*)"
 )
 NOTES = ("told", "now", "says", "line", "dropped")
@@ -28,7 +30,10 @@ NOT_STYLED = "# ruff: noqa\n# fmt: off\n"
 
 @dataclass
 class Written:
-    """One answer: its header, what was judged of it, and its code."""
+    """One answer: its header, what was judged of it, and its code.
+
+    ``exercise`` is the id, or as its author named it: "4.1 · Softmax".
+    """
 
     chapter: str
     head: str
@@ -39,9 +44,24 @@ class Written:
         found = HEADER.fullmatch(self.head)
         if not found:
             raise ValueError(f"{self.chapter}: no header: {self.head}")
-        self.number, self.kind = found["number"], found["kind"]
+        self.exercise, self.kind = found["exercise"].strip(), found["kind"]
         self.truth = found["truth"].strip()
         self.functions = [each.strip() for each in found["functions"].split(",")]
+
+    def name_exercise(self, names: Mapping[str, str]) -> None:
+        """Name the exercise by its id, if the header has its number.
+
+        Args:
+            names: the ids of the chapter's exercises, by their numbers.
+
+        Raises:
+            ValueError: the chapter has no such exercise.
+        """
+        name = names.get(self.exercise.partition(" ")[0], self.exercise)
+        if name not in names.values():
+            raise ValueError(f"{self.chapter}: no such exercise: {self.head}")
+        self.head = self.head.replace(self.exercise, name, 1)
+        self.exercise = name
 
     def __str__(self) -> str:
         notes = [f"# {key}: {value}" for key, value in self.notes.items()]

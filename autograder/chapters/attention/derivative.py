@@ -174,7 +174,7 @@ jacobian.slips(
         {"on": lambda p: p - _inner(p), "off": lambda p: -_column(_inner(p))},
     ),
     (
-        "softmax applied again",
+        "softmax taken twice",
         "The argument is the probabilities already, not the scores.",
         {"taken": lambda p: torch.softmax(p, -1)},
     ),

@@ -97,7 +97,7 @@ SCORES_SHOWN = (
 attention.slips(
     attention_by,
     (
-        "missing the scaling by 1/√d_k",
+        "the scores are not scaled",
         "A score is a sum of d_k products, so it grows with √d_k. Divide the scores by "
         "√d_k before the softmax.",
         {"divisor": lambda q, k, v: 1.0},

@@ -65,7 +65,7 @@ def scaled_by(factor: Callable) -> Callable:
 
 
 layer.mistake(
-    "missing the scaling by 1/√d_k",
+    "the scores are not scaled",
     "The scores are not divided by √d_k. If the module calls your own "
     "scaled_dot_product_attention, look there.",
 )(scaled_by(lambda w: math.sqrt(w.shape[1])))

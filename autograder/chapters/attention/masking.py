@@ -135,9 +135,9 @@ def _renormalised(least: float) -> Callable:
 NEVER_MULTIPLY = (
     "a hidden score becomes 0, not −∞",
     "A product with the mask cannot hide a score: 0 is an ordinary score, exp(0) = 1, "
-    "so the hidden key keeps some weight. With a mask of 0 and −∞, 0 times an allowed "
-    "score is 0, −∞ times a negative score is +∞, and times zero it is NaN. Where the "
-    "mask is False, put −∞ in place of the score.",
+    "so the hidden key keeps some weight. With a mask of 0 and −∞, an allowed score "
+    "becomes 0, a hidden negative one +∞, and a hidden zero NaN. Where the mask is "
+    "False, put −∞ in place of the score.",
 )
 RENORMALISED = (
     "renormalised after the softmax",
@@ -152,10 +152,9 @@ NOTHING = (
 )
 LARGE = (
     "a large negative number in place of −∞",
-    f"{NOTHING} With −1e9 or the like in every place, the row is a row of equal "
-    "scores, and the softmax shares the weight out among keys that are all forbidden. "
-    "And in other rows a hidden key keeps some weight, unless the number is far below "
-    "every score.",
+    f"{NOTHING} With −1e9 in every place the scores are equal, and the softmax shares "
+    "the weight out among forbidden keys. In other rows a hidden key keeps some "
+    "weight, unless the number is far below every score.",
 )
 EMPTY = (
     "NaN on fully masked rows",
@@ -230,11 +229,9 @@ masked.slips(
 EMPTY_GRADIENT = (
     "NaN gradient on fully masked rows",
     "The weights are right, the backward pass is not: it runs through a 0/0 or ∞-∞ "
-    "that was only replaced afterwards, and NaN times 0 stays NaN. One such row would "
-    "spoil all parameters in one step. Replace the scores before the softmax "
-    "(masked_fill or torch.where) and keep the division from being 0/0.\n"
-    "If your softmax makes a NaN and replaces it in the end, with "
-    "nan_to_num for example, that is the place to mend.",
+    "that was only replaced afterwards, and NaN times 0 stays NaN. Replace the scores "
+    "before the softmax (masked_fill or torch.where), keep the division from being "
+    "0/0, and mend a softmax of yours that replaces NaN in the end (nan_to_num).",
 )
 
 

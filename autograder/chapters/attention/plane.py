@@ -108,7 +108,7 @@ ORDER = (
     "that of the values.",
 )
 UNSCALED = (
-    "missing the scaling by 1/√d_k",
+    "the scores are not scaled",
     "d_k is 2 here: divide the scores by √2.",
 )
 BY_WIDTH = (

@@ -87,6 +87,7 @@ longer.mistake(
         torch.arange(count + mask.shape[-1]) < mask.sum(-1, keepdim=True) + count
     )
 )
+ROWS = 8  # of a mask that are shown
 NUMBERS = (
     "numbers in place of True and False",
     "torch.ones(...) gives numbers unless it is told dtype=torch.bool, and torch.cat "
@@ -108,8 +109,9 @@ def expect_boolean(got: Data, on: str) -> None:
 def rows(mask: torch.Tensor) -> str:
     """Write a mask as rows of 1 and 0."""
     written = mask.reshape(-1, mask.shape[-1]).int().tolist()
-    lines = [" ".join(map(str, row)) for row in written[:8]]
-    return "\n".join([f"shape {tuple(mask.shape)}", *lines])
+    lines = [" ".join(map(str, row)) for row in written[:ROWS]]
+    more = ["…"] if len(written) > ROWS else []
+    return "\n".join([f"shape {tuple(mask.shape)}", *lines, *more])
 
 
 @chapter.check(section="class-token-mask")

@@ -112,7 +112,7 @@ head.slips(
     ),
     (*NO_MASK, {"made": lambda hidden: ~~None}),
     (
-        "the mask is not used",
+        "mask ignored",
         "The padding was averaged, too. Hand the mask on to masked_mean.",
         {"given": torch.ones_like},
     ),

@@ -17,6 +17,7 @@ from autograder.chapters.encoder.oracles import (
     layer_shapes,
     stack_to_torch,
     to_torch,
+    torch_encoder,
     torch_stack,
 )
 from autograder.chapters.encoder.parts import State, under
@@ -108,10 +109,7 @@ def torch_transformer(n, d, heads, d_ff, pre, activation, pad) -> Callable:
 
     def run(state: State, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         table, length = state["embedding.weight"], target.shape[1]
-        x, y = (
-            math.sqrt(d) * F.embedding(ids, table) + sinusoids(ids.shape[1], d)
-            for ids in (source, target)
-        )
+        x, y = (_placed(table, ids) for ids in (source, target))
         masks = {
             "tgt_mask": torch.ones(length, length).triu(1).bool(),
             "src_key_padding_mask": source == pad,
@@ -123,6 +121,37 @@ def torch_transformer(n, d, heads, d_ff, pre, activation, pad) -> Callable:
         return F.linear(hidden, table)
 
     return run
+
+
+def torch_encode(state: State, source, n, d, heads, d_ff, pre, activation, pad):
+    """Let nn.TransformerEncoder read source ids (B, S): the memory (B, S, d)."""
+    own = under("encoder.", state)
+    right = torch_encoder(own, n, d, heads, d_ff, pre, activation)
+    x = _placed(state["embedding.weight"], source)
+    with torch.no_grad():
+        return right(x, src_key_padding_mask=source == pad)
+
+
+def torch_decode(
+    state: State, target, memory, source, n, d, heads, d_ff, pre, activation, pad
+) -> torch.Tensor:
+    """Let nn.TransformerDecoder read target ids (B, T): the hidden states (B, T, d)."""
+    own, length = under("decoder.", state), target.shape[1]
+    right = torch_decoder(own, n, d, heads, d_ff, pre, activation)
+    x = _placed(state["embedding.weight"], target)
+    masks = {
+        "tgt_mask": torch.ones(length, length).triu(1).bool(),
+        "tgt_key_padding_mask": target == pad,
+        "memory_key_padding_mask": source == pad,
+    }
+    with torch.no_grad():
+        return right(x, memory, **masks)
+
+
+def _placed(table: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """Embed ids (B, T), and add their positions: (B, T, d)."""
+    d = table.shape[1]
+    return math.sqrt(d) * F.embedding(ids, table) + sinusoids(ids.shape[1], d)
 
 
 def _transformer_to_torch(state: State, n: int, pre: bool) -> State:

@@ -119,7 +119,7 @@ for joined in (_as_a_text, _as_one_word, _as_a_chain):
         "the order of words is baked into the vocabulary.",
     )(lambda words, joined=joined: counted(joined(words)))
 ORDER = (
-    "the pairs are in another order",
+    "right pairs in another order",
     "The order decides which of equally frequent pairs is merged. Count words in order "
     "and from left to right; do not sort, and use no set.",
 )

@@ -109,7 +109,7 @@ tables.slips(
         {"factor": lambda n, d, ids: d**0.25},
     ),
     (
-        "the root cut to a whole number",
+        "the root is cut down to a whole number",
         "√2 is 1.41 and not 1: math.isqrt and int(...) cut off what is behind the "
         "point. Take math.sqrt(d_model).",
         {"factor": lambda n, d, ids: math.isqrt(d)},

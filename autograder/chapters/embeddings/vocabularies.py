@@ -31,6 +31,7 @@ def numbering(
     tokens: Iterable[str],
     specials: Iterable[str],
     *,
+    given: Callable = lambda specials: specials,
     ordered: Callable = tuple,
     listed: Callable | None = None,
     again: Callable | None = None,
@@ -42,6 +43,7 @@ def numbering(
     Args:
         tokens: of the text.
         specials: the special tokens.
+        given: what is taken for the special tokens.
         ordered: what is made of the text's tokens first.
         listed: all tokens in order, of both; None: the special ones come first.
         again: the next id of a special token that is in the text, of the ids so far and
@@ -49,15 +51,15 @@ def numbering(
         start: the first id.
         left_out: ids between the special tokens and the others.
     """
-    tokens = ordered(tokens)
+    tokens, specials = ordered(tokens), given(specials)
     if listed:
         return {t: i + start for t, i in numbered(listed(tokens, specials), ()).items()}
     words = {token: i + start for token, i in numbered((), specials).items()}
-    given = len(words) + left_out
+    count = len(words) + left_out
     for token in dict.fromkeys(tokens):
         if again or token not in specials:
-            words[token] = start + (again(words, given) if again else given)
-            given += 1
+            words[token] = start + (again(words, count) if again else count)
+            count += 1
     return words
 
 
@@ -91,7 +93,7 @@ vocabularies.slips(
         "an empty tuple is taken for none given",
         "Python takes () for False, so `special_tokens or …` puts the default ones in "
         "its place. Who gives an empty tuple wants no special tokens.",
-        {"listed": lambda tokens, specials: [*(specials or DEFAULT), *tokens]},
+        {"given": lambda specials: specials or DEFAULT},
     ),
     (*ALPHABET, {"ordered": sorted}),
     (*ALPHABET, {"listed": lambda tokens, specials: sorted({*specials, *tokens})}),

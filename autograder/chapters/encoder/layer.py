@@ -374,7 +374,7 @@ def _misplaced_mask_named(mask: torch.Tensor | None) -> Iterator[None]:
 def expect_no_pair(got: Data, on: str) -> None:
     """Expect the tokens alone, without the weights of attention."""
     why = "Only the tokens go on to the next layer: return one tensor."
-    say = {"on": on, "got": show(got)[:200], "expected": "one tensor"}
+    say = {"on": on, "got": show(got), "expected": "one tensor"}
     refuse_if(isinstance(got, tuple), "the weights are returned, too", why, **say)
 
 

@@ -126,7 +126,7 @@ losses.slips(
     ),
     *(
         (
-            "the softmax runs along another axis",
+            "softmax over the wrong axis",
             "Each position has its own probabilities of all words: they sum to 1 along "
             "the vocabulary, the last axis.",
             {
@@ -138,7 +138,7 @@ losses.slips(
     ),
     *(
         (
-            "a small number is added under the logarithm",
+            "a small number added in the logarithm",
             "It keeps the logarithm finite, and wrong: no label can cost more than "
             "−ln of that number. Use log_softmax, which never leaves the logarithms.",
             {"score": lambda scores, tiny=tiny: (scores.softmax(-1) + tiny).log()},

@@ -6,6 +6,7 @@ import torch
 
 from autograder import expect
 from autograder.chapters.encoder.chapter import chapter
+from autograder.exercise.copies import expect_new
 from autograder.exercise.inputs import draw_sizes, seeded
 from autograder.exercise.spec import Case, Function, judge_parts
 from autograder.expect import show
@@ -228,6 +229,12 @@ def _(*given):
 
 # --- the check ------------------------------------------------------------------------
 
+OWN = (
+    "the caller's own ids are returned",
+    "Where no token is chosen, the inputs are the very tensor that came in. Whoever "
+    "writes into them changes the batch. Work on a copy in every case.",
+)
+
 
 @chapter.check(section="encoder-masked-language")
 def mask_tokens(student: StudentFunction, seed: int = 0) -> None:
@@ -263,7 +270,9 @@ def mask_tokens(student: StudentFunction, seed: int = 0) -> None:
         if probability == 0.15:  # which is the default
             _judge_masked(student, Case(on, given, given=(probability,)))
         else:
-            _judge_masked(student, Case(on, (*given, probability)))
+            case = Case(on, (*given, probability))
+            _judge_masked(student, case)
+    expect_new(student, case, *OWN, place=0)
 
 
 def _judge_masked(student: StudentFunction, case: Case) -> None:

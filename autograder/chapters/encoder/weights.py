@@ -64,10 +64,10 @@ def _reshaped(expected: State) -> Mistake:
 def _as_they_are(expected: State) -> Mistake:
     """What comes of transposing only what has another shape."""
     return Mistake(
-        "square matrices are not transposed",
+        "a matrix is not transposed",
         expected | {name: expected[name].T for name in NETWORK},
-        "Where d_ff equals d the shape does not tell whether a matrix is transposed. "
-        "PyTorch's always are (out, in): transpose them always.",
+        "PyTorch's matrices are (out, in): transpose them always, also where d_ff "
+        "equals d and the shape fits either way.",
     )
 
 

@@ -272,7 +272,7 @@ softmaxes.mistake(
     "the last block divide it by the running sum.",
 )(lambda blocks: _all(blocks)[2])
 EMPTY = (
-    "NaN in an empty row",
+    "NaN on fully masked rows",
     "A query that may attend to nothing has the sum 0, and 0/0 is NaN. It gets 0, as "
     "in chapter 4. All other sums are at least 1: the largest score adds exp(0).",
 )

@@ -114,7 +114,7 @@ def _refuse_known(model: Submission, found: _Score, seed: int) -> None:
     say = {"on": _on(model, seed), "got": f"{found.bits:.2f} bits per byte"}
     refuse_if(
         found.copied > 80,
-        "labels equal to inputs",
+        "the labels are the inputs",
         f"At {found.copied:.0f} % of all places it repeats the token that it has just "
         "read. The label of a token is the token after it.",
         **say,

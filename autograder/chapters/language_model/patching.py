@@ -164,7 +164,7 @@ def _stream(model: Any, ids: torch.Tensor) -> torch.Tensor:
 
 
 record.mistake(
-    "the input of each block in place of its output",
+    "the input of the block in place of its output",
     "What a block gives is the third thing that a forward hook is called with.",
 )(lambda model, ids: _stream(model, ids)[:-1])
 record.mistake(

@@ -161,12 +161,12 @@ SHORTER = (
     "range(0, T_k, block) begins it, and a slice ends where the tensor ends.",
 )
 EMPTY = (
-    "NaN in an empty row",
+    "NaN on fully masked rows",
     "A query before the first key may attend to nothing. Its sum is 0, and 0/0 is NaN: "
     "it gets 0. All other sums are at least 1.",
 )
 EMPTY_GRADIENT = (
-    "NaN gradient in an empty row",
+    "NaN gradient on fully masked rows",
     "The output is right, the backward pass is not: it runs through a 0/0 or ∞ − ∞ "
     "that was only replaced afterwards, and NaN times 0 stays NaN. Divide by "
     "total.clamp(min=1): a sum is at least 1 unless its row is empty.",

@@ -18,6 +18,7 @@ from autograder.chapters.multi_head_attention.heads import (
     merge_heads,
     split_heads,
 )
+from autograder.chapters.multi_head_attention.methods import judge_methods
 from autograder.chapters.multi_head_attention.steps import Pair, layers
 from autograder.exercise.inputs import draw_mask, draw_sizes, normal, seeded
 from autograder.exercise.parameters import (
@@ -99,7 +100,7 @@ def _check_layer(student: StudentModule, seed: int) -> None:
     def oracle(x_q, x_kv, mask):
         return torch_layer(x_q, x_kv, state, heads, mask)
 
-    source, given = draw(batch, t_k), (state, heads)
+    source, given, right = draw(batch, t_k), (state, heads), True
     for inputs in (
         (draw(t_q), None, None),
         (draw(batch, t_q), None, None),
@@ -114,15 +115,21 @@ def _check_layer(student: StudentModule, seed: int) -> None:
         (draw(2, batch, t_q), None, None),
         (draw(2, batch, t_q), None, mask(batch, 1, t_q)),
     ):
-        judge_layer(layers, layer, inputs, given, build, oracle)
+        right &= judge_layer(layers, layer, inputs, given, build, oracle)
     expect_empty_row(layer, draw(t_q), state, heads, build)
     inputs = draw(batch, t_q), source, None
     expect_layer_gradients(layers, layer, inputs, given, build, {"b_k"})
+    if right:
+        judge_methods(layer, seed, state, heads, build)
     expect_start(student, (96, 12), "MultiHeadAttention(d_model=96, heads=12)")
 
 
-def judge_layer(spec: Module, layer, inputs: tuple, given, build: str, oracle) -> None:
-    """Call a layer of heads; name what its exception or its values tell."""
+def judge_layer(spec: Module, layer, inputs: tuple, given, build: str, oracle) -> bool:
+    """Call a layer of heads; name what its exception or its values tell.
+
+    Returns:
+        Whether it is right: a wrong value ends nothing where all are taken note of.
+    """
     x_q, x_kv, mask = inputs
     on = f"{build}, x_q {tuple(x_q.shape)}"
     on += f", x_kv {tuple(x_kv.shape)}" if x_kv is not None else ", x_kv None"
@@ -144,6 +151,7 @@ def judge_layer(spec: Module, layer, inputs: tuple, given, build: str, oracle) -
     pair = isinstance(got, tuple) and len(got) == 2
     expect.true(pair, "the result is not a pair (output, weights)", **say)
     judge_parts(spec, got, case, ("the output", "the weights"))
+    return close(got, expected)
 
 
 def _shapes_named(x_q, x_kv, mask):

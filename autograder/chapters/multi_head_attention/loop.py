@@ -214,7 +214,7 @@ for name, why, when, rules in (
         {"width": lambda x_q, w_q: x_q.shape[-1]},
     ),
     (
-        "missing the scaling by 1/√d_k",
+        "the scores are not scaled",
         "The scores are not divided by √d_k. Your attention function does that.",
         None,
         {"width": lambda x_q, w_q: 1},

@@ -247,7 +247,7 @@ for name, why, steps in (
         {"divisor": lambda q: (q.shape[-3] * q.shape[-1]) ** 0.5},
     ),
     (
-        "missing the scaling by 1/√d_k",
+        "the scores are not scaled",
         "The scores are not divided by √d_k. Your scaled_dot_product_attention does "
         "that.",
         {"divisor": lambda q: 1},

@@ -50,7 +50,7 @@ def _together(axis: int) -> Callable:
 
 for name, dropping, why in (
     (
-        "no dropout in training",
+        "no dropout",
         lambda x, table, drop: x + first_rows(x, table),
         "Make an nn.Dropout and apply it.",
     ),

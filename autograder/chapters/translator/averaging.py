@@ -7,6 +7,7 @@ from torch import nn
 
 from autograder import expect
 from autograder.chapters.translator.chapter import chapter
+from autograder.exercise.copies import expect_new
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.spec import Case, Function, judge_parts
 from autograder.expect import refuse_if
@@ -264,6 +265,13 @@ def _states(generator: torch.Generator, count: int) -> list[State]:
     ]
 
 
+OWN = (
+    "the caller's own dict is returned",
+    "Of one checkpoint the average is the checkpoint, and yet the result is a new "
+    "dict: whoever changes an entry of it leaves the checkpoint as it is.",
+)
+
+
 @chapter.check(section="translator-averaging")
 def average_states(student: StudentFunction, seed: int = 0) -> None:
     """By hand, PyTorch's averaged model, counters, half precision, one checkpoint."""
@@ -279,6 +287,7 @@ def average_states(student: StudentFunction, seed: int = 0) -> None:
             got = student(*case.inputs)
         _expect_types(got, right, case.on)
         judge_parts(averages, got, case, right)
+    expect_new(student, cases[-1], *OWN)
 
 
 def _expect_types(got: Data, right: State, on: str) -> None:

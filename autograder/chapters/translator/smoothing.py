@@ -251,7 +251,7 @@ floor.slips(
             *LEAST,
             {"zero": lambda size, x=10.0**-power: -(size - 1) * x * math.log(x)},
         )
-        for power in range(5, 13)
+        for power in range(5, 11)
     ),
     *(
         (

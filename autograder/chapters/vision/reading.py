@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from autograder.chapters.vision.chapter import chapter
 from autograder.exercise.inputs import draw_sizes, normal, seeded
-from autograder.exercise.spec import Case, Function
+from autograder.exercise.spec import Case, Function, squeezed
 from autograder.interface import StudentFunction
 
 
@@ -208,6 +208,7 @@ OF_BOTH: tuple[tuple[str, str, dict[str, Any]], ...] = (
         "The axis of the patches is split into rows and columns: (B, rows, columns).",
         {"laid": _as_is},
     ),
+    (*squeezed("batch", "for a batch of one"), {"pictures": torch.squeeze}),
     (
         "one picture for the whole batch",
         "Every image has its own picture: keep axis 0.",

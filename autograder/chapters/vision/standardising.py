@@ -180,13 +180,6 @@ SLIPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     (*ONE_MEAN, _axes(*EVERYTHING)),
     (*ONE_MEAN, {"mean_axes": EVERYTHING}),
     ("one spread for all channels", CHANNELS, {"spread_axes": EVERYTHING}),
-    (
-        "reshaped in place of transposed",
-        "reshape only cuts the line of numbers anew, and in it the channels of the "
-        "first image come before the second image. Average over the axes 0, 2 and 3, "
-        "or bring the channels to the front by transpose(0, 1).",
-        {"of": lambda x: x.reshape(x.shape[1], -1, *x.shape[2:]).transpose(0, 1)},
-    ),
     ("each pixel by its own statistics", CHANNELS, _axes(0)),
     (*COLUMN, _axes(0, 1, 2)),
     (*COLUMN, _axes(0, 2)),
@@ -266,6 +259,13 @@ SLIPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
         "a channel without contrast is not shifted",
         "Its mean is subtracted as in any other channel. Only the spread counts as 1.",
         {"flat": lambda images: images},
+    ),
+    (
+        "reshaped in place of transposed",
+        "reshape only cuts the line of numbers anew, and in it the channels of the "
+        "first image come before the second image. Average over the axes 0, 2 and 3, "
+        "or bring the channels to the front by transpose(0, 1).",
+        {"of": lambda x: x.reshape(x.shape[1], -1, *x.shape[2:]).transpose(0, 1)},
     ),
 )
 standardising.slips(by_statistics, *SLIPS)

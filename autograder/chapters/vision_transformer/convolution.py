@@ -42,8 +42,8 @@ for words in ("cannot be multiplied", "Expected size for", "must match the size"
 convolution.accident(
     "number of subscripts in the equation",
     "only works with one batch axis",
-    "Any axes may stand before the tokens, or none: (…, N, C). In einsum the three "
-    "dots stand for all of them; @ needs no care.",
+    "Any axes may come before the tokens, or none: (…, N, C). In einsum they are three "
+    "dots, and @ takes them as they are.",
 )
 
 

@@ -40,7 +40,7 @@ embedding = Module(
     convolved,
     given=lambda module: (module.weight, module.bias, module.patch_size),
 )
-embedding.mistake("the bias is left out", "Add the bias: x E + b.")(
+embedding.mistake("the bias is not added", "Add the bias: x E + b.")(
     lambda images, weight, bias, p: cut(images, p) @ weight
 )
 embedding.mistake(

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 from autograder.chapters.vision_transformer.chapter import chapter
 from autograder.chapters.vision_transformer.images import count_up
+from autograder.exercise.copies import expect_new
 from autograder.exercise.inputs import draw_sizes, normal, seeded
 from autograder.exercise.spec import (
     Case,
@@ -472,6 +473,15 @@ cutting.slips(
 
 # --- the checks -----------------------------------------------------------------------
 
+OWN = (
+    "Whoever writes into it changes what was handed in. Make new tensors in every case."
+)
+OWN_IMAGES = (
+    "the caller's own images are returned",
+    f"Where nothing is mixed in, the result is the tensor that came in. {OWN}",
+)
+OWN_TARGETS = "the caller's own targets are returned", OWN_IMAGES[1]
+
 
 def _batch(generator: torch.Generator) -> tuple:
     """Draw images, one-hot targets, and a permutation that is not its own inverse."""
@@ -514,6 +524,9 @@ def mixup(student: StudentFunction, seed: int = 0) -> None:
         on += f", permutation {permutation.tolist()}"
         case = Case(on, (images, targets, share, permutation))
         _expect(mixing, student, case)
+        if share == 1.0:
+            expect_new(student, case, *OWN_IMAGES, place=0)
+            expect_new(student, case, *OWN_TARGETS, place=1)
     soft = normal(generator, *targets.shape).softmax(-1)
     on = f"targets {tuple(soft.shape)} that are not one-hot, share 0.6"
     case = Case(on, (images, soft, 0.6, permutation))
@@ -551,4 +564,6 @@ def cutmix(student: StudentFunction, seed: int = 0) -> None:
         on += f", permutation {permutation.tolist()}"
         case = Case(on, (images, targets, box, permutation))
         _expect(cutting, student, case)
+        if 0 in box[2:]:
+            expect_new(student, case, *OWN_IMAGES, place=0)
     _expect_gradient(student, case)

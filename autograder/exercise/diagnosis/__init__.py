@@ -26,6 +26,7 @@ from autograder.exercise.diagnosis.evidence import (
     real,
     same,
 )
+from autograder.exercise.showing import shortened
 from autograder.interface import Data
 
 MANY = 60  # comparisons that are looked at
@@ -382,7 +383,7 @@ def _of_value(name: str, value: Data) -> Iterator[tuple[str, bool]]:
         yield f"{name} is negative", value < 0
         yield f"{name} is odd", value % 2 == 1
     elif isinstance(value, str):
-        yield f"{name} is {value[:30]!r}", True
+        yield f"{name} is {shortened(repr(value), 30)}", True
         yield f"{name} is empty", not value
     elif isinstance(value, (list, tuple, dict)):
         yield f"{name} is empty", not value

@@ -11,6 +11,7 @@ import torch
 
 from autograder.exercise.comparison import Comparison
 from autograder.exercise.diagnosis.evidence import ENOUGH, NUMBERS, common, number, same
+from autograder.exercise.showing import shortened
 from autograder.interface import Data
 
 LONGEST = 5_000  # items that are looked at
@@ -26,8 +27,7 @@ def _equal(a: list, b: list) -> bool:
 
 
 def _show(item: Data) -> str:
-    text = repr(item)
-    return text if len(text) <= 30 else f"{text[:27]}..."
+    return shortened(repr(item), 30)
 
 
 def _sorted(items: list) -> list | None:

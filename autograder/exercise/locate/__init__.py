@@ -30,6 +30,7 @@ import torch
 from autograder import interface
 from autograder.exercise.locate.changes import REMOVES, TORCH, Change, changes
 from autograder.exercise.locate.outcomes import Known, Left, Outcome
+from autograder.exercise.showing import shortened
 from autograder.interface import LocalFunction, LocalModule
 from autograder.time_limit import TookTooLong, can_end, limited_time
 
@@ -85,7 +86,7 @@ class Place:
     other: "Place | None" = None
 
     def __str__(self) -> str:
-        text = self.text if len(self.text) <= LONGEST else f"{self.text[:LONGEST]}…"
+        text = shortened(self.text, LONGEST)
         said = f"line {self.line_number}: `{text}`: look at {self.look_at}"
         if self.left:
             return f"Two slips. {said}. The other: {self.left.name}. {self.left.why}"
@@ -517,7 +518,7 @@ def add_place(
     options: dict[str, Any],
     follow: Follow,
 ) -> None:
-    """Set ``failure.place`` if one or two steps would mend an answer without a name.
+    """Set ``failure.place`` if one or two steps would mend the answer.
 
     Args:
         failure: what the check raised.
@@ -526,12 +527,11 @@ def add_place(
         options: the check's other arguments.
         follow: runs the check on a changed answer, and says what comes of it.
     """
-    with contextlib.suppress(KeyboardInterrupt):  # who does not wait gets the message
-        if _is_wanted(failure):
-            failure.place = _of_students(check, list(students), options, follow)
+    failure.place = _of_students(check, list(students), options, follow)
 
 
-def _is_wanted(failure: Any) -> bool:
+def is_wanted(failure: Any) -> bool:
+    """Whether a line is looked for: nothing else says what is wrong with the answer."""
     named = failure.mistake or failure.first or failure.what.startswith(UNTOLD)
     return os.environ.get(SWITCH, "1") != "0" and not named
 

@@ -347,7 +347,7 @@ class MeanHead(nn.Module):
     kind="double",
     first="named",
     verdict="named",
-    says="the mask is not used",
+    says="mask ignored",
 )
 class MeanHead(nn.Module):
     def __init__(self, d_model, classes):

@@ -857,7 +857,7 @@ def encode(tokens, vocabulary):
     kind="subtle",
     first="named",
     verdict="named",
-    says="the pairs are in another order",
+    says="right pairs in another order",
     round=2,
 )
 def pair_counts(words):

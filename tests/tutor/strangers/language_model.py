@@ -895,7 +895,7 @@ def online_softmax(blocks):
     kind="subtle",
     first="named",
     verdict="named",
-    says="NaN in an empty row",
+    says="NaN on fully masked rows",
     round=3,
 )
 def online_softmax(blocks):

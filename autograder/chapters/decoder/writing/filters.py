@@ -183,7 +183,7 @@ filters.mistake(
     "along the last axis.",
 )(partial(_filter, k_stays=lambda x, k: x >= x.flatten().topk(k).values[-1]))
 filters.mistake(
-    "softmax along the wrong axis",
+    "softmax over the wrong axis",
     "The softmax ran over the rows. Each row is a distribution: dim=-1.",
 )(
     partial(

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 1.1 · A vocabulary | function: build_vocabulary | kind: subtle | what is wrong: only the ordinary tokens are looked up among those already seen, so a special token that also occurs in the text is numbered a second time and loses its id (leaving a gap).
+# === exercise: vocabulary | function: build_vocabulary | kind: subtle | what is wrong: only the ordinary tokens are looked up among those already seen, so a special token that also occurs in the text is numbered a second time and loses its id (leaving a gap).
 # told: shown
 # now: named
 # says: a special token in the text takes a new id
@@ -21,7 +21,7 @@ def build_vocabulary(tokens, special_tokens=SPECIAL_TOKENS):
     return vocab
 
 
-# === exercise: 1.2 · There and back | function: encode | kind: double | what is wrong: (1) encode uses `get(token) or unk`, so the token with id 0 counts as unknown because 0 is falsy; (2) decode indexes a list of the tokens and only catches IndexError, so negative ids give the tokens at the end instead of a ValueError.
+# === exercise: encode-decode | function: encode | kind: double | what is wrong: (1) encode uses `get(token) or unk`, so the token with id 0 counts as unknown because 0 is falsy; (2) decode indexes a list of the tokens and only catches IndexError, so negative ids give the tokens at the end instead of a ValueError.
 # told: named
 # now: named
 # says: the id 0 is taken for none
@@ -43,7 +43,7 @@ def decode(ids, vocabulary):
     return out
 
 
-# === exercise: 1.3 · Count the pairs | function: pair_counts | kind: simple | what is wrong: each different word is counted once; how often the word occurs in the text is ignored.
+# === exercise: pair-counts | function: pair_counts | kind: plain | what is wrong: each different word is counted once; how often the word occurs in the text is ignored.
 # told: named
 # now: named
 # says: every word counts once
@@ -54,7 +54,7 @@ def pair_counts(words):
     return dict(totals)
 
 
-# === exercise: 1.4 · Merge a pair | function: merge_pair | kind: subtle | what is wrong: the symbols are joined with separators and searched with replace, but two occurrences directly after each other share one separator, so the second is missed: (a, b, a, b) gives (ab, a, b).
+# === exercise: merge-pair | function: merge_pair | kind: subtle | what is wrong: the symbols are joined with separators and searched with replace, but two occurrences directly after each other share one separator, so the second is missed: (a, b, a, b) gives (ab, a, b).
 # told: shown
 # now: named
 # says: of two occurrences in a row one is missed
@@ -68,7 +68,7 @@ def merge_pair(symbols, pair):
     return tuple(line[1:-1].split(sep))
 
 
-# === exercise: 1.5 · Learn the merges | function: train_bpe | kind: simple | what is wrong: the pairs are counted once at the start and the most frequent ones are all taken from that list; the counts are not taken anew after each merge.
+# === exercise: train-bpe | function: train_bpe | kind: plain | what is wrong: the pairs are counted once at the start and the most frequent ones are all taken from that list; the counts are not taken anew after each merge.
 # told: named
 # now: named
 # says: the counts are never renewed
@@ -89,7 +89,7 @@ def train_bpe(text, merges, special_tokens=()):
     return learned
 
 
-# === exercise: 1.5 · Learn the merges | function: train_bpe | kind: double | what is wrong: (1) every different piece counts once instead of as often as it occurs; (2) special tokens are cut into characters too, so that merges are learned inside them.
+# === exercise: train-bpe | function: train_bpe | kind: double | what is wrong: (1) every different piece counts once instead of as often as it occurs; (2) special tokens are cut into characters too, so that merges are learned inside them.
 # told: named
 # now: named
 # says: special tokens are cut, and every word counts once
@@ -109,7 +109,7 @@ def train_bpe(text, merges, special_tokens=()):
     return history
 
 
-# === exercise: 1.6 · Use the merges | function: bpe_encode | kind: subtle | what is wrong: it takes the longest learned token that fits at each place from left to right, instead of replaying the merges in order; with the merges (b, c), (a, b) the word abc becomes ab, c instead of a, bc.
+# === exercise: bpe-encode | function: bpe_encode | kind: subtle | what is wrong: it takes the longest learned token that fits at each place from left to right, instead of replaying the merges in order; with the merges (b, c), (a, b) the word abc becomes ab, c instead of a, bc.
 # told: named
 # now: named
 # says: the longest known token is taken first
@@ -130,7 +130,7 @@ def bpe_encode(text, merges, special_tokens=()):
     return tokens
 
 
-# === exercise: 1.7 · One-hot rows | function: one_hot | kind: double | what is wrong: (1) the bound is off by one: the id vocab_size itself is let through and gives a row of zeros; (2) the result is int64 instead of float32.
+# === exercise: one-hot | function: one_hot | kind: double | what is wrong: (1) the bound is off by one: the id vocab_size itself is let through and gives a row of zeros; (2) the result is int64 instead of float32.
 # told: named
 # now: named
 # says: no floats
@@ -141,7 +141,7 @@ def one_hot(ids, vocab_size):
     return (ids.unsqueeze(-1) == columns).long()
 
 
-# === exercise: 1.8 · The embedding layer | function: Embedding | kind: subtle | what is wrong: the table is drawn with the standard deviation 1/d_model instead of 1/√d_model (variance and standard deviation confused); the look-up itself is right.
+# === exercise: embedding | function: Embedding | kind: subtle | what is wrong: the table is drawn with the standard deviation 1/d_model instead of 1/√d_model (variance and standard deviation confused); the look-up itself is right.
 # told: named
 # now: named
 # says: the weights start too small
@@ -158,7 +158,7 @@ class Embedding(nn.Module):
         return vectors * self.d_model ** 0.5
 
 
-# === exercise: 1.9 · The table backwards | function: tied_logits | kind: simple | what is wrong: the scores are multiplied by √d_model as in the embedding layer; logits want no factor.
+# === exercise: weight-tying | function: tied_logits | kind: plain | what is wrong: the scores are multiplied by √d_model as in the embedding layer; logits want no factor.
 # told: named
 # now: named
 # says: multiplied by √d_model
@@ -168,7 +168,7 @@ def tied_logits(hidden, table):
     return math.sqrt(d_model) * scores
 
 
-# === exercise: 1.10 · Counting instead of learning | function: tf_idf | kind: double | what is wrong: (1) the counts are divided by the length of the document, but the plain count is wanted; (2) D_t counts all occurrences of the term instead of the documents that contain it.
+# === exercise: tf-idf | function: tf_idf | kind: double | what is wrong: (1) the counts are divided by the length of the document, but the plain count is wanted; (2) D_t counts all occurrences of the term instead of the documents that contain it.
 # told: useless
 # now: named
 # says: shares in place of counts, and occurrences in place of documents
@@ -192,7 +192,7 @@ def tf_idf(documents):
     return matrix, terms
 
 
-# === exercise: 1.11 · Who is near whom? | function: skip_gram_pairs | kind: subtle | what is wrong: the slice to the left starts at i - window without a lower bound; near the beginning the start is negative, Python counts it from the end, and left neighbours are lost (only visible with window >= 2).
+# === exercise: skip-gram-pairs | function: skip_gram_pairs | kind: subtle | what is wrong: the slice to the left starts at i - window without a lower bound; near the beginning the start is negative, Python counts it from the end, and left neighbours are lost (only visible with window >= 2).
 # told: named
 # now: named
 # says: a slice that begins before the text
@@ -206,7 +206,7 @@ def skip_gram_pairs(ids, window):
     return pairs
 
 
-# === exercise: 1.12 · True neighbours and false ones | function: skip_gram_loss | kind: simple | what is wrong: the scores of the negatives go into the sigmoid without the minus sign, so false neighbours are pulled near like true ones.
+# === exercise: skip-gram-loss | function: skip_gram_loss | kind: plain | what is wrong: the scores of the negatives go into the sigmoid without the minus sign, so false neighbours are pulled near like true ones.
 # told: named
 # now: named
 # says: the sign of the negatives is not turned
@@ -218,7 +218,7 @@ def skip_gram_loss(centers, contexts, negatives):
     return (pos_loss + neg_loss).mean()
 
 
-# === exercise: 1.12 · True neighbours and false ones | function: skip_gram_loss | kind: subtle | what is wrong: -ln sigma(x) is written as ln(1 + exp(-x)); the formula is right, but the exponential overflows for scores beyond about 88 and the loss becomes infinite.
+# === exercise: skip-gram-loss | function: skip_gram_loss | kind: subtle | what is wrong: -ln sigma(x) is written as ln(1 + exp(-x)); the formula is right, but the exponential overflows for scores beyond about 88 and the loss becomes infinite.
 # told: named
 # now: named
 # says: not stable for large scores
@@ -230,7 +230,7 @@ def skip_gram_loss(centers, contexts, negatives):
     return cost_good.mean() + cost_bad.sum(-1).mean()
 
 
-# === exercise: 1.13 · Patches are tokens, too | function: patch_kernel | kind: double | what is wrong: (1) a matrix with too many rows is cut to size instead of refused with a ValueError (too few rows are not checked for either); (2) the axes are simply reversed, so rows and columns of each patch are exchanged.
+# === exercise: patch-kernel | function: patch_kernel | kind: double | what is wrong: (1) a matrix with too many rows is cut to size instead of refused with a ValueError (too few rows are not checked for either); (2) the axes are simply reversed, so rows and columns of each patch are exchanged.
 # told: named
 # now: named
 # says: rows and columns exchanged
@@ -241,7 +241,7 @@ def patch_kernel(matrix, patch_size, channels):
     return blocks.permute(3, 2, 1, 0)
 
 
-# === exercise: 1.14 · Spot the slips in a printed table | function: token_table_slips | kind: simple | what is wrong: "refused" also lists the id 0, as if nn.Embedding counted its rows from 1; only 7 raises an IndexError.
+# === exercise: find-the-slips | function: token_table_slips | kind: plain | what is wrong: "refused" also lists the id 0, as if nn.Embedding counted its rows from 1; only 7 raises an IndexError.
 # told: named
 # now: named
 # says: 0 counted as no row

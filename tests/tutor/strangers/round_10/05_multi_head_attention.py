@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 5.1 · Split into heads | function: split_heads | kind: subtle | what is wrong: it relies on chunk to complain when heads does not divide d, but chunk makes fewer pieces instead (d = 6, heads = 4 gives three heads), so no ValueError is raised.
+# === exercise: split-heads | function: split_heads | kind: subtle | what is wrong: it relies on chunk to complain when heads does not divide d, but chunk makes fewer pieces instead (d = 6, heads = 4 gives three heads), so no ValueError is raised.
 # told: named
 # now: named
 # says: a width that heads does not divide is accepted
@@ -10,7 +10,7 @@ def split_heads(x, heads):
     return torch.stack(pieces, dim=-3)
 
 
-# === exercise: 5.2 · Merge the heads | function: merge_heads | kind: simple | what is wrong: the axis of the heads is put behind the features before joining, so the heads' features are interleaved (feature 0 of all heads, feature 1 of all heads, ...) instead of head 0 first.
+# === exercise: merge-heads | function: merge_heads | kind: plain | what is wrong: the axis of the heads is put behind the features before joining, so the heads' features are interleaved (feature 0 of all heads, feature 1 of all heads, ...) instead of head 0 first.
 # told: named
 # now: named
 # says: heads interleaved
@@ -20,7 +20,7 @@ def merge_heads(x):
     return y.reshape(*lead, t, h * d_v)
 
 
-# === exercise: 5.3 · One head after the other | function: loop_of_heads | kind: double | what is wrong: (1) the matrices of queries and keys are exchanged: x_q is multiplied by w_k and x_kv by w_q; (2) the mask is not handed on to the attention.
+# === exercise: loop-of-heads | function: loop_of_heads | kind: double | what is wrong: (1) the matrices of queries and keys are exchanged: x_q is multiplied by w_k and x_kv by w_q; (2) the mask is not handed on to the attention.
 # told: named
 # now: named
 # says: mask ignored, and w_q and w_k exchanged
@@ -35,7 +35,7 @@ def loop_of_heads(x_q, x_kv, w_q, w_k, w_v, w_o, mask=None):
     return torch.cat(outs, dim=-1) @ w_o
 
 
-# === exercise: 5.4 · A sum over heads | function: sum_over_heads | kind: simple | what is wrong: the rows of w_o are dealt out in turn (head i gets the rows i, i + h, i + 2h, ...) instead of a block of d_v consecutive rows for each head.
+# === exercise: sum-over-heads | function: sum_over_heads | kind: plain | what is wrong: the rows of w_o are dealt out in turn (head i gets the rows i, i + h, i + 2h, ...) instead of a block of d_v consecutive rows for each head.
 # told: named
 # now: named
 # says: rows dealt out in turn
@@ -48,7 +48,7 @@ def sum_over_heads(z, w_o):
     return total
 
 
-# === exercise: 5.5 · The multi-head attention layer | function: MultiHeadAttention | kind: subtle | what is wrong: the heads' axis of the mask is always inserted at position 1, which is right for masks with a batch axis, but a mask (T_q, T_k) becomes (T_q, 1, T_k), with its queries laid over the heads.
+# === exercise: multi-head-attention | function: MultiHeadAttention | kind: subtle | what is wrong: the heads' axis of the mask is always inserted at position 1, which is right for masks with a batch axis, but a mask (T_q, T_k) becomes (T_q, 1, T_k), with its queries laid over the heads.
 # told: named
 # now: named
 # says: the axis for the heads is counted from the front
@@ -82,7 +82,7 @@ class MultiHeadAttention(nn.Module):
         return self.attend(*self.project(x_q, x_kv), mask)
 
 
-# === exercise: 5.5 · The multi-head attention layer | function: MultiHeadAttention | kind: double | what is wrong: (1) the matrices are drawn with the standard deviation 1/√d_k (the width of a head) instead of 1/√d_model; (2) the weights are averaged over the heads instead of returned for each head.
+# === exercise: multi-head-attention | function: MultiHeadAttention | kind: double | what is wrong: (1) the matrices are drawn with the standard deviation 1/√d_k (the width of a head) instead of 1/√d_model; (2) the weights are averaged over the heads instead of returned for each head.
 # told: named
 # now: named
 # says: weights averaged over the heads
@@ -122,7 +122,7 @@ class MultiHeadAttention(nn.Module):
         return self.attend(q, k, v, mask)
 
 
-# === exercise: 5.6 · Weights from PyTorch | function: attention_from_torch | kind: simple | what is wrong: in_proj_weight is transposed first and then cut with reshape(3, d, d), which scrambles the three matrices; it has to be cut into blocks of rows first and each block transposed.
+# === exercise: attention-from-torch | function: attention_from_torch | kind: plain | what is wrong: in_proj_weight is transposed first and then cut with reshape(3, d, d), which scrambles the three matrices; it has to be cut into blocks of rows first and each block transposed.
 # told: named
 # now: named
 # says: transposed, then cut by the wrong axis
@@ -136,7 +136,7 @@ def attention_from_torch(state):
     }
 
 
-# === exercise: 5.7 · Count the parameters | function: attention_parameters | kind: simple | what is wrong: the biases of keys and values are counted as d_model wide even when fewer kv heads make their output narrower.
+# === exercise: attention-parameters | function: attention_parameters | kind: plain | what is wrong: the biases of keys and values are counted as d_model wide even when fewer kv heads make their output narrower.
 # told: named
 # now: named
 # says: the biases of keys and values have the wrong width
@@ -149,7 +149,7 @@ def attention_parameters(d_model, heads, kv_heads=None):
     return weights + biases
 
 
-# === exercise: 5.8 · Switch heads off | function: without_heads | kind: subtle | what is wrong: reshape gives a view and no copy here, so the zeros are written into the layer's own w_o as well; the returned matrix is right.
+# === exercise: without-heads | function: without_heads | kind: subtle | what is wrong: reshape gives a view and no copy here, so the zeros are written into the layer's own w_o as well; the returned matrix is right.
 # told: named
 # now: named
 # says: changes its argument in place
@@ -160,7 +160,7 @@ def without_heads(w_o, heads, removed):
     return blocks.reshape(w_o.shape)
 
 
-# === exercise: 5.8 · Switch heads off | function: without_heads | kind: double | what is wrong: (1) columns of w_o are zeroed instead of rows, which removes features of the output and not heads; (2) the heads are counted from 1 instead of from 0.
+# === exercise: without-heads | function: without_heads | kind: double | what is wrong: (1) columns of w_o are zeroed instead of rows, which removes features of the output and not heads; (2) the heads are counted from 1 instead of from 0.
 # told: shown
 # now: named
 # says: removed in the columns, and heads counted from 1
@@ -174,7 +174,7 @@ def without_heads(w_o, heads, removed):
     return result
 
 
-# === exercise: 5.9 · Two look-ups, two heads | function: two_lookups | kind: subtle | what is wrong: the gap of the scores is too small: 15/√3 = 8.7 leaves each other token e^-8.7 = 0.00017 of the weight, enough for three tokens, but with up to eleven others the error exceeds 0.001.
+# === exercise: two-lookups | function: two_lookups | kind: subtle | what is wrong: the gap of the scores is too small: 15/√3 = 8.7 leaves each other token e^-8.7 = 0.00017 of the weight, enough for three tokens, but with up to eleven others the error exceeds 0.001.
 # told: named
 # now: named
 # says: the attention is not sharp enough
@@ -192,7 +192,7 @@ def two_lookups():
     return {"w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": w_o}
 
 
-# === exercise: 5.9 · Two look-ups, two heads | function: two_lookups | kind: double | what is wrong: (1) the queries are made of the marks instead of the constant coordinate 5, so only the marked tokens ask and all others average over the sequence; (2) head 1 takes its values from the coordinates 3 to 5 instead of 2 to 4.
+# === exercise: two-lookups | function: two_lookups | kind: double | what is wrong: (1) the queries are made of the marks instead of the constant coordinate 5, so only the marked tokens ask and all others average over the sequence; (2) head 1 takes its values from the coordinates 3 to 5 instead of 2 to 4.
 # told: told
 # now: named
 # says: the value is taken from other coordinates, and only the marked tokens ask
@@ -209,7 +209,7 @@ def two_lookups():
     return dict(w_q=w_q, w_k=w_k, w_v=w_v, w_o=torch.eye(6))
 
 
-# === exercise: 5.10 · Grouped-query attention | function: GroupedQueryAttention | kind: subtle | what is wrong: the kv heads are repeated as a whole (0, 1, 0, 1) instead of each for its group of neighbours (0, 0, 1, 1); right only for kv_heads = 1 or kv_heads = heads.
+# === exercise: grouped-query-attention | function: GroupedQueryAttention | kind: subtle | what is wrong: the kv heads are repeated as a whole (0, 1, 0, 1) instead of each for its group of neighbours (0, 0, 1, 1); right only for kv_heads = 1 or kv_heads = heads.
 # told: named
 # now: named
 # says: kv heads dealt out in turn
@@ -241,7 +241,7 @@ class GroupedQueryAttention(nn.Module):
         return merge_heads(z) @ self.w_o, weights
 
 
-# === exercise: 5.10 · Grouped-query attention | function: GroupedQueryAttention | kind: double | what is wrong: (1) the values are projected from x_q also in cross-attention, instead of from x_kv; (2) the mask gets no axis for the heads, so the batch axis of a mask is laid over the heads.
+# === exercise: grouped-query-attention | function: GroupedQueryAttention | kind: double | what is wrong: (1) the values are projected from x_q also in cross-attention, instead of from x_kv; (2) the mask gets no axis for the heads, so the batch axis of a mask is laid over the heads.
 # told: wrong
 # now: named
 # says: the values (or the keys) come from x_q
@@ -274,7 +274,7 @@ class GroupedQueryAttention(nn.Module):
         return merge_heads(out) @ self.w_o, A
 
 
-# === exercise: 5.11 · How many texts at a time? | function: texts_served | kind: subtle | what is wrong: it calculates in whole bytes and rounds the parameters and every vector down to bytes; right where the bits are multiples of 8, too many texts otherwise.
+# === exercise: texts-served | function: texts_served | kind: subtle | what is wrong: it calculates in whole bytes and rounds the parameters and every vector down to bytes; right where the bits are multiples of 8, too many texts otherwise.
 # told: passed
 # now: named
 # says: vectors rounded down to bytes
@@ -293,7 +293,7 @@ def texts_served(
     return free // per_text
 
 
-# === exercise: 5.11 · How many texts at a time? | function: texts_served | kind: simple | what is wrong: each head stores one vector per token and layer here; the factor 2 for a key and a value is missing, so about twice as many texts seem to fit.
+# === exercise: texts-served | function: texts_served | kind: plain | what is wrong: each head stores one vector per token and layer here; the factor 2 for a key and a value is missing, so about twice as many texts seem to fit.
 # told: named
 # now: named
 # says: keys or values alone

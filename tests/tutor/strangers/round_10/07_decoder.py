@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 7.1 · The decoder's mask | function: decoder_mask | kind: simple | what is wrong: the padding rule is applied to the queries (rows) instead of the keys (columns), so the rows of padding are all False (by hand: the last row of the first matrix is 0 0 0 instead of 1 1 0)
+# === exercise: decoder-mask | function: decoder_mask | kind: plain | what is wrong: the padding rule is applied to the queries (rows) instead of the keys (columns), so the rows of padding are all False (by hand: the last row of the first matrix is 0 0 0 instead of 1 1 0)
 # told: named
 # now: named
 # says: the rows of padding are empty
@@ -12,7 +12,7 @@ def decoder_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return no_future[None] & is_token[:, :, None]
 
 
-# === exercise: 7.3 · One step to the right | function: shift_right | kind: simple | what is wrong: pads <sos> + sentence + <eos> first and then cuts off the last column for the inputs, so every sentence shorter than the longest keeps its <eos> in the inputs
+# === exercise: shift-right | function: shift_right | kind: plain | what is wrong: pads <sos> + sentence + <eos> first and then cuts off the last column for the inputs, so every sentence shorter than the longest keeps its <eos> in the inputs
 # told: named
 # now: named
 # says: <eos> among the inputs
@@ -25,7 +25,7 @@ def shift_right(
     return batch[:, :-1], batch[:, 1:]
 
 
-# === exercise: 7.4 · The loss of a batch of sentences | function: sequence_loss | kind: subtle | what is wrong: averages within each sentence first and then over the sentences, so a short sentence weighs as much as a long one, instead of one mean over all real labels of the batch
+# === exercise: sequence-loss | function: sequence_loss | kind: subtle | what is wrong: averages within each sentence first and then over the sentences, so a short sentence weighs as much as a long one, instead of one mean over all real labels of the batch
 # told: named
 # now: named
 # says: the mean of the sentences' means
@@ -45,7 +45,7 @@ def sequence_loss(
     return per_sentence.mean()
 
 
-# === exercise: 7.5 · A decoder without an encoder | function: DecoderOnly | kind: simple | what is wrong: the blocks are called without a causal mask, so every position sees the future
+# === exercise: decoder-only | function: DecoderOnly | kind: plain | what is wrong: the blocks are called without a causal mask, so every position sees the future
 # told: named
 # now: named
 # says: sees the future
@@ -74,7 +74,7 @@ class DecoderOnly(nn.Module):
         return tied_logits(h, self.embedding.weight)
 
 
-# === exercise: 7.6 · GPT-2's weights in your model | function: weights_from_gpt2 | kind: double | what is wrong: c_attn is taken apart as if q, k, v were interleaved column by column (reshape to (d, d, 3)) instead of three contiguous blocks of columns; and only gamma of the last norm is multiplied by root d, not beta
+# === exercise: gpt2-weights | function: weights_from_gpt2 | kind: double | what is wrong: c_attn is taken apart as if q, k, v were interleaved column by column (reshape to (d, d, 3)) instead of three contiguous blocks of columns; and only gamma of the last norm is multiplied by root d, not beta
 # told: named
 # now: named
 # says: beta of the last norm is not multiplied, and every third column
@@ -98,7 +98,7 @@ def weights_from_gpt2(state: dict) -> dict:
     return new
 
 
-# === exercise: 7.7 · The decoder layer | function: DecoderLayer | kind: subtle | what is wrong: in pre-norm the memory is normalised as well (with norm_2) before cross-attention, although it is the encoder's finished output; post-norm is right
+# === exercise: decoder-layer | function: DecoderLayer | kind: subtle | what is wrong: in pre-norm the memory is normalised as well (with norm_2) before cross-attention, although it is the encoder's finished output; post-norm is right
 # told: named
 # now: named
 # says: the memory is normalised again
@@ -144,7 +144,7 @@ class DecoderLayer(nn.Module):
         return self.norm_3(x + self.dropout(self.feed_forward(x)))
 
 
-# === exercise: 7.8 · The stack | function: Decoder | kind: subtle | what is wrong: one DecoderLayer object is repeated in the list ([layer] * layers), so all layers share the same weights; right only for a single layer
+# === exercise: decoder | function: Decoder | kind: subtle | what is wrong: one DecoderLayer object is repeated in the list ([layer] * layers), so all layers share the same weights; right only for a single layer
 # told: named
 # now: named
 # says: one layer, repeated
@@ -180,7 +180,7 @@ class Decoder(nn.Module):
         return self.norm(out)
 
 
-# === exercise: 7.9 · The Transformer | function: Transformer | kind: double | what is wrong: padding is tested against a hard-coded 0 instead of pad_id; and the target gets no positional encoding in decode
+# === exercise: transformer | function: Transformer | kind: double | what is wrong: padding is tested against a hard-coded 0 instead of pad_id; and the target gets no positional encoding in decode
 # dropped: it exchanges arguments of SinusoidalPositionalEncoding that the statement had not named
 class Transformer(nn.Module):
     def __init__(
@@ -223,7 +223,7 @@ class Transformer(nn.Module):
         return tied_logits(hidden, self.embedding.weight)
 
 
-# === exercise: 7.10 · Spot the bug: an epoch in which everything is wrong | function: find_bugs | kind: simple | what is wrong: line 19 is called "the graph is kept" although .item() stores a plain number without history, and line 5 ("pointless empty leaf") is missed; repaired_epoch is right
+# === exercise: bug-hunt | function: find_bugs | kind: plain | what is wrong: line 19 is called "the graph is kept" although .item() stores a plain number without history, and line 5 ("pointless empty leaf") is missed; repaired_epoch is right
 # told: named
 # now: named
 # says: a line that is right
@@ -263,7 +263,7 @@ def repaired_epoch(
     return history
 
 
-# === exercise: 7.11 · The last token that is one | function: last_real | kind: simple | what is wrong: hidden[:, lengths - 1] takes every sentence at the positions of all sentences, giving (B, B, ...), instead of pairing sentence b with its own length
+# === exercise: last-real | function: last_real | kind: plain | what is wrong: hidden[:, lengths - 1] takes every sentence at the positions of all sentences, giving (B, B, ...), instead of pairing sentence b with its own length
 # told: named
 # now: named
 # says: every row for every length
@@ -272,7 +272,7 @@ def last_real(hidden: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     return hidden[:, last]
 
 
-# === exercise: 7.12 · Write the most probable token | function: greedy_decode | kind: double | what is wrong: max_length is taken as the number of new tokens, not of all ids with the prefix; and the tokens are appended to the caller's own prefix list
+# === exercise: greedy-decode | function: greedy_decode | kind: double | what is wrong: max_length is taken as the number of new tokens, not of all ids with the prefix; and the tokens are appended to the caller's own prefix list
 # told: named
 # now: named
 # says: changes its argument in place
@@ -290,7 +290,7 @@ def greedy_decode(
     return text
 
 
-# === exercise: 7.13 · Draw the next token | function: sample_next | kind: subtle | what is wrong: instead of scaling the number by the last sum, an id past the end is clamped to V - 1, so if the running sums end below 1 a last token of probability 0 can be drawn
+# === exercise: sample-next | function: sample_next | kind: subtle | what is wrong: instead of scaling the number by the last sum, an id past the end is clamped to V - 1, so if the running sums end below 1 a last token of probability 0 can be drawn
 # told: named
 # now: named
 # says: clamped to the last id
@@ -301,7 +301,7 @@ def sample_next(probabilities: torch.Tensor, uniform: torch.Tensor) -> torch.Ten
     return ids.clamp(max=probabilities.shape[-1] - 1)
 
 
-# === exercise: 7.14 · Temperature, top-k, top-p | function: filter_logits | kind: double | what is wrong: the temperature is applied last, so top-p works on the probabilities without it; and top-k keeps exactly k indices, so tokens that tie with the k-th are dropped
+# === exercise: filter-logits | function: filter_logits | kind: double | what is wrong: the temperature is applied last, so top-p works on the probabilities without it; and top-k keeps exactly k indices, so tokens that tie with the k-th are dropped
 # told: named
 # now: named
 # says: top-p without the temperature
@@ -332,7 +332,7 @@ def filter_logits(
     return result / temperature
 
 
-# === exercise: 7.15 · Remember keys and values | function: attend_cached | kind: subtle | what is wrong: the new keys and values are written into the dict that was passed in, so the old cache changes although a beam may still need it; the outputs are right
+# === exercise: attend-cached | function: attend_cached | kind: subtle | what is wrong: the new keys and values are written into the dict that was passed in, so the old cache changes although a beam may still need it; the outputs are right
 # told: named
 # now: named
 # says: changes its argument in place
@@ -353,7 +353,7 @@ def attend_cached(
     return out, cache
 
 
-# === exercise: 7.17 · Beam search | function: beam_search | kind: double | what is wrong: the sum is divided by the length of all ids, prefix included, to the alpha, instead of the number of new tokens; and hypotheses still alive at max_length are ignored as soon as any has finished
+# === exercise: beam-search | function: beam_search | kind: double | what is wrong: the sum is divided by the length of all ids, prefix included, to the alpha, instead of the number of new tokens; and hypotheses still alive at max_length are ignored as soon as any has finished
 # told: shown
 # now: named
 # says: those alive are forgotten, and the length counts the prefix
@@ -386,7 +386,7 @@ def beam_search(
     return max(scored, key=lambda pair: pair[1])
 
 
-# === exercise: 7.18 · BLEU | function: bleu | kind: subtle | what is wrong: the n-grams of all hypotheses and of all references are pooled before clipping, so an n-gram may be matched in the reference of another sentence; right for a single sentence
+# === exercise: bleu | function: bleu | kind: subtle | what is wrong: the n-grams of all hypotheses and of all references are pooled before clipping, so an n-gram may be matched in the reference of another sentence; right for a single sentence
 # told: useless
 # now: named
 # says: matched in another sentence

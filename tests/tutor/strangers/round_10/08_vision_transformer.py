@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 8.1 · Cut an image into patches | function: patchify | kind: simple | what is wrong: inside a patch the numbers come in the order (channel, row, column) instead of (row, column, channel)
+# === exercise: patchify | function: patchify | kind: plain | what is wrong: inside a patch the numbers come in the order (channel, row, column) instead of (row, column, channel)
 # told: named
 # now: named
 # says: channels first inside a patch
@@ -13,7 +13,7 @@ def patchify(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     return tiles.reshape(b, n, c * patch_size * patch_size)
 
 
-# === exercise: 8.2 · Put the patches together again | function: unpatchify | kind: subtle | what is wrong: a row is split as (channel, row, column) instead of (row, column, channel); right for one channel only
+# === exercise: unpatchify | function: unpatchify | kind: subtle | what is wrong: a row is split as (channel, row, column) instead of (row, column, channel); right for one channel only
 # told: named
 # now: named
 # says: channels first inside a patch
@@ -37,7 +37,7 @@ def unpatchify(
     return image
 
 
-# === exercise: 8.3 · Embed the patches | function: PatchEmbedding | kind: simple | what is wrong: the weight is divided by the root of d_model (the number of outputs) instead of the root of P·P·C (the number of terms in each sum)
+# === exercise: patch-embedding | function: PatchEmbedding | kind: plain | what is wrong: the weight is divided by the root of d_model (the number of outputs) instead of the root of P·P·C (the number of terms in each sum)
 # told: named
 # now: named
 # says: the weights start too large
@@ -54,7 +54,7 @@ class PatchEmbedding(nn.Module):
         return patchify(images, self.patch_size) @ self.weight + self.bias
 
 
-# === exercise: 8.4 · The Vision Transformer | function: VisionTransformer | kind: subtle | what is wrong: the table of positions has N + 1 rows for pooling="mean", too, where there is no class token and it should have N
+# === exercise: vision-transformer | function: VisionTransformer | kind: subtle | what is wrong: the table of positions has N + 1 rows for pooling="mean", too, where there is no class token and it should have N
 # told: named
 # now: named
 # says: a position too many
@@ -99,7 +99,7 @@ class VisionTransformer(nn.Module):
         return self.head(tokens)
 
 
-# === exercise: 8.4 · The Vision Transformer | function: VisionTransformer | kind: double | what is wrong: positions are added (with N rows) before the class token is joined, so the class token has no position; and the encoder is left at its default post-norm because norm_first=True is not passed
+# === exercise: vision-transformer | function: VisionTransformer | kind: double | what is wrong: positions are added (with N rows) before the class token is joined, so the class token has no position; and the encoder is left at its default post-norm because norm_first=True is not passed
 # told: named
 # now: named
 # says: class token without a position
@@ -144,7 +144,7 @@ class VisionTransformer(nn.Module):
         return self.head(z)
 
 
-# === exercise: 8.5 · Positions for another image size | function: interpolate_positions | kind: subtle | what is wrong: the rows (h·w, d) are reshaped straight to (1, d, h, w) without transposing (and back in the same way), so features and places are mixed up; right only for d = 1
+# === exercise: interpolate-positions | function: interpolate_positions | kind: subtle | what is wrong: the rows (h·w, d) are reshaped straight to (1, d, h, w) without transposing (and back in the same way), so features and places are mixed up; right only for d = 1
 # told: named
 # now: named
 # says: features and places mixed up
@@ -165,7 +165,7 @@ def interpolate_positions(
     return torch.cat([front, rows])
 
 
-# === exercise: 8.5 · Positions for another image size | function: interpolate_positions | kind: double | what is wrong: align_corners=True puts the outermost middles upon each other instead of treating each place as an area; and if old and new grid have the same number of patches the table is returned unchanged, although the grids may differ in shape
+# === exercise: interpolate-positions | function: interpolate_positions | kind: double | what is wrong: align_corners=True puts the outermost middles upon each other instead of treating each place as an area; and if old and new grid have the same number of patches the table is returned unchanged, although the grids may differ in shape
 # told: named
 # now: named
 # says: the corners are aligned, and two grids with as many patches are taken for the same
@@ -185,7 +185,7 @@ def interpolate_positions(
     return torch.cat((special, grid[0].flatten(1).T), dim=0)
 
 
-# === exercise: 8.6 · Attention that looks one step to the right | function: shift_weights | kind: simple | what is wrong: only the flat index is tested for being inside, so a step past the end of a row wraps around to the next row (token 2 attends to token 3)
+# === exercise: shift-weights | function: shift_weights | kind: plain | what is wrong: only the flat index is tested for being inside, so a step past the end of a row wraps around to the next row (token 2 attends to token 3)
 # told: named
 # now: named
 # says: runs on into the next row
@@ -202,7 +202,7 @@ def shift_weights(
     return weights
 
 
-# === exercise: 8.7 · A convolution made of attention heads | function: convolution_by_heads | kind: subtle | what is wrong: the kernel's matrix (C_out, C_in) is multiplied from the right without being transposed; right for one channel, wrong for C_in = C_out > 1 and an error if they differ
+# === exercise: convolution-by-heads | function: convolution_by_heads | kind: subtle | what is wrong: the kernel's matrix (C_out, C_in) is multiplied from the right without being transposed; right for one channel, wrong for C_in = C_out > 1 and an error if they differ
 # told: named
 # now: named
 # says: the kernel's matrix is not transposed
@@ -219,7 +219,7 @@ def convolution_by_heads(
     return torch.stack(heads).sum(dim=0)
 
 
-# === exercise: 8.8 · How far does an output see? | function: receptive_field | kind: double | what is wrong: the channels are added up before the test, so gradients of opposite sign cancel; and the rows and columns with a hit are counted, instead of the extent from the first to the last, so gaps are left out
+# === exercise: receptive-field | function: receptive_field | kind: double | what is wrong: the channels are added up before the test, so gradients of opposite sign cancel; and the rows and columns with a hit are counted, instead of the extent from the first to the last, so gaps are left out
 # told: named
 # now: named
 # says: channels added up before the test, and rows and columns counted, not the box
@@ -230,7 +230,7 @@ def receptive_field(gradient: torch.Tensor) -> tuple[int, int]:
     return n_rows, n_columns
 
 
-# === exercise: 8.9 · What the patch embedding has learned | function: principal_filters | kind: subtle | what is wrong: the shares are divided by the sum over the first `count` singular values only, so they always add up to 1; right only if all components are asked for
+# === exercise: principal-filters | function: principal_filters | kind: subtle | what is wrong: the shares are divided by the sum over the first `count` singular values only, so they always add up to 1; right only if all components are asked for
 # told: named
 # now: named
 # says: shares of the first components only
@@ -247,7 +247,7 @@ def principal_filters(
     return pictures, ratio
 
 
-# === exercise: 8.9 · What the patch embedding has learned | function: principal_filters | kind: double | what is wrong: each filter loses the mean of its own entries instead of the mean filter being subtracted from all; and the shares are computed from the singular values without squaring them
+# === exercise: principal-filters | function: principal_filters | kind: double | what is wrong: each filter loses the mean of its own entries instead of the mean filter being subtracted from all; and the shares are computed from the singular values without squaring them
 # told: named
 # now: named
 # says: centred along the wrong axis
@@ -262,7 +262,7 @@ def principal_filters(
     return parts, share
 
 
-# === exercise: 8.10 · Attention through all layers | function: attention_rollout | kind: simple | what is wrong: the product is taken in the wrong order, with the first layer leftmost instead of the last
+# === exercise: attention-rollout | function: attention_rollout | kind: plain | what is wrong: the product is taken in the wrong order, with the first layer leftmost instead of the last
 # told: named
 # now: named
 # says: multiplied in the wrong order
@@ -275,7 +275,7 @@ def attention_rollout(weights: list[torch.Tensor]) -> torch.Tensor:
     return total
 
 
-# === exercise: 8.11 · Mixup, and what it changes | function: mixup | kind: subtle | what is wrong: the permutation is used the wrong way round: image i is sent to place permutation[i] instead of place i getting image permutation[i]; right when the permutation is its own inverse, such as a swap
+# === exercise: mixup | function: mixup | kind: subtle | what is wrong: the permutation is used the wrong way round: image i is sent to place permutation[i] instead of place i getting image permutation[i]; right when the permutation is its own inverse, such as a swap
 # told: named
 # now: named
 # says: partners by the inverse permutation
@@ -304,7 +304,7 @@ def seed_interval(
     return delta.mean() - half, delta.mean() + half
 
 
-# === exercise: 8.11 · Mixup, and what it changes | function: seed_interval | kind: double | what is wrong: the runs are treated as two independent groups (the variances of both are added) instead of taking the spread of the paired differences; and the variances divide by n instead of n - 1; mixup is right
+# === exercise: mixup | function: seed_interval | kind: double | what is wrong: the runs are treated as two independent groups (the variances of both are added) instead of taking the spread of the paired differences; and the variances divide by n instead of n - 1; mixup is right
 # told: shown
 # now: named
 # says: the seeds are not paired, and divided by n in place of n − 1
@@ -330,7 +330,7 @@ def seed_interval(
     return middle - quantile * error, middle + quantile * error
 
 
-# === exercise: 8.12 · CutMix | function: cutmix | kind: simple | what is wrong: the box is read as (top, left, bottom, right), so the pasted region ends at row `height` and column `width` instead of top + height and left + width; the share is right
+# === exercise: cutmix | function: cutmix | kind: plain | what is wrong: the box is read as (top, left, bottom, right), so the pasted region ends at row `height` and column `width` instead of top + height and left + width; the share is right
 # told: named
 # now: named
 # says: the box read as two corners

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 11.1 · Bits per byte | function: bits_per_byte | kind: subtle | what is wrong: every character that is not ASCII is counted as two bytes, but UTF-8 takes three or four for many (Chinese, the euro sign, emoji).
+# === exercise: bits-per-byte | function: bits_per_byte | kind: subtle | what is wrong: every character that is not ASCII is counted as two bytes, but UTF-8 takes three or four for many (Chinese, the euro sign, emoji).
 # told: useless
 # now: named
 # says: two bytes for every letter beyond ASCII
@@ -17,7 +17,7 @@ def bits_per_byte(losses: torch.Tensor, text: str) -> float:
     return bits / n_bytes
 
 
-# === exercise: 11.2 · Documents into blocks | function: pack_documents | kind: subtle | what is wrong: empty documents are skipped altogether, so their end id is missing from the stream.
+# === exercise: pack-documents | function: pack_documents | kind: subtle | what is wrong: empty documents are skipped altogether, so their end id is missing from the stream.
 # told: named
 # now: named
 # says: an empty document is left out
@@ -44,7 +44,7 @@ def pack_documents(documents, end_id, length):
     )
 
 
-# === exercise: 11.3 · A mask between documents | function: document_mask | kind: subtle | what is wrong: where a document begins is taken to be the number of tokens with a smaller document number, which is true only if the numbers rise along the row.
+# === exercise: document-mask | function: document_mask | kind: subtle | what is wrong: where a document begins is taken to be the number of tokens with a smaller document number, which is true only if the numbers rise along the row.
 # told: shown
 # now: named
 # says: documents in the order of their numbers
@@ -57,7 +57,7 @@ def document_mask(documents: torch.Tensor) -> torch.Tensor:
     return (not_after & not_before)[:, None]
 
 
-# === exercise: 11.4 · One attention for all choices | function: causal_attention | kind: double | what is wrong: the values are rotated together with queries and keys, and keys and values are tiled (0, 1, 0, 1) instead of repeated next to each other (0, 0, 1, 1), so query heads get the wrong group.
+# === exercise: causal-attention | function: causal_attention | kind: double | what is wrong: the values are rotated together with queries and keys, and keys and values are tiled (0, 1, 0, 1) instead of repeated next to each other (0, 0, 1, 1), so query heads get the wrong group.
 # told: named
 # now: named
 # says: the values are rotated, too, and kv heads dealt out in turn
@@ -71,7 +71,7 @@ def causal_attention(q, k, v, rotary=False):
     return out
 
 
-# === exercise: 11.5 · The block, from a configuration | function: DecoderBlock | kind: simple | what is wrong: only the queries are made from the normalised x; keys and values are projected from x without norm_1.
+# === exercise: block-from-configuration | function: DecoderBlock | kind: plain | what is wrong: only the queries are made from the normalised x; keys and values are projected from x without norm_1.
 # told: named
 # now: named
 # says: not all three are of the normalised x
@@ -120,7 +120,7 @@ class DecoderBlock(nn.Module):
         return self.finish(x, causal_attention(q, k, v, self.rotary))
 
 
-# === exercise: 11.6 · Write with a cache | function: write_with_cache | kind: simple | what is wrong: the start handed to the model is the number of tokens written so far (1, 2, ...), not the position in the text, which has the prompt before it.
+# === exercise: write-with-cache | function: write_with_cache | kind: plain | what is wrong: the start handed to the model is the number of tokens written so far (1, 2, ...), not the position in the text, which has the prompt before it.
 # told: named
 # now: named
 # says: positions count what was written alone
@@ -138,7 +138,7 @@ def write_with_cache(model, prompt, length):
     return text
 
 
-# === exercise: 11.7 · Softmax, a block at a time | function: online_step | kind: simple | what is wrong: only the old sum is rescaled to the new maximum, the old output is not.
+# === exercise: online-softmax | function: online_step | kind: plain | what is wrong: only the old sum is rescaled to the new maximum, the old output is not.
 # told: named
 # now: named
 # says: the old output is not rescaled
@@ -162,7 +162,7 @@ def online_softmax(blocks):
     return output / torch.where(total == 0, torch.ones_like(total), total)
 
 
-# === exercise: 11.8 · Attention in tiles | function: tiled_attention | kind: subtle | what is wrong: the loop over the tiles of keys ends as soon as the first query of the tile sees nothing more, though later queries of the same tile may still see keys there; right only if the tiles of queries and keys are aligned (T_k - T_q a multiple of block).
+# === exercise: tiled-attention | function: tiled_attention | kind: subtle | what is wrong: the loop over the tiles of keys ends as soon as the first query of the tile sees nothing more, though later queries of the same tile may still see keys there; right only if the tiles of queries and keys are aligned (T_k - T_q a multiple of block).
 # told: named
 # now: named
 # says: a tile that some queries see is skipped
@@ -203,7 +203,7 @@ def tiled_attention(q, k, v, block, causal=False):
     return torch.cat(done, dim=-2)
 
 
-# === exercise: 11.9 · A step of AdamW | function: adamw_step | kind: simple | what is wrong: the decay is taken from the parameter after it has moved, not from the parameter as it was before the step.
+# === exercise: adamw-step | function: adamw_step | kind: plain | what is wrong: the decay is taken from the parameter after it has moved, not from the parameter as it was before the step.
 # told: named
 # now: named
 # says: the step comes before the decay
@@ -228,7 +228,7 @@ def adamw_step(
     return parameter, first, second
 
 
-# === exercise: 11.9 · A step of AdamW | function: adamw_step | kind: double | what is wrong: the weight decay is added to the gradient and so goes through both moments (Adam with L2), and the moments are returned with the correction in them.
+# === exercise: adamw-step | function: adamw_step | kind: double | what is wrong: the weight decay is added to the gradient and so goes through both moments (Adam with L2), and the moments are returned with the correction in them.
 # told: named
 # now: named
 # says: the decay is mixed into the gradient, and corrected moments are returned
@@ -252,7 +252,7 @@ def adamw_step(
     return new, m, v
 
 
-# === exercise: 11.10 · Make a step orthogonal | function: orthogonalise | kind: subtle | what is wrong: the square of X X^T is taken entry by entry instead of as a matrix product, which is the same for diagonal matrices only.
+# === exercise: orthogonalise | function: orthogonalise | kind: subtle | what is wrong: the square of X X^T is taken entry by entry instead of as a matrix product, which is the same for diagonal matrices only.
 # told: named
 # now: named
 # says: entries squared in place of a matrix product
@@ -268,7 +268,7 @@ def orthogonalise(matrix: torch.Tensor, rounds: int = 5) -> torch.Tensor:
     return X.transpose(-2, -1) if tall else X
 
 
-# === exercise: 11.11 · What a run costs | function: run_budget | kind: simple | what is wrong: every RMS norm is counted with a gain and a bias (2 d), but it has only a gain (d).
+# === exercise: run-budget | function: run_budget | kind: plain | what is wrong: every RMS norm is counted with a gain and a bias (2 d), but it has only a gain (d).
 # told: told
 # now: named
 # says: each norm has a bias, too
@@ -303,7 +303,7 @@ def run_budget(
     }
 
 
-# === exercise: 11.11 · What a run costs | function: run_budget | kind: double | what is wrong: the windowed cache always has `window` positions, also for a text that is shorter, and the training bytes are fixed at 16 per parameter whatever number_bytes is.
+# === exercise: run-budget | function: run_budget | kind: double | what is wrong: the windowed cache always has `window` positions, also for a text that is shorter, and the training bytes are fixed at 16 per parameter whatever number_bytes is.
 # told: shown
 # now: named
 # says: four bytes a number, whatever number_bytes is, and the window of a shorter text
@@ -339,7 +339,7 @@ def run_budget(
     return budget
 
 
-# === exercise: 11.12 · A law of scale | function: compute_optimal | kind: subtle | what is wrong: N grows with the budget to the power a / (a + b) instead of b / (a + b), which is the same only for a = b.
+# === exercise: scaling-law | function: compute_optimal | kind: subtle | what is wrong: N grows with the budget to the power a / (a + b) instead of b / (a + b), which is the same only for a = b.
 # told: named
 # now: named
 # says: exponents exchanged
@@ -372,7 +372,7 @@ def compute_optimal(law, budget):
     return n, d
 
 
-# === exercise: 11.12 · A law of scale | function: fit_scaling_law | kind: double | what is wrong: N is counted without the embedding, and one exponent is tried for both terms (a = b) instead of every pair.
+# === exercise: scaling-law | function: fit_scaling_law | kind: double | what is wrong: N is counted without the embedding, and one exponent is tried for both terms (a = b) instead of every pair.
 # told: named
 # now: named
 # says: the embedding is not counted, and only equal exponents are tried
@@ -402,7 +402,7 @@ def compute_optimal(law, budget):
     return n, budget / 6 / n
 
 
-# === exercise: 11.13 · A head that looks at what came next last time | function: best_head | kind: subtle | what is wrong: the layer is chosen by its mean over the heads, and the best head is then looked for in this layer only; the largest single score may be in another layer.
+# === exercise: induction-score | function: best_head | kind: subtle | what is wrong: the layer is chosen by its mean over the heads, and the best head is then looked for in this layer only; the largest single score may be in another layer.
 # told: named
 # now: named
 # says: the best layer first, then its best head
@@ -423,7 +423,7 @@ def best_head(scores):
     return layer, head
 
 
-# === exercise: 11.13 · A head that looks at what came next last time | function: induction_scores | kind: double | what is wrong: the first occurrence of the token is used instead of the latest earlier one, and the sum is divided by all T positions instead of those that have an earlier occurrence.
+# === exercise: induction-score | function: induction_scores | kind: double | what is wrong: the first occurrence of the token is used instead of the latest earlier one, and the sum is divided by all T positions instead of those that have an earlier occurrence.
 # told: named
 # now: named
 # says: the first occurrence in place of the latest
@@ -444,7 +444,7 @@ def best_head(scores):
     return divmod(index, scores.shape[1])
 
 
-# === exercise: 11.14 · What if it had been another? | function: run_patched | kind: subtle | what is wrong: afterwards all forward hooks of the block are cleared instead of the own one being removed, so the hooks of others are gone too.
+# === exercise: patch-activations | function: run_patched | kind: subtle | what is wrong: afterwards all forward hooks of the block are cleared instead of the own one being removed, so the hooks of others are gone too.
 # told: named
 # now: named
 # says: hooks of others are removed
@@ -493,7 +493,7 @@ def patching_effect(model, clean, corrupted, right, wrong):
     return effect
 
 
-# === exercise: 11.14 · What if it had been another? | function: patching_effect | kind: double | what is wrong: the logit difference of the patched run is read at the patched position instead of the last one, and the share is divided by the clean difference alone instead of clean minus corrupted.
+# === exercise: patch-activations | function: patching_effect | kind: double | what is wrong: the logit difference of the patched run is read at the patched position instead of the last one, and the share is divided by the clean difference alone instead of clean minus corrupted.
 # told: named
 # now: named
 # says: divided by the clean difference alone
@@ -546,7 +546,7 @@ def patching_effect(model, clean, corrupted, right, wrong):
     return torch.stack(rows)
 
 
-# === exercise: 11.15 · Layer by layer | function: lens_gain | kind: simple | what is wrong: the control is the other position's own probability of its own target (log p at position order[t]), instead of the other target's probability at the same position t; for a permutation the gain is always 0.
+# === exercise: logit-lens | function: lens_gain | kind: plain | what is wrong: the control is the other position's own probability of its own target (log p at position order[t]), instead of the other target's probability at the same position t; for a permutation the gain is always 0.
 # told: named
 # now: named
 # says: the right tokens once more

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 2.1 · The class token | function: ClassToken | kind: subtle | what is wrong: the tokens are put in front one after the other, so with count > 1 they come out in reversed order (token[count-1] at position 0)
+# === exercise: class-token | function: ClassToken | kind: subtle | what is wrong: the tokens are put in front one after the other, so with count > 1 they come out in reversed order (token[count-1] at position 0)
 # told: named
 # now: named
 # says: several class tokens in reverse order
@@ -18,7 +18,7 @@ class ClassToken(nn.Module):
         return x
 
 
-# === exercise: 2.1 · The class token | function: ClassToken | kind: double | what is wrong: the parameter has the shape (1, count, d_model) instead of (count, d_model) AND normal_(token, 0.02) sets the mean to 0.02 and leaves the standard deviation at 1
+# === exercise: class-token | function: ClassToken | kind: double | what is wrong: the parameter has the shape (1, count, d_model) instead of (count, d_model) AND normal_(token, 0.02) sets the mean to 0.02 and leaves the standard deviation at 1
 # told: named
 # now: named
 # says: one axis too many
@@ -33,7 +33,7 @@ class ClassToken(nn.Module):
         return torch.cat([cls_tokens, x], dim=1)
 
 
-# === exercise: 2.2 · The mask grows, too | function: mask_with_class_token | kind: subtle | what is wrong: rebuilds the mask from the number of real tokens, so old entries change when the padding is not at the end (in front or in the middle)
+# === exercise: mask-with-class-token | function: mask_with_class_token | kind: subtle | what is wrong: rebuilds the mask from the number of real tokens, so old entries change when the padding is not at the end (in front or in the middle)
 # told: passed
 # now: named
 # says: the old entries are made anew from their number
@@ -44,7 +44,7 @@ def mask_with_class_token(mask: torch.Tensor, count: int = 1) -> torch.Tensor:
     return places < lengths
 
 
-# === exercise: 2.2 · The mask grows, too | function: mask_with_class_token | kind: double | what is wrong: the new entries are added at the end instead of the front AND the result is float, not boolean
+# === exercise: mask-with-class-token | function: mask_with_class_token | kind: double | what is wrong: the new entries are added at the end instead of the front AND the result is float, not boolean
 # told: named
 # now: named
 # says: numbers in place of True and False
@@ -52,7 +52,7 @@ def mask_with_class_token(mask: torch.Tensor, count: int = 1) -> torch.Tensor:
     return F.pad(mask.float(), (0, count), value=1.0)
 
 
-# === exercise: 2.3 · The head reads position 0 | function: ClassHead | kind: simple | what is wrong: the weight is divided by the root of the number of classes instead of the root of d_model
+# === exercise: class-head | function: ClassHead | kind: plain | what is wrong: the weight is divided by the root of the number of classes instead of the root of d_model
 # told: named
 # now: named
 # says: divided by the root of the number of classes
@@ -68,7 +68,7 @@ class ClassHead(nn.Module):
         return torch.einsum("bd,dc->bc", first, self.weight) + self.bias
 
 
-# === exercise: 2.4 · The mean of the real tokens | function: masked_mean, MeanHead | kind: simple | what is wrong: masked_mean divides by the number of real tokens of the whole batch instead of that of each sequence
+# === exercise: masked-mean | function: masked_mean, MeanHead | kind: plain | what is wrong: masked_mean divides by the number of real tokens of the whole batch instead of that of each sequence
 # told: named
 # now: named
 # says: one number of tokens for the whole batch
@@ -94,7 +94,7 @@ class MeanHead(nn.Module):
         return masked_mean(hidden, mask) @ self.weight + self.bias
 
 
-# === exercise: 2.4 · The mean of the real tokens | function: masked_mean, MeanHead | kind: subtle | what is wrong: the padding is removed by a product and 0/0 is repaired afterwards by nan_to_num, so the values are right but the gradient with respect to hidden is NaN for a sequence without real tokens
+# === exercise: masked-mean | function: masked_mean, MeanHead | kind: subtle | what is wrong: the padding is removed by a product and 0/0 is repaired afterwards by nan_to_num, so the values are right but the gradient with respect to hidden is NaN for a sequence without real tokens
 # told: named
 # now: named
 # says: NaN gradient for a sequence without real tokens
@@ -119,7 +119,7 @@ class MeanHead(nn.Module):
         return torch.matmul(pooled, self.weight) + self.bias
 
 
-# === exercise: 2.4 · The mean of the real tokens | function: masked_mean, MeanHead | kind: double | what is wrong: masked_mean takes the mean over no rows for a sequence without real tokens and gives NaN instead of zeros AND MeanHead without a mask treats position 0 as not real (as if it were a class token), although all positions are real
+# === exercise: masked-mean | function: masked_mean, MeanHead | kind: double | what is wrong: masked_mean takes the mean over no rows for a sequence without real tokens and gives NaN instead of zeros AND MeanHead without a mask treats position 0 as not real (as if it were a class token), although all positions are real
 # told: named
 # now: named
 # says: NaN for a sequence without real tokens
@@ -146,7 +146,7 @@ class MeanHead(nn.Module):
         return masked_mean(hidden, mask) @ self.weight + self.bias
 
 
-# === exercise: 2.5 · What the order does | function: readout_behaviour | kind: simple | what is wrong: class_token_with_positions is called invariant (because the class token itself stays in front), but the words' positions make it neither
+# === exercise: readout-behaviour | function: readout_behaviour | kind: plain | what is wrong: class_token_with_positions is called invariant (because the class token itself stays in front), but the words' positions make it neither
 # told: named
 # now: named
 # says: positions are forgotten
@@ -163,7 +163,7 @@ def readout_behaviour() -> dict[str, str]:
     }
 
 
-# === exercise: 2.5 · What the order does | function: readout_behaviour | kind: subtle | what is wrong: the answers are found by an experiment with one permutation that leaves the last word in its place, so last_token comes out as invariant instead of neither
+# === exercise: readout-behaviour | function: readout_behaviour | kind: subtle | what is wrong: the answers are found by an experiment with one permutation that leaves the last word in its place, so last_token comes out as invariant instead of neither
 # told: named
 # now: named
 # says: invariant although the order matters
@@ -207,7 +207,7 @@ def readout_behaviour() -> dict[str, str]:
     return result
 
 
-# === exercise: 2.6 · A label for each word: the loss | function: tagging_loss | kind: simple | what is wrong: the logits are brought to (B, classes, T) by reshape instead of a transpose, which mixes up positions and classes
+# === exercise: tagging-loss | function: tagging_loss | kind: plain | what is wrong: the logits are brought to (B, classes, T) by reshape instead of a transpose, which mixes up positions and classes
 # told: named
 # now: named
 # says: reshaped in place of transposed
@@ -223,7 +223,7 @@ def tagging_loss(
     return losses.sum() / real.sum().clamp(min=1)
 
 
-# === exercise: 2.6 · A label for each word: the loss | function: tagging_loss | kind: subtle | what is wrong: if the batch has no word at all, the result has the shape (1,) instead of ()
+# === exercise: tagging-loss | function: tagging_loss | kind: subtle | what is wrong: if the batch has no word at all, the result has the shape (1,) instead of ()
 # told: told
 # now: named
 # says: a list of one number
@@ -238,7 +238,7 @@ def tagging_loss(
     return F.cross_entropy(scores, targets)
 
 
-# === exercise: 2.6 · A label for each word: the loss | function: tagging_loss | kind: double | what is wrong: the first T rows are kept (the class tokens' among them) instead of the rows after the class tokens AND tag 0 is used as the mark of padding (ignore_index=0), so words whose true tag is class 0 add nothing to the sum
+# === exercise: tagging-loss | function: tagging_loss | kind: double | what is wrong: the first T rows are kept (the class tokens' among them) instead of the rows after the class tokens AND tag 0 is used as the mark of padding (ignore_index=0), so words whose true tag is class 0 add nothing to the sum
 # told: named
 # now: named
 # says: the end is left out in place of the class tokens, and tag 0 is taken for padding
@@ -255,7 +255,7 @@ def tagging_loss(
     return total / n_words
 
 
-# === exercise: 2.7 · A class token for each task | function: TaskHeads | kind: simple | what is wrong: off by one: head i reads position i + 1 instead of position i
+# === exercise: task-heads | function: TaskHeads | kind: plain | what is wrong: off by one: head i reads position i + 1 instead of position i
 # told: named
 # now: named
 # says: class tokens counted from 1
@@ -271,7 +271,7 @@ class TaskHeads(nn.Module):
         return logits
 
 
-# === exercise: 2.7 · A class token for each task | function: TaskHeads | kind: subtle | what is wrong: the heads are built in a dict by number of classes, so two tasks with the same number of classes share one head
+# === exercise: task-heads | function: TaskHeads | kind: subtle | what is wrong: the heads are built in a dict by number of classes, so two tasks with the same number of classes share one head
 # told: named
 # now: named
 # says: one head shared by all tasks
@@ -285,7 +285,7 @@ class TaskHeads(nn.Module):
         return [head(hidden[:, i:]) for i, head in enumerate(self.heads)]
 
 
-# === exercise: 2.7 · A class token for each task | function: TaskHeads | kind: double | what is wrong: the heads are nn.Linear, whose weights are stored transposed as (classes, d_model), AND every head reads position 0 instead of its own position
+# === exercise: task-heads | function: TaskHeads | kind: double | what is wrong: the heads are nn.Linear, whose weights are stored transposed as (classes, d_model), AND every head reads position 0 instead of its own position
 # told: named
 # now: named
 # says: weights stored transposed

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 3.1 · Equivariant or invariant | function: order_behaviour | kind: simple | what is wrong: the closeness test averages the signed differences instead of their absolute values, so the differences of merely reordered rows cancel and every equivariant (or wrongly reordered) output is also called invariant
+# === exercise: order-behaviour | function: order_behaviour | kind: plain | what is wrong: the closeness test averages the signed differences instead of their absolute values, so the differences of merely reordered rows cancel and every equivariant (or wrongly reordered) output is also called invariant
 # told: told
 # now: named
 # says: differences that cancel each other
@@ -17,7 +17,7 @@ def order_behaviour(
     return answer
 
 
-# === exercise: 3.1 · Equivariant or invariant | function: order_behaviour | kind: subtle | what is wrong: treats the two properties as excluding each other: as soon as the output is invariant it answers equivariant False, although both hold when every token gets the same vector
+# === exercise: order-behaviour | function: order_behaviour | kind: subtle | what is wrong: treats the two properties as excluding each other: as soon as the output is invariant it answers equivariant False, although both hold when every token gets the same vector
 # told: named
 # now: named
 # says: the two treated as opposites
@@ -33,7 +33,7 @@ def order_behaviour(
     return {"equivariant": same, "invariant": False}
 
 
-# === exercise: 3.1 · Equivariant or invariant | function: order_behaviour | kind: double | what is wrong: reorders the rows with the inverse permutation (row permutation[t] of the result is row t of the outputs) AND answers for a pooled output that it is equivariant whenever it is invariant instead of always False
+# === exercise: order-behaviour | function: order_behaviour | kind: double | what is wrong: reorders the rows with the inverse permutation (row permutation[t] of the result is row t of the outputs) AND answers for a pooled output that it is equivariant whenever it is invariant instead of always False
 # told: named
 # now: named
 # says: permuted by the inverse, and pooled output called equivariant
@@ -49,7 +49,7 @@ def order_behaviour(
     return {"equivariant": equivariant, "invariant": invariant}
 
 
-# === exercise: 3.2 · The sinusoidal encoding | function: sinusoidal_positional_encoding | kind: simple | what is wrong: uses the column number c in the exponent c/d for every column, so a cosine column has the exponent (2i+1)/d instead of the 2i/d of its sine
+# === exercise: sinusoidal-positional-encoding | function: sinusoidal_positional_encoding | kind: plain | what is wrong: uses the column number c in the exponent c/d for every column, so a cosine column has the exponent (2i+1)/d instead of the 2i/d of its sine
 # told: named
 # now: named
 # says: an exponent for every column
@@ -69,7 +69,7 @@ def sinusoidal_positional_encoding(
     return pe
 
 
-# === exercise: 3.2 · The sinusoidal encoding | function: sinusoidal_positional_encoding | kind: subtle | what is wrong: computes in float64 for accuracy and never converts back, so the table is float64 and not float32 as asked (the values are right)
+# === exercise: sinusoidal-positional-encoding | function: sinusoidal_positional_encoding | kind: subtle | what is wrong: computes in float64 for accuracy and never converts back, so the table is float64 and not float32 as asked (the values are right)
 # told: named
 # now: named
 # says: float32 expected
@@ -84,7 +84,7 @@ def sinusoidal_positional_encoding(
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)
 
 
-# === exercise: 3.2 · The sinusoidal encoding | function: sinusoidal_positional_encoding | kind: double | what is wrong: the base is fixed at 10000 inside the logarithm and the argument base is ignored AND an odd d_model is not refused with a ValueError, the last cosine is simply cut off
+# === exercise: sinusoidal-positional-encoding | function: sinusoidal_positional_encoding | kind: double | what is wrong: the base is fixed at 10000 inside the logarithm and the argument base is ignored AND an odd d_model is not refused with a ValueError, the last cosine is simply cut off
 # told: named
 # now: named
 # says: base not used
@@ -101,7 +101,7 @@ def sinusoidal_positional_encoding(
     return pe
 
 
-# === exercise: 3.3 · How far each pair can count | function: wavelengths | kind: simple | what is wrong: counts the pairs from 1 instead of from 0, so the exponents run from 2/d to 1 and the wavelengths from 2π·base^(2/d) to 2π·base
+# === exercise: wavelengths | function: wavelengths | kind: plain | what is wrong: counts the pairs from 1 instead of from 0, so the exponents run from 2/d to 1 and the wavelengths from 2π·base^(2/d) to 2π·base
 # told: named
 # now: named
 # says: pairs counted from 1
@@ -116,7 +116,7 @@ def wavelengths(d_model: int, base: float = 10_000.0) -> torch.Tensor:
     return torch.tensor(result)
 
 
-# === exercise: 3.3 · How far each pair can count | function: wavelengths | kind: double | what is wrong: rounds every wavelength up to a whole number of positions AND does not refuse an odd d_model with a ValueError
+# === exercise: wavelengths | function: wavelengths | kind: double | what is wrong: rounds every wavelength up to a whole number of positions AND does not refuse an odd d_model with a ValueError
 # told: named
 # now: named
 # says: rounded to whole positions
@@ -127,7 +127,7 @@ def wavelengths(d_model: int, base: float = 10_000.0) -> torch.Tensor:
     return torch.ceil(positions)
 
 
-# === exercise: 3.4 · A shift is a rotation | function: shift_matrix | kind: subtle | what is wrong: multiplies the one-step matrix offset times in a range(offset) loop, which does nothing for a negative offset: every shift back gives the identity
+# === exercise: shift-matrix | function: shift_matrix | kind: subtle | what is wrong: multiplies the one-step matrix offset times in a range(offset) loop, which does nothing for a negative offset: every shift back gives the identity
 # told: named
 # now: named
 # says: a negative offset shifts nothing
@@ -147,7 +147,7 @@ def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Ten
     return result.float()
 
 
-# === exercise: 3.4 · A shift is a rotation | function: shift_matrix | kind: double | what is wrong: lays the matrix out for all sines first and then all cosines (four diagonal quarters) instead of 2 × 2 blocks along the diagonal AND has the minus sign at the lower left instead of the upper right, so it is transposed
+# === exercise: shift-matrix | function: shift_matrix | kind: double | what is wrong: lays the matrix out for all sines first and then all cosines (four diagonal quarters) instead of 2 × 2 blocks along the diagonal AND has the minus sign at the lower left instead of the upper right, so it is transposed
 # told: named
 # now: named
 # says: transposed: made for column vectors, and laid out for a sine block and a cosine block
@@ -161,7 +161,7 @@ def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Ten
     return torch.cat((upper, lower), dim=0)
 
 
-# === exercise: 3.5 · Spot the bug: which formula made this table? | function: diagnose_encoding | kind: simple | what is wrong: asks in the wrong order: the first entry is tested for 0 before the column that stands still, so the table with the misplaced exponent, which starts with .8415, is called "cosine first"
+# === exercise: diagnose-encoding | function: diagnose_encoding | kind: plain | what is wrong: asks in the wrong order: the first entry is tested for 0 before the column that stands still, so the table with the misplaced exponent, which starts with .8415, is called "cosine first"
 # told: named
 # now: named
 # says: misplaced exponent taken for cosine first
@@ -176,7 +176,7 @@ def diagnose_encoding(encoding: torch.Tensor) -> str:
     return "base 1000" if found_base < 3000 else "right"
 
 
-# === exercise: 3.5 · Spot the bug: which formula made this table? | function: diagnose_encoding | kind: subtle | what is wrong: tells the bases apart by the sine of the second pair at position 1 with a fixed tolerance of .015, which is right for small d but calls a table with base 1000 "right" for wide tables such as d = 512
+# === exercise: diagnose-encoding | function: diagnose_encoding | kind: subtle | what is wrong: tells the bases apart by the sine of the second pair at position 1 with a fixed tolerance of .015, which is right for small d but calls a table with base 1000 "right" for wide tables such as d = 512
 # told: named
 # now: named
 # says: right at one size only
@@ -193,7 +193,7 @@ def diagnose_encoding(encoding: torch.Tensor) -> str:
     return "base 1000"
 
 
-# === exercise: 3.6 · The module that adds it | function: SinusoidalPositionalEncoding | kind: subtle | what is wrong: calls F.dropout with the probability only, whose default is training=True, so entries are dropped in evaluation mode too whenever dropout is not 0
+# === exercise: sinusoidal-module | function: SinusoidalPositionalEncoding | kind: subtle | what is wrong: calls F.dropout with the probability only, whose default is training=True, so entries are dropped in evaluation mode too whenever dropout is not 0
 # told: named
 # now: named
 # says: dropout in evaluation mode
@@ -213,7 +213,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         return F.dropout(z, self.drop.p)
 
 
-# === exercise: 3.6 · The module that adds it | function: SinusoidalPositionalEncoding | kind: double | what is wrong: multiplies the embeddings by the square root of d_model before adding the table, which nobody asked for here, AND registers the buffer without persistent=False, so the table is saved in the state dict
+# === exercise: sinusoidal-module | function: SinusoidalPositionalEncoding | kind: double | what is wrong: multiplies the embeddings by the square root of d_model before adding the table, which nobody asked for here, AND registers the buffer without persistent=False, so the table is saved in the state dict
 # told: named
 # now: named
 # says: the buffer is persistent
@@ -233,7 +233,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         return self.dropout(self.scale * x + self.table[:T])
 
 
-# === exercise: 3.7 · A learned table | function: LearnedPositionalEncoding | kind: simple | what is wrong: takes 0.02 for the variance: the start values are multiplied by the square root of 0.02, so their standard deviation is 0.141 instead of 0.02
+# === exercise: learned-module | function: LearnedPositionalEncoding | kind: plain | what is wrong: takes 0.02 for the variance: the start values are multiplied by the square root of 0.02, so their standard deviation is 0.141 instead of 0.02
 # told: named
 # now: named
 # says: the weights start too large
@@ -251,7 +251,7 @@ class LearnedPositionalEncoding(nn.Module):
         return self.dropout(x + self.table[:T])
 
 
-# === exercise: 3.7 · A learned table | function: LearnedPositionalEncoding | kind: subtle | what is wrong: takes the number of tokens from axis 1 for three axes and from axis 0 otherwise, so with more leading axes, such as (B, H, T, d), it takes B for T and fails, adds the wrong rows or misses a sequence that is too long
+# === exercise: learned-module | function: LearnedPositionalEncoding | kind: subtle | what is wrong: takes the number of tokens from axis 1 for three axes and from axis 0 otherwise, so with more leading axes, such as (B, H, T, d), it takes B for T and fails, adds the wrong rows or misses a sequence that is too long
 # told: named
 # now: named
 # says: length read from the wrong axis
@@ -272,7 +272,7 @@ class LearnedPositionalEncoding(nn.Module):
         return self.drop(x + rows)
 
 
-# === exercise: 3.8 · Rotary encoding | function: apply_rotary | kind: simple | what is wrong: overwrites the even columns first and then computes the odd columns from the new even values instead of the old ones
+# === exercise: rotary-encoding | function: apply_rotary | kind: plain | what is wrong: overwrites the even columns first and then computes the odd columns from the new even values instead of the old ones
 # told: named
 # now: named
 # says: the second of a pair computed from the new first
@@ -290,7 +290,7 @@ def apply_rotary(x: torch.Tensor, base: float = 10_000.0) -> torch.Tensor:
     return torch.stack((first, second), dim=-1).flatten(-2).to(x.dtype)
 
 
-# === exercise: 3.8 · Rotary encoding | function: apply_rotary | kind: double | what is wrong: pairs column i with column i + d_k/2 instead of neighbouring columns AND does not convert back to the type of x, so a bfloat16 input comes out as float32
+# === exercise: rotary-encoding | function: apply_rotary | kind: double | what is wrong: pairs column i with column i + d_k/2 instead of neighbouring columns AND does not convert back to the type of x, so a bfloat16 input comes out as float32
 # told: named
 # now: named
 # says: pairs (i, i + d/2) in place of (2i, 2i + 1)

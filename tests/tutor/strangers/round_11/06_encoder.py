@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 6.1 · Layer normalisation | function: LayerNorm | kind: simple | what is wrong: beta is added before the multiplication with gamma, so the result is gamma * (normalised + beta) and the offset gets scaled by gamma too
+# === exercise: layer-norm | function: LayerNorm | kind: plain | what is wrong: beta is added before the multiplication with gamma, so the result is gamma * (normalised + beta) and the offset gets scaled by gamma too
 # told: named
 # now: named
 # says: beta added before gamma multiplies
@@ -19,7 +19,7 @@ class LayerNorm(nn.Module):
         return self.gamma * (normalised + self.beta)
 
 
-# === exercise: 6.1 · Layer normalisation | function: LayerNorm | kind: subtle | what is wrong: epsilon is used as a lower bound of the variance (clamp) instead of being added to it, which shows only on tokens with a small spread
+# === exercise: layer-norm | function: LayerNorm | kind: subtle | what is wrong: epsilon is used as a lower bound of the variance (clamp) instead of being added to it, which shows only on tokens with a small spread
 # told: named
 # now: named
 # says: epsilon as a lower limit
@@ -37,7 +37,7 @@ class LayerNorm(nn.Module):
         return centred / sigma * self.gamma + self.beta
 
 
-# === exercise: 6.2 · Spot the bug: which norm was that? | function: diagnose_norm | kind: subtle | what is wrong: it returns the first suspect that agrees with y within 0.05 instead of the nearest one, so with small spreads or a large d the unbiased variance (and sometimes another norm) is taken for "layer norm"
+# === exercise: diagnose-norm | function: diagnose_norm | kind: subtle | what is wrong: it returns the first suspect that agrees with y within 0.05 instead of the nearest one, so with small spreads or a large d the unbiased variance (and sometimes another norm) is taken for "layer norm"
 # told: named
 # now: named
 # says: the first within a tolerance in place of the nearest
@@ -61,7 +61,7 @@ def diagnose_norm(x: torch.Tensor, y: torch.Tensor) -> str:
     return "epsilon outside the root"
 
 
-# === exercise: 6.3 · RMS normalisation | function: RMSNorm | kind: double | what is wrong: the norm of the token is divided by d instead of the root of d AND epsilon is added after the root instead of inside it
+# === exercise: rms-norm | function: RMSNorm | kind: double | what is wrong: the norm of the token is divided by d instead of the root of d AND epsilon is added after the root instead of inside it
 # told: shown
 # now: named
 # says: the length divided by d in place of its root
@@ -77,7 +77,7 @@ class RMSNorm(nn.Module):
         return self.gamma * x / (rms + self.epsilon)
 
 
-# === exercise: 6.4 · GELU, and dead units | function: gelu, dead_units | kind: simple | what is wrong: gelu multiplies x by the density of the normal distribution instead of by its distribution function
+# === exercise: gelu | function: gelu, dead_units | kind: plain | what is wrong: gelu multiplies x by the density of the normal distribution instead of by its distribution function
 # told: named
 # now: named
 # says: the density in place of the distribution
@@ -95,7 +95,7 @@ def dead_units(x: torch.Tensor, activation: str) -> torch.Tensor:
     return (slope == 0).reshape(-1, x.shape[-1]).all(dim=0)
 
 
-# === exercise: 6.4 · GELU, and dead units | function: gelu, dead_units | kind: subtle | what is wrong: dead_units says for GELU that every unit lives, without looking at the slopes, although far to the left the slope is exactly 0 and such a unit is dead
+# === exercise: gelu | function: gelu, dead_units | kind: subtle | what is wrong: dead_units says for GELU that every unit lives, without looking at the slopes, although far to the left the slope is exactly 0 and such a unit is dead
 # told: named
 # now: named
 # says: with GELU nothing is ever dead
@@ -112,7 +112,7 @@ def dead_units(x: torch.Tensor, activation: str) -> torch.Tensor:
     return ~has_slope.any(dim=0)
 
 
-# === exercise: 6.5 · The feed-forward network | function: FeedForward | kind: double | what is wrong: b_1 is added after the activation instead of before it AND an unknown activation raises a KeyError instead of a ValueError
+# === exercise: feed-forward | function: FeedForward | kind: double | what is wrong: b_1 is added after the activation instead of before it AND an unknown activation raises a KeyError instead of a ValueError
 # told: named
 # now: named
 # says: b_1 added after the activation
@@ -131,7 +131,7 @@ class FeedForward(nn.Module):
         return hidden @ self.w_2 + self.b_2
 
 
-# === exercise: 6.6 · SwiGLU | function: SwiGLU | kind: simple | what is wrong: SiLU is applied to the product of gate and up instead of to the gate only
+# === exercise: swiglu | function: SwiGLU | kind: plain | what is wrong: SiLU is applied to the product of gate and up instead of to the gate only
 # told: named
 # now: named
 # says: activation on the product
@@ -149,7 +149,7 @@ class SwiGLU(nn.Module):
         return torch.einsum("...f,fd->...d", hidden, self.w_down)
 
 
-# === exercise: 6.6 · SwiGLU | function: SwiGLU | kind: double | what is wrong: the sign in the exponent is lost, u / (1 + exp(u)) in place of u / (1 + exp(-u)), AND w_down is divided by the root of d_model (its columns) instead of the root of d_ff (its rows)
+# === exercise: swiglu | function: SwiGLU | kind: double | what is wrong: the sign in the exponent is lost, u / (1 + exp(u)) in place of u / (1 + exp(-u)), AND w_down is divided by the root of d_model (its columns) instead of the root of d_ff (its rows)
 # told: named
 # now: named
 # says: the sign in the exponent
@@ -170,7 +170,7 @@ class SwiGLU(nn.Module):
         return (g * (x @ self.w_up)) @ self.w_down
 
 
-# === exercise: 6.7 · The encoder layer | function: EncoderLayer | kind: subtle | what is wrong: in the pre-norm branch the mask is not passed to attention, so norm_first=True with a mask lets tokens attend to hidden ones
+# === exercise: encoder-layer | function: EncoderLayer | kind: subtle | what is wrong: in the pre-norm branch the mask is not passed to attention, so norm_first=True with a mask lets tokens attend to hidden ones
 # told: named
 # now: named
 # says: mask not passed on
@@ -206,7 +206,7 @@ class EncoderLayer(nn.Module):
         return x
 
 
-# === exercise: 6.7 · The encoder layer | function: EncoderLayer | kind: double | what is wrong: the second residual connection adds to the layer's input x instead of to a, the result of the first half, AND the feed-forward branch gets no dropout
+# === exercise: encoder-layer | function: EncoderLayer | kind: double | what is wrong: the second residual connection adds to the layer's input x instead of to a, the result of the first half, AND the feed-forward branch gets no dropout
 # told: named
 # now: named
 # says: second residual from the layer's input
@@ -242,7 +242,7 @@ class EncoderLayer(nn.Module):
         return y
 
 
-# === exercise: 6.8 · PyTorch's weights in your layer | function: encoder_layer_from_torch | kind: simple | what is wrong: the two matrices of the feed-forward network are reshaped to the swapped shape instead of transposed, so the shapes fit but the numbers stand in the wrong places
+# === exercise: encoder-layer-from-torch | function: encoder_layer_from_torch | kind: plain | what is wrong: the two matrices of the feed-forward network are reshaped to the swapped shape instead of transposed, so the shapes fit but the numbers stand in the wrong places
 # told: named
 # now: named
 # says: reshaped in place of transposed
@@ -267,7 +267,7 @@ def encoder_layer_from_torch(state: dict) -> dict:
     return result
 
 
-# === exercise: 6.9 · The stack | function: Encoder | kind: double | what is wrong: the layers are deep copies of one layer and so all start with the same random numbers AND only the first layer gets the mask
+# === exercise: encoder | function: Encoder | kind: double | what is wrong: the layers are deep copies of one layer and so all start with the same random numbers AND only the first layer gets the mask
 # told: named
 # now: named
 # says: the layers start as copies
@@ -304,7 +304,7 @@ class Encoder(nn.Module):
         return self.norm(x)
 
 
-# === exercise: 6.10 · Hide some words | function: mask_tokens | kind: subtle | what is wrong: a chosen token whose kind is exactly 0.8 stays unchanged, because the random case asks for kind greater than 0.8 instead of at least 0.8
+# === exercise: mask-tokens | function: mask_tokens | kind: subtle | what is wrong: a chosen token whose kind is exactly 0.8 stays unchanged, because the random case asks for kind greater than 0.8 instead of at least 0.8
 # told: named
 # now: named
 # says: kind equal to 0.8 stays unchanged
@@ -332,7 +332,7 @@ def mask_tokens(
     return inputs, labels
 
 
-# === exercise: 6.10 · Hide some words | function: mask_tokens | kind: double | what is wrong: 0.15 is written into the code and the argument probability is ignored AND special tokens are kept from being replaced but still get a label instead of -100
+# === exercise: mask-tokens | function: mask_tokens | kind: double | what is wrong: 0.15 is written into the code and the argument probability is ignored AND special tokens are kept from being replaced but still get a label instead of -100
 # told: named
 # now: named
 # says: probability is always 0.15
@@ -362,7 +362,7 @@ def mask_tokens(
     return inputs, labels
 
 
-# === exercise: 6.11 · The loss of a masked language model | function: masked_language_model_loss | kind: simple | what is wrong: only labels greater than 0 count as scored, so positions whose label is the word with id 0 are left out
+# === exercise: masked-language-model-loss | function: masked_language_model_loss | kind: plain | what is wrong: only labels greater than 0 count as scored, so positions whose label is the word with id 0 are left out
 # told: named
 # now: named
 # says: label 0 is not scored
@@ -376,7 +376,7 @@ def masked_language_model_loss(
     return -picked.sum() / max(1, len(wanted))
 
 
-# === exercise: 6.11 · The loss of a masked language model | function: masked_language_model_loss | kind: subtle | what is wrong: it takes the mean within each sentence and then the mean of the sentences, instead of one mean over the scored positions of all sentences together
+# === exercise: masked-language-model-loss | function: masked_language_model_loss | kind: subtle | what is wrong: it takes the mean within each sentence and then the mean of the sentences, instead of one mean over the scored positions of all sentences together
 # told: named
 # now: named
 # says: the mean of the sentences' means
@@ -392,7 +392,7 @@ def masked_language_model_loss(
     return loss_of_sentence.mean()
 
 
-# === exercise: 6.12 · An encoder that classifies sentences | function: EncoderClassifier | kind: simple | what is wrong: the embeddings are multiplied by the root of d_model once more, although Embedding scales them itself
+# === exercise: encoder-classifier | function: EncoderClassifier | kind: plain | what is wrong: the embeddings are multiplied by the root of d_model once more, although Embedding scales them itself
 # told: named
 # now: named
 # says: embeddings scaled twice

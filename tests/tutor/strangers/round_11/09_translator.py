@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: simple | what is wrong: inputs and labels are filled up by width minus the longest target without counting its special token, so they come out W + 1 wide instead of W
+# === exercise: fixed-batch | function: fixed_batch | kind: plain | what is wrong: inputs and labels are filled up by width minus the longest target without counting its special token, so they come out W + 1 wide instead of W
 # told: told
 # now: named
 # says: the special token is not counted when the targets are filled up
@@ -30,7 +30,7 @@ def fixed_batch(
     return source, inputs, labels
 
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: subtle | what is wrong: shift_right is called without pad_id, so the shorter target rows are filled with 0 up to the longest one and only the columns beyond it get pad_id, which is wrong as soon as pad_id is not 0
+# === exercise: fixed-batch | function: fixed_batch | kind: subtle | what is wrong: shift_right is called without pad_id, so the shorter target rows are filled with 0 up to the longest one and only the columns beyond it get pad_id, which is wrong as soon as pad_id is not 0
 # told: shown
 # now: named
 # says: filled with 0 in place of pad_id
@@ -60,7 +60,7 @@ def fixed_batch(
     return source, widen(inputs), widen(labels)
 
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: double | what is wrong: the source rows get an <eos> too (and a place for it is counted) AND the first fitting width in the given order is taken instead of the narrowest one
+# === exercise: fixed-batch | function: fixed_batch | kind: double | what is wrong: the source rows get an <eos> too (and a place for it is counted) AND the first fitting width in the given order is taken instead of the narrowest one
 # told: named
 # now: named
 # says: the first width that fits, not the narrowest, and the source with special tokens
@@ -94,7 +94,7 @@ def fixed_batch(
     return source, inputs, labels
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: simple | what is wrong: the running mean adds the next state and halves each time, so with three or more states the last ones weigh more (1/4, 1/4, 1/2 instead of 1/3 each)
+# === exercise: average-states | function: average_states | kind: plain | what is wrong: the running mean adds the next state and halves each time, so with three or more states the last ones weigh more (1/4, 1/4, 1/2 instead of 1/3 each)
 # told: named
 # now: named
 # says: an average of averages
@@ -111,7 +111,7 @@ def average_states(states: list[dict]) -> dict:
     return averaged
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: subtle | what is wrong: the sum begins with states[0][name].float(), which is no copy when the tensor is float32 already, so += writes the sum into the first state
+# === exercise: average-states | function: average_states | kind: subtle | what is wrong: the sum begins with states[0][name].float(), which is no copy when the tensor is float32 already, so += writes the sum into the first state
 # told: named
 # now: named
 # says: changes its argument in place
@@ -128,7 +128,7 @@ def average_states(states: list[dict]) -> dict:
     return result
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: double | what is wrong: the means stay in float32 and do not return to the dtype of the states AND whole-number tensors come from the first state instead of the last
+# === exercise: average-states | function: average_states | kind: double | what is wrong: the means stay in float32 and do not return to the dtype of the states AND whole-number tensors come from the first state instead of the last
 # told: named
 # now: named
 # says: the mean stays float32
@@ -141,7 +141,7 @@ def average_states(states: list[dict]) -> dict:
     return {key: merge([sd[key] for sd in states]) for key in states[0]}
 
 
-# === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: simple | what is wrong: returns only minus the logarithm of the right class's probability (the loss on a one-hot label when the model predicts the smoothed target), not the entropy of all V probabilities
+# === exercise: smoothing-floor | function: smoothing_floor | kind: plain | what is wrong: returns only minus the logarithm of the right class's probability (the loss on a one-hot label when the model predicts the smoothed target), not the entropy of all V probabilities
 # told: named
 # now: named
 # says: only the right class counted
@@ -153,7 +153,7 @@ def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     return -math.log(best_prediction)
 
 
-# === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: subtle | what is wrong: without smoothing the term 0 times ln 0 is not treated, so the answer for smoothing 0 is nan instead of 0
+# === exercise: smoothing-floor | function: smoothing_floor | kind: subtle | what is wrong: without smoothing the term 0 times ln 0 is not treated, so the answer for smoothing 0 is nan instead of 0
 # told: named
 # now: named
 # says: fails without smoothing
@@ -164,7 +164,7 @@ def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     return entropy.item()
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: simple | what is wrong: a place counts as real where the model's own token is not padding, instead of where the label is not padding
+# === exercise: forced-accuracy | function: forced_accuracy | kind: plain | what is wrong: a place counts as real where the model's own token is not padding, instead of where the label is not padding
 # told: named
 # now: named
 # says: padding is read from what the model says
@@ -179,7 +179,7 @@ def forced_accuracy(
     return token_share.item(), sentence_share.item()
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: subtle | what is wrong: for the sentences, the said tokens are multiplied with the mask and compared with the labels, which is right only if padding is 0; with another pad_id every row with padding counts as wrong
+# === exercise: forced-accuracy | function: forced_accuracy | kind: subtle | what is wrong: for the sentences, the said tokens are multiplied with the mask and compared with the labels, which is right only if padding is 0; with another pad_id every row with padding counts as wrong
 # told: shown
 # now: named
 # says: what is hidden is compared as 0
@@ -193,7 +193,7 @@ def forced_accuracy(
     return tokens, sentences
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: double | what is wrong: the share of tokens is the mean of the sentences' shares instead of one division over the whole batch AND a sentence is right only if the model also says padding at the padded places
+# === exercise: forced-accuracy | function: forced_accuracy | kind: double | what is wrong: the share of tokens is the mean of the sentences' shares instead of one division over the whole batch AND a sentence is right only if the model also says padding at the padded places
 # told: named
 # now: named
 # says: padding makes a sentence wrong, and the mean of the sentences' shares
@@ -213,7 +213,7 @@ def forced_accuracy(
     return sum(shares) / len(shares), perfect / len(labels)
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: subtle | what is wrong: squeeze() without an axis also removes the axis of the targets or of the sources when its length is 1, so that with target_length 1 or source_length 1 a bare number comes back instead of a list of target_length positions
+# === exercise: align | function: align | kind: subtle | what is wrong: squeeze() without an axis also removes the axis of the targets or of the sources when its length is 1, so that with target_length 1 or source_length 1 a bare number comes back instead of a list of target_length positions
 # told: told
 # now: named
 # says: axes of length 1 squeezed away
@@ -223,7 +223,7 @@ def align(weights: torch.Tensor, source_length: int, target_length: int) -> list
     return average.argmax(dim=-1).tolist()
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: double | what is wrong: the heads vote with their own largest positions instead of having their weights averaged AND the columns of padding are not cut off, so a position can lie outside of the real source
+# === exercise: align | function: align | kind: double | what is wrong: the heads vote with their own largest positions instead of having their weights averaged AND the columns of padding are not cut off, so a position can lie outside of the real source
 # told: shown
 # now: named
 # says: a vote of the heads, and padding not cut off
@@ -242,7 +242,7 @@ def align(weights: torch.Tensor, source_length: int, target_length: int) -> list
     return alignment
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: simple | what is wrong: the two ends are the mean of the samples plus and minus 1.96 standard deviations (a normal approximation) instead of the percentiles 2.5 and 97.5 of the samples
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: plain | what is wrong: the two ends are the mean of the samples plus and minus 1.96 standard deviations (a normal approximation) instead of the percentiles 2.5 and 97.5 of the samples
 # told: shown
 # now: named
 # says: 1.96 deviations in place of percentiles
@@ -257,7 +257,7 @@ def paired_bootstrap(
     return observed, center - 1.96 * spread, center + 1.96 * spread
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: subtle | what is wrong: each sentence counts as won, lost or even (the sign of the difference) instead of by the difference itself, which is the same only for scores of 0 and 1
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: subtle | what is wrong: each sentence counts as won, lost or even (the sign of the difference) instead of by the difference itself, which is the same only for scores of 0 and 1
 # told: shown
 # now: named
 # says: won or lost in place of the difference
@@ -274,7 +274,7 @@ def paired_bootstrap(
     return per_sentence.mean().item(), low.item(), high.item()
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: double | what is wrong: the percentiles are taken of each system's own sample means and then subtracted, instead of the percentiles of the paired differences AND the first number is the mean difference over the samples, not over the whole test set
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: double | what is wrong: the percentiles are taken of each system's own sample means and then subtracted, instead of the percentiles of the paired differences AND the first number is the mean difference over the samples, not over the whole test set
 # told: named
 # now: named
 # says: the percentiles of the two systems subtracted, and the mean of the samples as the difference

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: simple | what is wrong: the spread is measured inside each training image and then averaged over the images, instead of over all pixels of the channel in the whole of train
+# === exercise: standardise | function: standardise | kind: plain | what is wrong: the spread is measured inside each training image and then averaged over the images, instead of over all pixels of the channel in the whole of train
 # told: named
 # now: named
 # says: the mean of the spreads of single images
@@ -13,7 +13,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return (images - mu[:, None, None]) / sigma[:, None, None]
 
 
-# === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: subtle | what is wrong: as soon as one channel has no contrast, the spread of all channels is set to 1, not only that of the flat channel
+# === exercise: standardise | function: standardise | kind: subtle | what is wrong: as soon as one channel has no contrast, the spread of all channels is set to 1, not only that of the flat channel
 # told: told
 # now: named
 # says: one channel without contrast decides for all
@@ -26,7 +26,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return (images - mean) / std
 
 
-# === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: double | what is wrong: the mean that is subtracted is that of the images given and not that of train AND the limit of 1e-6 is applied to the variance, so that every spread below 1e-3 counts as none
+# === exercise: standardise | function: standardise | kind: double | what is wrong: the mean that is subtracted is that of the images given and not that of train AND the limit of 1e-6 is applied to the variance, so that every spread below 1e-3 counts as none
 # told: told
 # now: named
 # says: statistics of the images themselves, and the limit for contrast is too large
@@ -42,7 +42,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return result
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: simple | what is wrong: off by one in the test of what is inside: row 0 and column 0 of the image count as outside, so that their pixels become 0
+# === exercise: shift-images | function: shift_images | kind: plain | what is wrong: off by one in the test of what is inside: row 0 and column 0 of the image count as outside, so that their pixels become 0
 # told: named
 # now: named
 # says: place 0 counts as outside
@@ -63,7 +63,7 @@ def shift_images(
     return found * inside[:, None]
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: subtle | what is wrong: the image is padded with only one height and one width of zeros and the places are taken modulo that, so that an image shifted by more than its height or width comes in again from the other side instead of leaving zeros
+# === exercise: shift-images | function: shift_images | kind: subtle | what is wrong: the image is padded with only one height and one width of zeros and the places are taken modulo that, so that an image shifted by more than its height or width comes in again from the other side instead of leaving zeros
 # told: named
 # now: named
 # says: what leaves comes in on the other side
@@ -79,7 +79,7 @@ def shift_images(
     return fetched.movedim(-1, 1).contiguous()
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: double | what is wrong: a shift of exactly 0 falls into the else branch, where the slice from -0 on sets the whole image to 0 AND the result is written into the images that were given instead of a new tensor
+# === exercise: shift-images | function: shift_images | kind: double | what is wrong: a shift of exactly 0 falls into the else branch, where the slice from -0 on sets the whole image to 0 AND the result is written into the images that were given instead of a new tensor
 # told: named
 # now: named
 # says: changes its argument in place
@@ -100,7 +100,7 @@ def shift_images(
     return images
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: simple | what is wrong: the diagonal is set to 0 in place to find the pair, so the matrix that is returned has lost the counts of the right answers
+# === exercise: confusion | function: confusion | kind: plain | what is wrong: the diagonal is set to 0 in place to find the pair, so the matrix that is returned has lost the counts of the right answers
 # told: named
 # now: named
 # says: right answers are left out
@@ -118,7 +118,7 @@ def confusion(
     return matrix, (int(a[best]), int(b[best]))
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: subtle | what is wrong: the largest sum is looked for below the diagonal and the pair turned round, so of equal sums the first by the larger class wins, (1, 2) before (0, 3), and not the first pair (a, b) in reading order
+# === exercise: confusion | function: confusion | kind: subtle | what is wrong: the largest sum is looked for below the diagonal and the pair turned round, so of equal sums the first by the larger class wins, (1, 2) before (0, 3), and not the first pair (a, b) in reading order
 # told: passed
 # now: named
 # says: of equal pairs the one with the smaller second class
@@ -134,7 +134,7 @@ def confusion(
     return matrix, (smaller, larger)
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: double | what is wrong: rows are the predictions and columns the labels, the matrix is transposed AND the pair is that of the largest single entry off the diagonal, the two directions are not added up
+# === exercise: confusion | function: confusion | kind: double | what is wrong: rows are the predictions and columns the labels, the matrix is transposed AND the pair is that of the largest single entry off the diagonal, the two directions are not added up
 # told: named
 # now: named
 # says: rows and columns exchanged, and one direction only
@@ -154,7 +154,7 @@ def confusion(
     return matrix, pair
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: simple | what is wrong: the confidence is taken as the probability of the right class (the label's) and not as the largest probability of the image
+# === exercise: calibration-error | function: calibration_error | kind: plain | what is wrong: the confidence is taken as the probability of the right class (the label's) and not as the largest probability of the image
 # told: named
 # now: named
 # says: the probability of the right class
@@ -170,7 +170,7 @@ def calibration_error(
     return total.abs().sum() / n
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: subtle | what is wrong: images with a confidence of exactly 1 get the bin number M, which the loop never visits, so they are left out instead of lying in the last bin
+# === exercise: calibration-error | function: calibration_error | kind: subtle | what is wrong: images with a confidence of exactly 1 get the bin number M, which the loop never visits, so they are left out instead of lying in the last bin
 # told: named
 # now: named
 # says: a confidence of 1 has no bin
@@ -193,7 +193,7 @@ def calibration_error(
     return error
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: double | what is wrong: the gaps of the bins that hold images are averaged with equal weights and not weighted by n_m / N AND an edge belongs to the bin below it instead of the one above
+# === exercise: calibration-error | function: calibration_error | kind: double | what is wrong: the gaps of the bins that hold images are averaged with equal weights and not weighted by n_m / N AND an edge belongs to the bin below it instead of the one above
 # told: wrong
 # now: named
 # says: an edge belongs to the bin below, and every bin counts alike
@@ -211,7 +211,7 @@ def calibration_error(
     return torch.stack(gaps).mean()
 
 
-# === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: simple | what is wrong: the correlation of the rows is computed, which subtracts each position's mean over its features first, and not the cosine
+# === exercise: position-similarity | function: position_similarity | kind: plain | what is wrong: the correlation of the rows is computed, which subtracts each position's mean over its features first, and not the cosine
 # told: shown
 # now: named
 # says: correlations in place of cosines
@@ -225,7 +225,7 @@ def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.T
     return similarity.reshape(rows, columns, rows, columns)
 
 
-# === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: subtle | what is wrong: a table with more than N + 1 rows is accepted, its last N rows are used silently; the ValueError only comes when there are too few
+# === exercise: position-similarity | function: position_similarity | kind: subtle | what is wrong: a table with more than N + 1 rows is accepted, its last N rows are used silently; the ValueError only comes when there are too few
 # told: named
 # now: named
 # says: no ValueError for a table of another grid
@@ -240,7 +240,7 @@ def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.T
     return cosines.view(rows, columns, rows, columns)
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: subtle | what is wrong: with a class token the shares are divided by their sum over the whole batch, so that with several images each picture does not sum to 1 (right only for a batch of one)
+# === exercise: read-by-the-head | function: read_by_the_head | kind: subtle | what is wrong: with a class token the shares are divided by their sum over the whole batch, so that with several images each picture does not sum to 1 (right only for a batch of one)
 # told: named
 # now: named
 # says: one sum for the whole batch
@@ -255,7 +255,7 @@ def read_by_the_head(
     return shares.reshape(len(rollouts), rows, columns)
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: double | what is wrong: with a class token the share that the token kept is spread evenly over the patches instead of dividing by what is left AND the patches are laid out column by column instead of in reading order
+# === exercise: read-by-the-head | function: read_by_the_head | kind: double | what is wrong: with a class token the share that the token kept is spread evenly over the patches instead of dividing by what is left AND the patches are laid out column by column instead of in reading order
 # told: named
 # now: named
 # says: the class token's own share given out in equal parts, and rows and columns of the grid exchanged

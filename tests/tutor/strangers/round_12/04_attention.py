@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 4.1 · Softmax | function: softmax | kind: simple | what is wrong: the exponentials are divided by their Euclidean norm (root of the sum of squares) and not by their sum, so rows with more than one finite score sum to more than 1
+# === exercise: softmax | function: softmax | kind: plain | what is wrong: the exponentials are divided by their Euclidean norm (root of the sum of squares) and not by their sum, so rows with more than one finite score sum to more than 1
 # told: told
 # now: named
 # says: divided by the root of the sum of squares
@@ -12,7 +12,7 @@ def softmax(scores: torch.Tensor) -> torch.Tensor:
     return nn.functional.normalize(exponentials, p=2, dim=-1)
 
 
-# === exercise: 4.3 · Queries, keys and values | function: project_qkv | kind: simple | what is wrong: the queries are already divided by the root of d_k here, so q is too small whenever d_k > 1 (k and v are right)
+# === exercise: project-qkv | function: project_qkv | kind: plain | what is wrong: the queries are already divided by the root of d_k here, so q is too small whenever d_k > 1 (k and v are right)
 # told: named
 # now: named
 # says: queries scaled already
@@ -30,7 +30,7 @@ def project_qkv(
     return q, k, v
 
 
-# === exercise: 4.10 · Turn the attention round | function: redirecting_angles | kind: simple | what is wrong: the SUM of the two angles is made 3π/4 in place of their difference; the angles are equal, their difference is 0 and car attends to blue with 0.33 only
+# === exercise: redirect-attention | function: redirecting_angles | kind: plain | what is wrong: the SUM of the two angles is made 3π/4 in place of their difference; the angles are equal, their difference is 0 and car attends to blue with 0.33 only
 # told: shown
 # now: told
 # says: 'car' still attends to itself more than to 'blue'
@@ -40,7 +40,7 @@ def redirecting_angles() -> tuple[float, float]:
     return half, best - half
 
 
-# === exercise: 4.11 · The derivative of softmax | function: softmax_jacobian | kind: simple | what is wrong: gives 1 - p_j on the diagonal and -p_j elsewhere, the Jacobian of log-softmax: the factor p_i is missing from every row, on all inputs
+# === exercise: softmax-jacobian | function: softmax_jacobian | kind: plain | what is wrong: gives 1 - p_j on the diagonal and -p_j elsewhere, the Jacobian of log-softmax: the factor p_i is missing from every row, on all inputs
 # told: shown
 # now: named
 # says: a factor p is missing
@@ -50,7 +50,7 @@ def softmax_jacobian(probabilities: torch.Tensor) -> torch.Tensor:
     return kronecker - probabilities.unsqueeze(-2)
 
 
-# === exercise: 4.7 · Scaled dot-product attention | function: scaled_dot_product_attention | kind: simple | what is wrong: the second thing returned is the scaled scores (before mask and softmax) in place of the weights; the output is right
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: plain | what is wrong: the second thing returned is the scaled scores (before mask and softmax) in place of the weights; the output is right
 # told: named
 # now: named
 # says: scores returned in place of weights
@@ -65,7 +65,7 @@ def scaled_dot_product_attention(
     return context, attention
 
 
-# === exercise: 4.1 · Softmax | function: softmax | kind: subtle | what is wrong: the row maximum is clamped to at least 0 (to get rid of -inf), so rows whose largest score is very negative are not lifted: below about -104 (float32) all exponentials underflow and the row becomes zeros in place of weights, shortly above that it loses precision
+# === exercise: softmax | function: softmax | kind: subtle | what is wrong: the row maximum is clamped to at least 0 (to get rid of -inf), so rows whose largest score is very negative are not lifted: below about -104 (float32) all exponentials underflow and the row becomes zeros in place of weights, shortly above that it loses precision
 # told: wrong
 # now: named
 # says: the maximum is taken to be at least 0
@@ -76,7 +76,7 @@ def softmax(scores: torch.Tensor) -> torch.Tensor:
     return e / torch.where(total == 0, torch.ones_like(total), total)
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax | function: masked_softmax | kind: subtle | what is wrong: softmax over all keys first, then hidden weights are set to 0 and the rest renormalised with a floor of 1e-9: right for ordinary scores, but where a hidden score exceeds the allowed ones by more than about 20 the row sums to less than 1 (by more than about 104 in float32: all zeros)
+# === exercise: masked-softmax | function: masked_softmax | kind: subtle | what is wrong: softmax over all keys first, then hidden weights are set to 0 and the rest renormalised with a floor of 1e-9: right for ordinary scores, but where a hidden score exceeds the allowed ones by more than about 20 the row sums to less than 1 (by more than about 104 in float32: all zeros)
 # told: named
 # now: named
 # says: renormalised after the softmax
@@ -90,7 +90,7 @@ def masked_softmax(
     return kept / kept.sum(dim=-1, keepdim=True).clamp(min=1e-9)
 
 
-# === exercise: 4.5 · The padding mask | function: padding_mask | kind: subtle | what is wrong: the first padding position is marked by a one-hot vector whose index is cut to T-1 so that it exists; a sentence of full length (length == max_length) therefore loses its last real token
+# === exercise: padding-mask | function: padding_mask | kind: subtle | what is wrong: the first padding position is marked by a one-hot vector whose index is cut to T-1 so that it exists; a sentence of full length (length == max_length) therefore loses its last real token
 # told: shown
 # now: named
 # says: a full sequence loses its last token
@@ -102,7 +102,7 @@ def padding_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return ~is_padding.unsqueeze(1)
 
 
-# === exercise: 4.8 · The attention layer | function: Attention | kind: subtle | what is wrong: w_q and w_k are two parameters on ONE storage (both wrap the same random tensor): they are equal at the start (symmetric scores in self-attention), and loading a state dict with, or stepping on, one of them changes the other
+# === exercise: attention-module | function: Attention | kind: subtle | what is wrong: w_q and w_k are two parameters on ONE storage (both wrap the same random tensor): they are equal at the start (symmetric scores in self-attention), and loading a state dict with, or stepping on, one of them changes the other
 # told: named
 # now: named
 # says: two parameters start with the same numbers
@@ -126,7 +126,7 @@ class Attention(nn.Module):
         return scaled_dot_product_attention(*qkv, mask=mask)
 
 
-# === exercise: 4.14 · Pooling by attention | function: AttentionPooling | kind: subtle | what is wrong: mask.squeeze() takes away every axis of size 1, so for sequences of one token (T = 1, B > 1) the mask becomes (B,), meets the scores (B, 1) and the weights get the shape (B, B), with pooled vectors mixed up accordingly
+# === exercise: attention-pooling | function: AttentionPooling | kind: subtle | what is wrong: mask.squeeze() takes away every axis of size 1, so for sequences of one token (T = 1, B > 1) the mask becomes (B,), meets the scores (B, 1) and the weights get the shape (B, B), with pooled vectors mixed up accordingly
 # told: named
 # now: named
 # says: squeeze takes the axis of the tokens away
@@ -146,7 +146,7 @@ class AttentionPooling(nn.Module):
         return pooled, weights
 
 
-# === exercise: 4.13 · What attention costs | function: attention_cost, path_length | kind: subtle | what is wrong: convolution layers are counted as length // (kernel - 1) in place of the ceiling of (length - 1) / (kernel - 1): always right for kernel 3, wrong for others, e.g. 5 tokens with kernel 4 give 1 (not 2), 10 tokens with kernel 2 give 10 (not 9), 3 tokens with kernel 5 give 0 (not 1)
+# === exercise: attention-cost | function: attention_cost, path_length | kind: subtle | what is wrong: convolution layers are counted as length // (kernel - 1) in place of the ceiling of (length - 1) / (kernel - 1): always right for kernel 3, wrong for others, e.g. 5 tokens with kernel 4 give 1 (not 2), 10 tokens with kernel 2 give 10 (not 9), 3 tokens with kernel 5 give 0 (not 1)
 # told: shown
 # now: named
 # says: the view starts from nothing, and rounded down
@@ -172,7 +172,7 @@ def path_length(kind: str, length: int, kernel: int = 3) -> int:
     raise ValueError(f"unknown kind: {kind}")
 
 
-# === exercise: 4.9 · Attention you can draw | function: geometric_example | kind: subtle | what is wrong: "car_to_blue" is the smaller weight of car's row in place of weights[1, 0]: the same for the book's angles, wrong whenever car attends to blue more than to itself (sin(θ_Q - θ_K) > cos(θ_Q - θ_K))
+# === exercise: geometric-example | function: geometric_example | kind: subtle | what is wrong: "car_to_blue" is the smaller weight of car's row in place of weights[1, 0]: the same for the book's angles, wrong whenever car attends to blue more than to itself (sin(θ_Q - θ_K) > cos(θ_Q - θ_K))
 # told: shown
 # now: named
 # says: the smallest weight in place of the entry [1, 0]
@@ -196,7 +196,7 @@ def geometric_example(theta_q: float, theta_k: float, theta_v: float) -> dict:
     }
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax | function: masked_softmax | kind: double | what is wrong: first, hidden scores are replaced by the row's minimum minus 10 and not by -inf, so hidden keys get small weights above 0 and a row in which nothing is allowed gets equal weights; second, mask=None is taken as a causal mask (lower triangle) in place of allowing everything
+# === exercise: masked-softmax | function: masked_softmax | kind: double | what is wrong: first, hidden scores are replaced by the row's minimum minus 10 and not by -inf, so hidden keys get small weights above 0 and a row in which nothing is allowed gets equal weights; second, mask=None is taken as a causal mask (lower triangle) in place of allowing everything
 # told: wrong
 # now: named
 # says: mask=None is taken for a causal mask, and a large negative number in place of −∞
@@ -209,7 +209,7 @@ def masked_softmax(
     return softmax(torch.where(mask, scores, far_below))
 
 
-# === exercise: 4.7 · Scaled dot-product attention | function: scaled_dot_product_attention | kind: double | what is wrong: first, the divisor is the whole-number root math.isqrt(d_k), right only where d_k is a square (d_k = 3 divides by 1, 5 by 2); second, of a mask with a batch axis only the first sentence's mask is used, for all sentences of the batch
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: double | what is wrong: first, the divisor is the whole-number root math.isqrt(d_k), right only where d_k is a square (d_k = 3 divides by 1, 5 by 2); second, of a mask with a batch axis only the first sentence's mask is used, for all sentences of the batch
 # told: told
 # now: named
 # says: the root is cut down to a whole number, and the mask of one sequence for the whole batch
@@ -227,7 +227,7 @@ def scaled_dot_product_attention(
     return p @ v, p
 
 
-# === exercise: 4.8 · The attention layer | function: Attention | kind: double | what is wrong: first, the parameters are drawn with torch.rand (uniform in 0..1, all positive, mean 0.5/√d) in place of a normal distribution; second, the mask is used in self-attention only: with x_kv given it is silently dropped
+# === exercise: attention-module | function: Attention | kind: double | what is wrong: first, the parameters are drawn with torch.rand (uniform in 0..1, all positive, mean 0.5/√d) in place of a normal distribution; second, the mask is used in self-attention only: with x_kv given it is silently dropped
 # told: named
 # now: named
 # says: mask dropped for cross-attention
@@ -251,7 +251,7 @@ class Attention(nn.Module):
         return scaled_dot_product_attention(q, k, v)
 
 
-# === exercise: 4.12 · Additive attention | function: AdditiveAttention | kind: double | what is wrong: first, -inf is put into the hidden vectors before the tanh, which makes -1 of it, so a masked key gets the ordinary score -sum(v) and a weight above 0; second, w_k is divided by √d_q in place of √d_k, so its standard deviation is wrong whenever d_q and d_k differ
+# === exercise: additive-attention | function: AdditiveAttention | kind: double | what is wrong: first, -inf is put into the hidden vectors before the tanh, which makes -1 of it, so a masked key gets the ordinary score -sum(v) and a weight above 0; second, w_k is divided by √d_q in place of √d_k, so its standard deviation is wrong whenever d_q and d_k differ
 # told: told
 # now: named
 # says: the mask is put in before tanh
@@ -278,7 +278,7 @@ class AdditiveAttention(nn.Module):
         return alpha @ x_kv, alpha
 
 
-# === exercise: 4.13 · What attention costs | function: attention_cost, path_length | kind: double | what is wrong: first, "quadratic_share" is the ratio of scores and mixing to the projections and not their part of the whole (0.25 in place of 0.2 by hand, above 1 for long sequences); second, for an unknown kind path_length returns a ValueError object in place of raising it
+# === exercise: attention-cost | function: attention_cost, path_length | kind: double | what is wrong: first, "quadratic_share" is the ratio of scores and mixing to the projections and not their part of the whole (0.25 in place of 0.2 by hand, above 1 for long sequences); second, for an unknown kind path_length returns a ValueError object in place of raising it
 # told: named
 # now: named
 # says: a ratio in place of a share
@@ -310,7 +310,7 @@ def path_length(kind: str, length: int, kernel: int = 3) -> int:
         return ValueError("kind must be recurrent, convolution or attention")
 
 
-# === exercise: 4.14 · Pooling by attention | function: AttentionPooling | kind: double | what is wrong: first, the scores are divided by the root of the number of tokens T in place of √d, wrong whenever T and d differ; second, the query is drawn with the standard deviation 0.02² = 0.0004 (0.02 squared as if a variance were asked for) in place of 0.02
+# === exercise: attention-pooling | function: AttentionPooling | kind: double | what is wrong: first, the scores are divided by the root of the number of tokens T in place of √d, wrong whenever T and d differ; second, the query is drawn with the standard deviation 0.02² = 0.0004 (0.02 squared as if a variance were asked for) in place of 0.02
 # told: named
 # now: named
 # says: divided by the root of the number of tokens

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 7.1 · The decoder's mask | function: decoder_mask | kind: simple | what is wrong: the padding mask is transposed, so it closes the rows of padding queries and not the columns of padding keys; it shows for every sentence shorter than max_length (the last row of the first matrix by hand is 0 0 0 instead of 1 1 0)
+# === exercise: decoder-mask | function: decoder_mask | kind: plain | what is wrong: the padding mask is transposed, so it closes the rows of padding queries and not the columns of padding keys; it shows for every sentence shorter than max_length (the last row of the first matrix by hand is 0 0 0 instead of 1 1 0)
 # told: named
 # now: named
 # says: the rows of padding are empty
@@ -11,7 +11,7 @@ def decoder_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return past & real
 
 
-# === exercise: 7.2 · A learning rate that warms up | function: noam_rate | kind: simple | what is wrong: `d_model ** -1/2` is read by Python as (1/d) divided by 2 and not as d to the power -0.5, so the rate has the wrong factor at every step (0.0156 instead of 0.0625 at step 1 for d = 4, w = 4)
+# === exercise: noam-rate | function: noam_rate | kind: plain | what is wrong: `d_model ** -1/2` is read by Python as (1/d) divided by 2 and not as d to the power -0.5, so the rate has the wrong factor at every step (0.0156 instead of 0.0625 at step 1 for d = 4, w = 4)
 # told: told
 # now: named
 # says: brackets are missing around the exponent
@@ -23,7 +23,7 @@ def noam_rate(step: int, d_model: int, warmup: int = 4000) -> float:
     return d_model ** -1/2 * min(falling, rising)
 
 
-# === exercise: 7.3 · One step to the right | function: shift_right | kind: simple | what is wrong: the labels are the padded inputs rolled by one with <eos> written in the last column, so for each sentence shorter than the longest <eos> stands at the end of the row behind the padding instead of right after the sentence
+# === exercise: shift-right | function: shift_right | kind: plain | what is wrong: the labels are the padded inputs rolled by one with <eos> written in the last column, so for each sentence shorter than the longest <eos> stands at the end of the row behind the padding instead of right after the sentence
 # told: named
 # now: named
 # says: <eos> after the padding
@@ -41,7 +41,7 @@ def shift_right(
     return inputs, labels
 
 
-# === exercise: 7.18 · BLEU | function: bleu | kind: simple | what is wrong: the n-grams are collected in sets, so each different n-gram of a sentence counts once, in the matches and in the total; it shows whenever a hypothesis repeats an n-gram (4/4 instead of 4/6 for p_1 of the first example)
+# === exercise: bleu | function: bleu | kind: plain | what is wrong: the n-grams are collected in sets, so each different n-gram of a sentence counts once, in the matches and in the total; it shows whenever a hypothesis repeats an n-gram (4/4 instead of 4/6 for p_1 of the first example)
 # told: named
 # now: named
 # says: each n-gram counts once
@@ -67,7 +67,7 @@ def bleu(
     return 100 * penalty * math.exp(log_mean)
 
 
-# === exercise: 7.8 · The stack | function: Decoder | kind: simple | what is wrong: the norm at the end is on the wrong side of the condition, a LayerNorm in post-norm and nn.Identity in pre-norm, so the pre-norm stack ends without a norm and the post-norm stack has one too many (with 2d parameters more)
+# === exercise: decoder | function: Decoder | kind: plain | what is wrong: the norm at the end is on the wrong side of the condition, a LayerNorm in post-norm and nn.Identity in pre-norm, so the pre-norm stack ends without a norm and the post-norm stack has one too many (with 2d parameters more)
 # told: named
 # now: named
 # says: final norm in post-norm
@@ -103,7 +103,7 @@ class Decoder(nn.Module):
         return self.norm(x)
 
 
-# === exercise: 7.4 · The loss of a batch of sentences | function: sequence_loss | kind: subtle | what is wrong: the even part of the smoothing is averaged over all B·T positions, padding included, while the label part is averaged over the real labels only; it shows only with smoothing above 0 and padding in the batch whose mean log-probability differs (or with no real label, where the result is not 0)
+# === exercise: sequence-loss | function: sequence_loss | kind: subtle | what is wrong: the even part of the smoothing is averaged over all B·T positions, padding included, while the label part is averaged over the real labels only; it shows only with smoothing above 0 and padding in the batch whose mean log-probability differs (or with no real label, where the result is not 0)
 # told: named
 # now: named
 # says: padding counted in the even part
@@ -121,7 +121,7 @@ def sequence_loss(
     return (1 - smoothing) * nll + smoothing * even
 
 
-# === exercise: 7.6 · GPT-2's weights in your model | function: weights_from_gpt2 | kind: subtle | what is wrong: the number of the block is read as the single character name[2], so from block 10 on the rest of the name does not match and those blocks are missing in the result; it shows only for models with more than 10 blocks, such as GPT-2's 12
+# === exercise: gpt2-weights | function: weights_from_gpt2 | kind: subtle | what is wrong: the number of the block is read as the single character name[2], so from block 10 on the rest of the name does not match and those blocks are missing in the result; it shows only for models with more than 10 blocks, such as GPT-2's 12
 # told: named
 # now: named
 # says: the result has other names
@@ -149,7 +149,7 @@ def weights_from_gpt2(state: dict) -> dict:
     return result
 
 
-# === exercise: 7.7 · The decoder layer | function: DecoderLayer | kind: subtle | what is wrong: in pre-norm the feed-forward network is asked through norm_2 a second time instead of norm_3; it shows only with norm_first=True and weights in which norm_2 and norm_3 differ (not in a new layer), and norm_3 then gets no gradient
+# === exercise: decoder-layer | function: DecoderLayer | kind: subtle | what is wrong: in pre-norm the feed-forward network is asked through norm_2 a second time instead of norm_3; it shows only with norm_first=True and weights in which norm_2 and norm_3 differ (not in a new layer), and norm_3 then gets no gradient
 # told: named
 # now: named
 # says: one norm for two branches
@@ -194,7 +194,7 @@ class DecoderLayer(nn.Module):
         return self.norm_3(x + self.dropout(self.feed_forward(x)))
 
 
-# === exercise: 7.13 · Draw the next token | function: sample_next | kind: subtle | what is wrong: instead of multiplying the number by the last running sum, ids that are too large are clamped to V - 1; it shows only where the last sum is below 1 and the number is at or above it, where the last token is drawn even if its probability is 0 (e.g. (0.5, 0.4999, 0) with the number 0.99995 gives 2 instead of 1)
+# === exercise: sample-next | function: sample_next | kind: subtle | what is wrong: instead of multiplying the number by the last running sum, ids that are too large are clamped to V - 1; it shows only where the last sum is below 1 and the number is at or above it, where the last token is drawn even if its probability is 0 (e.g. (0.5, 0.4999, 0) with the number 0.99995 gives 2 instead of 1)
 # told: named
 # now: named
 # says: clamped to the last id
@@ -205,7 +205,7 @@ def sample_next(probabilities: torch.Tensor, uniform: torch.Tensor) -> torch.Ten
     return ids.clamp(max=probabilities.shape[-1] - 1)
 
 
-# === exercise: 7.14 · Temperature, top-k, top-p | function: filter_logits | kind: subtle | what is wrong: the sorted drop mask is brought back with gather by `order` itself and not by its inverse; it shows only with top_p and where the order of sorting is not its own inverse, e.g. probabilities (.25, .15, .5, .1) with top_p=0.7 keep .15 and drop .25
+# === exercise: filter-logits | function: filter_logits | kind: subtle | what is wrong: the sorted drop mask is brought back with gather by `order` itself and not by its inverse; it shows only with top_p and where the order of sorting is not its own inverse, e.g. probabilities (.25, .15, .5, .1) with top_p=0.7 keep .15 and drop .25
 # told: named
 # now: named
 # says: the sorting is done twice, not undone
@@ -235,7 +235,7 @@ def filter_logits(
     return out
 
 
-# === exercise: 7.15 · Remember keys and values | function: attend_cached | kind: subtle | what is wrong: the new keys are divided by sqrt(d_k) before they are put into the cache (and the scores are not divided), so the returned cache holds scaled keys, and a cache with true keys gives wrong outputs; outputs of calls that are chained from None are right, and with d_k = 1 everything is
+# === exercise: attend-cached | function: attend_cached | kind: subtle | what is wrong: the new keys are divided by sqrt(d_k) before they are put into the cache (and the scores are not divided), so the returned cache holds scaled keys, and a cache with true keys gives wrong outputs; outputs of calls that are chained from None are right, and with d_k = 1 everything is
 # told: told
 # now: named
 # says: scaled keys in the cache
@@ -258,7 +258,7 @@ def attend_cached(
     return output, {"k": keys, "v": values}
 
 
-# === exercise: 7.12 · Write the most probable token | function: greedy_decode | kind: subtle | what is wrong: the length is tested only after a token has been appended, so a prefix that already has max_length ids gets one token more instead of coming back as it is; shorter prefixes are right
+# === exercise: greedy-decode | function: greedy_decode | kind: subtle | what is wrong: the length is tested only after a token has been appended, so a prefix that already has max_length ids gets one token more instead of coming back as it is; shorter prefixes are right
 # told: named
 # now: named
 # says: one token too many
@@ -274,7 +274,7 @@ def greedy_decode(
             return ids
 
 
-# === exercise: 7.17 · Beam search | function: beam_search | kind: double | what is wrong: first, as soon as any hypothesis has finished, those still alive at max_length are not compared any more, so a better unfinished one is lost; second, the score that is returned is the plain sum, not divided by n**alpha, which shows for alpha other than 0 and more than one new token
+# === exercise: beam-search | function: beam_search | kind: double | what is wrong: first, as soon as any hypothesis has finished, those still alive at max_length are not compared any more, so a better unfinished one is lost; second, the score that is returned is the plain sum, not divided by n**alpha, which shows for alpha other than 0 and more than one new token
 # told: useless
 # now: useless
 @torch.no_grad()
@@ -305,7 +305,7 @@ def beam_search(
     return ids, total
 
 
-# === exercise: 7.9 · The Transformer | function: Transformer | kind: double | what is wrong: first, the memory mask in decode compares the source with 0 instead of pad_id, which shows for another pad_id and source padding (or a real token 0); second, forward detaches the memory, so the logits are right but the encoder gets no gradient and never learns
+# === exercise: transformer | function: Transformer | kind: double | what is wrong: first, the memory mask in decode compares the source with 0 instead of pad_id, which shows for another pad_id and source padding (or a real token 0); second, forward detaches the memory, so the logits are right but the encoder gets no gradient and never learns
 # told: named
 # now: named
 # says: pad_id is ignored
@@ -352,7 +352,7 @@ class Transformer(nn.Module):
         return tied_logits(hidden, self.embedding.weight)
 
 
-# === exercise: 7.10 · Spot the bug: an epoch in which everything is wrong | function: find_bugs, repaired_epoch | kind: double | what is wrong: first, in find_bugs lines 3 and 15 have each other's names ("no <eos>" belongs to 3, "labels not shifted" to 15); second, the optimiser of repaired_epoch has momentum 0.9 instead of plain gradient descent, so losses are wrong from the third batch on (weights from the second step on)
+# === exercise: bug-hunt | function: find_bugs, repaired_epoch | kind: double | what is wrong: first, in find_bugs lines 3 and 15 have each other's names ("no <eos>" belongs to 3, "labels not shifted" to 15); second, the optimiser of repaired_epoch has momentum 0.9 instead of plain gradient descent, so losses are wrong from the third batch on (weights from the second step on)
 # told: named
 # now: named
 # says: two lines have each other's names
@@ -392,7 +392,7 @@ def repaired_epoch(
     return history
 
 
-# === exercise: 7.18 · BLEU | function: bleu | kind: double | what is wrong: first, the counts of all sentences are merged before clipping, so an n-gram may be matched by the reference of another sentence (shows with more than one sentence); second, lengths n for which there are no n-grams at all are skipped and the mean is taken over the other lengths, where the result should be 0 (shows when all hypotheses are shorter than maximum)
+# === exercise: bleu | function: bleu | kind: double | what is wrong: first, the counts of all sentences are merged before clipping, so an n-gram may be matched by the reference of another sentence (shows with more than one sentence); second, lengths n for which there are no n-grams at all are skipped and the mean is taken over the other lengths, where the result should be 0 (shows when all hypotheses are shorter than maximum)
 # told: named
 # now: named
 # says: matched in another sentence, and lengths without n-grams are skipped
@@ -419,7 +419,7 @@ def bleu(
     return 100 * bp * math.exp(sum(logs) / len(logs))
 
 
-# === exercise: 7.11 · The last token that is one | function: last_real | kind: double | what is wrong: first, `lengths -= 1` changes the caller's tensor, so a second call with the same lengths takes the position before; second, squeeze() at the end drops every axis of size 1, so the shape is wrong for B = 1 or a last axis of width 1
+# === exercise: last-real | function: last_real | kind: double | what is wrong: first, `lengths -= 1` changes the caller's tensor, so a second call with the same lengths takes the position before; second, squeeze() at the end drops every axis of size 1, so the shape is wrong for B = 1 or a last axis of width 1
 # told: named
 # now: named
 # says: changes its argument in place
@@ -429,7 +429,7 @@ def last_real(hidden: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     return hidden[rows, lengths].squeeze()
 
 
-# === exercise: 7.5 · A decoder without an encoder | function: DecoderOnly | kind: double | what is wrong: first, the blocks have the activation relu instead of gelu, so all logits differ from those asked for; second, dropout is not handed to the positional encoding, so nothing is dropped from the embedded input (shows in training mode with dropout above 0)
+# === exercise: decoder-only | function: DecoderOnly | kind: double | what is wrong: first, the blocks have the activation relu instead of gelu, so all logits differ from those asked for; second, dropout is not handed to the positional encoding, so nothing is dropped from the embedded input (shows in training mode with dropout above 0)
 # told: named
 # now: named
 # says: ReLU in place of GELU

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: simple | what is wrong: the labels are filled up with -100 (PyTorch's ignore_index) in place of pad_id, in every column that is added behind the longest target; shows whenever the width is larger than the longest target plus 1
+# === exercise: fixed-batch | function: fixed_batch | kind: plain | what is wrong: the labels are filled up with -100 (PyTorch's ignore_index) in place of pad_id, in every column that is added behind the longest target; shows whenever the width is larger than the longest target plus 1
 # told: shown
 # now: named
 # says: the labels padded with -100
@@ -19,7 +19,7 @@ def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     return source, inputs, labels
 
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: subtle | what is wrong: the longest row is looked for with max(rows) without key=len, which gives the row that is last in lexicographic order; where that row is not the longest one, the width can be too small, and longer sentences are cut in silence in place of a larger width or a ValueError
+# === exercise: fixed-batch | function: fixed_batch | kind: subtle | what is wrong: the longest row is looked for with max(rows) without key=len, which gives the row that is last in lexicographic order; where that row is not the longest one, the width can be too small, and longer sentences are cut in silence in place of a larger width or a ValueError
 # told: wrong
 # now: named
 # says: a row that is not the longest decides the width
@@ -43,7 +43,7 @@ def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     return source, to_width(inputs), to_width(labels)
 
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: double | what is wrong: first, the caller's source lists are filled up in place with +=, so that they hold padding after the call; second, shift_right is called without pad_id, so that with a pad_id other than 0 the shorter targets of the batch are filled with 0 up to the longest one and with pad_id only behind it
+# === exercise: fixed-batch | function: fixed_batch | kind: double | what is wrong: first, the caller's source lists are filled up in place with +=, so that they hold padding after the call; second, shift_right is called without pad_id, so that with a pad_id other than 0 the shorter targets of the batch are filled with 0 up to the longest one and with pad_id only behind it
 # told: named
 # now: named
 # says: changes its argument in place
@@ -68,7 +68,7 @@ def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     return source, inputs, labels
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: simple | what is wrong: each state is averaged with the mean so far by (mean + x) / 2, which gives the later states more weight; shows with three or more states, right with one and two
+# === exercise: average-states | function: average_states | kind: plain | what is wrong: each state is averaged with the mean so far by (mean + x) / 2, which gives the later states more weight; shows with three or more states, right with one and two
 # told: named
 # now: named
 # says: an average of averages
@@ -85,7 +85,7 @@ def average_states(states):
     return result
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: subtle | what is wrong: only float32 and float64 are taken for floating-point numbers, so that tensors in float16 or bfloat16 are not averaged but copied from the last state; right for every state in float32
+# === exercise: average-states | function: average_states | kind: subtle | what is wrong: only float32 and float64 are taken for floating-point numbers, so that tensors in float16 or bfloat16 are not averaged but copied from the last state; right for every state in float32
 # told: shown
 # now: named
 # says: half precision is copied, not averaged
@@ -99,7 +99,7 @@ def average_states(states: list[dict]) -> dict:
     return {name: merge([s[name] for s in states]) for name in states[-1]}
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: double | what is wrong: first, tensors of whole numbers are copied from the first state and not from the last (shows where the counters differ); second, the means stay float32 and do not return to the dtype of the states (shows with float16, bfloat16 and float64)
+# === exercise: average-states | function: average_states | kind: double | what is wrong: first, tensors of whole numbers are copied from the first state and not from the last (shows where the counters differ); second, the means stay float32 and do not return to the dtype of the states (shows with float16, bfloat16 and float64)
 # told: named
 # now: named
 # says: the mean stays float32
@@ -117,7 +117,7 @@ def average_states(states):
     return averaged
 
 
-# === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: simple | what is wrong: the exponential of the entropy (a perplexity) is returned in place of the entropy in nats; shows with every smoothing above 0
+# === exercise: smoothing-floor | function: smoothing_floor | kind: plain | what is wrong: the exponential of the entropy (a perplexity) is returned in place of the entropy in nats; shows with every smoothing above 0
 # told: told
 # now: named
 # says: the perplexity in place of the loss
@@ -130,7 +130,7 @@ def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     return math.exp(entropy)
 
 
-# === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: subtle | what is wrong: in the form (1 - ε) · loss of the right class + ε · mean loss over the classes, the mean is taken over the wrong classes alone and leaves out the right one, which has its part ε / V too; the floor is too high by ε / V · ln(right / other), 0.14 at V = 4 and ε = 0.2, but hardly anything where V is large
+# === exercise: smoothing-floor | function: smoothing_floor | kind: subtle | what is wrong: in the form (1 - ε) · loss of the right class + ε · mean loss over the classes, the mean is taken over the wrong classes alone and leaves out the right one, which has its part ε / V too; the floor is too high by ε / V · ln(right / other), 0.14 at V = 4 and ε = 0.2, but hardly anything where V is large
 # told: useless
 # now: named
 # says: the mean over the wrong classes alone
@@ -144,7 +144,7 @@ def smoothing_floor(vocab_size, smoothing):
     return (1.0 - smoothing) * nll + smoothing * spread
 
 
-# === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: double | what is wrong: first, each other class gets ε / (V - 1) in place of ε / V while the right one keeps 1 - ε + ε / V, so that the probabilities add up to more than 1 (hardly seen where V is large); second, the logarithm is to base 2, so that the result is in bits and not in nats
+# === exercise: smoothing-floor | function: smoothing_floor | kind: double | what is wrong: first, each other class gets ε / (V - 1) in place of ε / V while the right one keeps 1 - ε + ε / V, so that the probabilities add up to more than 1 (hardly seen where V is large); second, the logarithm is to base 2, so that the result is in bits and not in nats
 # told: useless
 # now: named
 # says: the other classes share more than is left, and base 2 in place of e
@@ -158,7 +158,7 @@ def smoothing_floor(vocab_size, smoothing):
     return -(probabilities * probabilities.log2()).sum().item()
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: simple | what is wrong: the share of right sentences is not counted but estimated from the share of tokens, as tokens ** (mean length of a sentence); shows wherever not every token is right
+# === exercise: forced-accuracy | function: forced_accuracy | kind: plain | what is wrong: the share of right sentences is not counted but estimated from the share of tokens, as tokens ** (mean length of a sentence); shows wherever not every token is right
 # told: useless
 # now: named
 # says: the share of sentences estimated, not counted
@@ -170,7 +170,7 @@ def forced_accuracy(logits, labels, pad_id=0):
     return tokens, tokens**length
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: subtle | what is wrong: a place counts as real only if neither the label nor what the model says is pad_id; where the model says padding in place of a real label, the mistake is left out of both shares
+# === exercise: forced-accuracy | function: forced_accuracy | kind: subtle | what is wrong: a place counts as real only if neither the label nor what the model says is pad_id; where the model says padding in place of a real label, the mistake is left out of both shares
 # told: named
 # now: named
 # says: padding is read from what the model says
@@ -185,7 +185,7 @@ def forced_accuracy(
     return tokens, whole
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: double | what is wrong: first, a label is taken for real if it is larger than pad_id and not if it differs from it, so that with a pad_id above 0 labels with smaller ids are not counted; second, a sentence is right if its right places divided by its real places are 1, which is 0 / 0 = nan for a row that is all padding, so that such a row counts as wrong
+# === exercise: forced-accuracy | function: forced_accuracy | kind: double | what is wrong: first, a label is taken for real if it is larger than pad_id and not if it differs from it, so that with a pad_id above 0 labels with smaller ids are not counted; second, a sentence is right if its right places divided by its real places are 1, which is 0 / 0 = nan for a row that is all padding, so that such a row counts as wrong
 # told: named
 # now: named
 # says: a row of nothing but padding counted as wrong, and ids below pad_id taken for padding
@@ -201,7 +201,7 @@ def forced_accuracy(logits, labels, pad_id=0):
     return token_share.item(), sentence_share.item()
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: simple | what is wrong: the position that is returned is the mean position, weighted by the attention and rounded, and not that of the largest weight; shows where a row has weight on both sides or a flat tail, as in the first row of the example
+# === exercise: align | function: align | kind: plain | what is wrong: the position that is returned is the mean position, weighted by the attention and rounded, and not that of the largest weight; shows where a row has weight on both sides or a flat tail, as in the first row of the example
 # told: shown
 # now: named
 # says: the mean position in place of the largest weight
@@ -212,7 +212,7 @@ def align(weights, source_length, target_length):
     return (attention @ positions).round().long().tolist()
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: subtle | what is wrong: each head names its own largest weight and the most frequent position wins, in place of the largest weight of the heads' mean; shows where two unsure heads agree against a sure one, or where the heads all differ (then the smallest position wins)
+# === exercise: align | function: align | kind: subtle | what is wrong: each head names its own largest weight and the most frequent position wins, in place of the largest weight of the heads' mean; shows where two unsure heads agree against a sure one, or where the heads all differ (then the smallest position wins)
 # told: named
 # now: named
 # says: a vote of the heads
@@ -222,7 +222,7 @@ def align(weights: torch.Tensor, source_length: int, target_length: int) -> list
     return per_head.mode(dim=0).values.tolist()
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: double | what is wrong: first, the largest weight of any head is taken (amax over the heads) in place of their mean; second, the source's padding is not cut off before the argmax, and a position in it is only set back to the last real token afterwards, which shows where a column of padding has the largest weight
+# === exercise: align | function: align | kind: double | what is wrong: first, the largest weight of any head is taken (amax over the heads) in place of their mean; second, the source's padding is not cut off before the argmax, and a position in it is only set back to the last real token afterwards, which shows where a column of padding has the largest weight
 # told: shown
 # now: named
 # says: the largest weight of any head, and padding not cut off
@@ -235,7 +235,7 @@ def align(weights, source_length, target_length):
     return looked_at
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: subtle | what is wrong: for each sentence it is only noted which system is better (+1, 0, -1), and not by how much; right for scores of 0 and 1, wrong for all others
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: subtle | what is wrong: for each sentence it is only noted which system is better (+1, 0, -1), and not by how much; right for scores of 0 and 1, wrong for all others
 # told: named
 # now: named
 # says: won or lost in place of the difference
@@ -247,7 +247,7 @@ def paired_bootstrap(first, second, indices):
     return better.mean().item(), low, high
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: subtle | what is wrong: the percentiles are read from the sorted samples at int(0.025 · R) and int(0.975 · R), without interpolation; with few samples (as in the example) the ends are off by a lot, with a thousand hardly at all
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: subtle | what is wrong: the percentiles are read from the sorted samples at int(0.025 · R) and int(0.975 · R), without interpolation; with few samples (as in the example) the ends are off by a lot, with a thousand hardly at all
 # told: named
 # now: named
 # says: one of the samples in place of the percentile
@@ -258,7 +258,7 @@ def paired_bootstrap(first, second, indices):
     return delta.mean().item(), draws[int(0.025 * r)], draws[int(0.975 * r)]
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: double | what is wrong: first, a sentence that is drawn several times into a sample counts only once (unique), which makes the samples differ from those drawn with replacement wherever a row has repetitions; second, the difference that is returned is the mean over the samples and not that of the whole test set
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: double | what is wrong: first, a sentence that is drawn several times into a sample counts only once (unique), which makes the samples differ from those drawn with replacement wherever a row has repetitions; second, the difference that is returned is the mean over the samples and not that of the whole test set
 # told: shown
 # now: named
 # says: a sentence that is drawn twice counts once, and the mean of the samples as the difference

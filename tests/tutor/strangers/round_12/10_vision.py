@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: subtle | what is wrong: the variance is computed as mean of squares minus square of the mean in float32, whose cancellation leaves about 1e-9 and so a spread of about 1e-5, above the limit, so a channel that is constant in train (such as 0.1 everywhere) is divided by rounding noise instead of being only shifted
+# === exercise: standardise | function: standardise | kind: subtle | what is wrong: the variance is computed as mean of squares minus square of the mean in float32, whose cancellation leaves about 1e-9 and so a spread of about 1e-5, above the limit, so a channel that is constant in train (such as 0.1 everywhere) is divided by rounding noise instead of being only shifted
 # told: wrong
 # now: named
 # says: the variance as a difference of two means
@@ -15,7 +15,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return (images - mu) / sigma
 
 
-# === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: subtle | what is wrong: the test for contrast is made once for all channels (smallest spread), so that one flat channel makes the function leave the spread of every other channel undivided too; shows only with several channels of which some, but not all, are flat
+# === exercise: standardise | function: standardise | kind: subtle | what is wrong: the test for contrast is made once for all channels (smallest spread), so that one flat channel makes the function leave the spread of every other channel undivided too; shows only with several channels of which some, but not all, are flat
 # told: named
 # now: named
 # says: one channel without contrast decides for all
@@ -27,7 +27,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return (images - mean) / std
 
 
-# === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: double | what is wrong: first: the spread is the average of the spreads of the single training images (average of averages), which is too small whenever the images differ in mean or contrast; second: a channel flat in train is set to 0 instead of being shifted, which shows when images differ from train's constant there
+# === exercise: standardise | function: standardise | kind: double | what is wrong: first: the spread is the average of the spreads of the single training images (average of averages), which is too small whenever the images differ in mean or contrast; second: a channel flat in train is set to 0 instead of being shifted, which shows when images differ from train's constant there
 # told: shown
 # now: named
 # says: the mean of the spreads of single images, and a channel without contrast becomes 0
@@ -42,7 +42,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return out
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: simple | what is wrong: down is subtracted from the column numbers and right from the row numbers, so the two directions are exchanged for every image with down different from right
+# === exercise: shift-images | function: shift_images | kind: plain | what is wrong: down is subtracted from the column numbers and right from the row numbers, so the two directions are exchanged for every image with down different from right
 # told: named
 # now: named
 # says: rows and columns exchanged
@@ -58,7 +58,7 @@ def shift_images(
     return found.permute(0, 3, 1, 2).masked_fill(~ok[:, None], 0)
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: subtle | what is wrong: if no image of the batch is shifted, the given tensor itself is returned and not a new one, so that changing the result changes the images; shows only when all of down and right are 0
+# === exercise: shift-images | function: shift_images | kind: subtle | what is wrong: if no image of the batch is shifted, the given tensor itself is returned and not a new one, so that changing the result changes the images; shows only when all of down and right are 0
 # told: passed
 # now: named
 # says: the caller's own images are returned
@@ -83,7 +83,7 @@ def shift_images(
     return torch.where(inside, moved, torch.zeros_like(moved))
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: double | what is wrong: first: whether a column is inside is compared with the height instead of the width, which loses columns of wide images and smears the last column of tall ones; second: rows must be greater than 0 instead of at least 0, so the image's first row is always lost
+# === exercise: shift-images | function: shift_images | kind: double | what is wrong: first: whether a column is inside is compared with the height instead of the width, which loses columns of wide images and smears the last column of tall ones; second: rows must be greater than 0 instead of at least 0, so the image's first row is always lost
 # told: shown
 # now: named
 # says: place 0 counts as outside, and height and width exchanged
@@ -100,7 +100,7 @@ def shift_images(
     return result.movedim(-1, 1)
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: simple | what is wrong: the pair consists of the two classes that have the most mistakes altogether (row and column sums off the diagonal), not of the two most often exchanged with one another; differs when a class is confused a little with many others
+# === exercise: confusion | function: confusion | kind: plain | what is wrong: the pair consists of the two classes that have the most mistakes altogether (row and column sums off the diagonal), not of the two most often exchanged with one another; differs when a class is confused a little with many others
 # told: shown
 # now: named
 # says: the two classes with the most mistakes altogether
@@ -116,7 +116,7 @@ def confusion(
     return matrix, (a, b)
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: subtle | what is wrong: the places on and below the diagonal are 0 and stay candidates, so if nothing at all is exchanged (all predictions right, or no images) argmax finds place 0 and the pair is (0, 0) instead of (0, 1), against a < b
+# === exercise: confusion | function: confusion | kind: subtle | what is wrong: the places on and below the diagonal are 0 and stay candidates, so if nothing at all is exchanged (all predictions right, or no images) argmax finds place 0 and the pair is (0, 0) instead of (0, 1), against a < b
 # told: passed
 # now: passed
 def confusion(
@@ -129,7 +129,7 @@ def confusion(
     return matrix, (a, b)
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: double | what is wrong: first: the diagonal is cleared in place in the matrix that is also returned, so the right answers are missing from it; second: the search takes a later pair with an equal sum (>= in place of >), so of equal pairs the last wins
+# === exercise: confusion | function: confusion | kind: double | what is wrong: first: the diagonal is cleared in place in the matrix that is also returned, so the right answers are missing from it; second: the search takes a later pair with an equal sum (>= in place of >), so of equal pairs the last wins
 # told: named
 # now: named
 # says: right answers are left out, and of equal pairs the last
@@ -149,7 +149,7 @@ def confusion(
     return matrix, pair
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: simple | what is wrong: the gaps of the bins that are not empty are averaged with equal weight instead of with n_m / N, which differs whenever these bins hold different numbers of images
+# === exercise: calibration-error | function: calibration_error | kind: plain | what is wrong: the gaps of the bins that are not empty are averaged with equal weight instead of with n_m / N, which differs whenever these bins hold different numbers of images
 # told: named
 # now: named
 # says: every bin counts alike
@@ -167,7 +167,7 @@ def calibration_error(
     return torch.stack(gaps).mean()
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: subtle | what is wrong: images of confidence exactly 1 get a bin M of their own (M + 1 sums) instead of joining the last bin; shows only when one of them is wrong and the others in the last bin are less sure than right, since only then the gaps of both signs should have met
+# === exercise: calibration-error | function: calibration_error | kind: subtle | what is wrong: images of confidence exactly 1 get a bin M of their own (M + 1 sums) instead of joining the last bin; shows only when one of them is wrong and the others in the last bin are less sure than right, since only then the gaps of both signs should have met
 # told: shown
 # now: named
 # says: a confidence of 1 has a bin of its own
@@ -182,7 +182,7 @@ def calibration_error(
     return sums.abs().sum() / len(labels)
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: double | what is wrong: first: the middle of the bin stands in for the mean confidence of its images, which differs unless they happen to be spread evenly; second: every bin is open above, the last one too, so images of confidence exactly 1 lie in no bin and are dropped
+# === exercise: calibration-error | function: calibration_error | kind: double | what is wrong: first: the middle of the bin stands in for the mean confidence of its images, which differs unless they happen to be spread evenly; second: every bin is open above, the last one too, so images of confidence exactly 1 lie in no bin and are dropped
 # told: shown
 # now: named
 # says: a confidence of 1 has no bin, and the middle of the bin in place of the mean confidence
@@ -202,7 +202,7 @@ def calibration_error(
     return total
 
 
-# === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: simple | what is wrong: the mean of its features is subtracted from every position first, so the result is the correlation and not the cosine; differs whenever a row's features do not have mean 0
+# === exercise: position-similarity | function: position_similarity | kind: plain | what is wrong: the mean of its features is subtracted from every position first, so the result is the correlation and not the cosine; differs whenever a row's features do not have mean 0
 # told: named
 # now: named
 # says: correlations in place of cosines
@@ -216,7 +216,7 @@ def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.T
     return (unit @ unit.T).reshape(rows, columns, rows, columns)
 
 
-# === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: subtle | what is wrong: the rows are divided by their lengths in place on a view of the argument, so the caller's table (the model's positions) is changed; the returned cosines are right, and the harm shows on every table whose rows do not have length 1 already
+# === exercise: position-similarity | function: position_similarity | kind: subtle | what is wrong: the rows are divided by their lengths in place on a view of the argument, so the caller's table (the model's positions) is changed; the returned cosines are right, and the harm shows on every table whose rows do not have length 1 already
 # told: named
 # now: named
 # says: changes its argument in place
@@ -231,7 +231,7 @@ def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.T
     return torch.einsum("id,jd->ij", table, table).view(rows, columns, rows, columns)
 
 
-# === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: double | what is wrong: first: the first N rows are taken instead of the last, so with a class token its position is kept and the last patch's is lost; second: a ValueError is only raised for too few rows, so a table with N + 2 rows or more is accepted
+# === exercise: position-similarity | function: position_similarity | kind: double | what is wrong: first: the first N rows are taken instead of the last, so with a class token its position is kept and the last patch's is lost; second: a ValueError is only raised for too few rows, so a table with N + 2 rows or more is accepted
 # told: named
 # now: named
 # says: the last position left out in place of the first
@@ -243,7 +243,7 @@ def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.T
     return torch.einsum("abd,rcd->abrc", e, e)
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: simple | what is wrong: with a class token the patches' shares are brought to sum 1 by a softmax instead of by dividing by their sum, which makes every picture nearly even; wrong for pooling "class" unless all shares are equal
+# === exercise: read-by-the-head | function: read_by_the_head | kind: plain | what is wrong: with a class token the patches' shares are brought to sum 1 by a softmax instead of by dividing by their sum, which makes every picture nearly even; wrong for pooling "class" unless all shares are equal
 # told: named
 # now: named
 # says: a softmax of what are shares already
@@ -257,7 +257,7 @@ def read_by_the_head(
     return picture.reshape(-1, rows, columns)
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: subtle | what is wrong: with a class token all pictures are divided by the batch's mean of what is left instead of each by its own, so that the pictures sum to 1 only on average; wrong for pooling "class" when the token kept different shares in different images, right for a single image
+# === exercise: read-by-the-head | function: read_by_the_head | kind: subtle | what is wrong: with a class token all pictures are divided by the batch's mean of what is left instead of each by its own, so that the pictures sum to 1 only on average; wrong for pooling "class" when the token kept different shares in different images, right for a single image
 # told: named
 # now: named
 # says: one sum for the whole batch
@@ -271,7 +271,7 @@ def read_by_the_head(
     return (first[:, 1:] / left).unflatten(-1, (rows, columns))
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: double | what is wrong: first: with a class token the share that it kept of itself is given to all patches equally instead of dividing by what is left; second: the patches are laid out column by column instead of in reading order, for both poolings, which shows on grids with more than one row and column
+# === exercise: read-by-the-head | function: read_by_the_head | kind: double | what is wrong: first: with a class token the share that it kept of itself is given to all patches equally instead of dividing by what is left; second: the patches are laid out column by column instead of in reading order, for both poolings, which shows on grids with more than one row and column
 # told: told
 # now: named
 # says: the class token's own share given out in equal parts, and rows and columns of the grid exchanged

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 11.1 · Bits per byte | function: bits_per_byte | kind: simple | what is wrong: nats are turned into bits by multiplying with ln 2 in place of dividing by it, so every text with a loss above 0 comes out (ln 2)^2 = 0.48 times too small
+# === exercise: bits-per-byte | function: bits_per_byte | kind: plain | what is wrong: nats are turned into bits by multiplying with ln 2 in place of dividing by it, so every text with a loss above 0 comes out (ln 2)^2 = 0.48 times too small
 # told: named
 # now: named
 # says: multiplied by ln 2
@@ -11,7 +11,7 @@ def bits_per_byte(losses: torch.Tensor, text: str) -> float:
     return bits / len(text.encode("utf-8"))
 
 
-# === exercise: 11.4 · One attention for all choices | function: causal_attention | kind: simple | what is wrong: the queries are divided by sqrt(d_k) before scaled_dot_product_attention divides the scores by it again, so with d_k > 1 all weights are too flat for every query that sees two keys or more
+# === exercise: causal-attention | function: causal_attention | kind: plain | what is wrong: the queries are divided by sqrt(d_k) before scaled_dot_product_attention divides the scores by it again, so with d_k > 1 all weights are too flat for every query that sees two keys or more
 # told: told
 # now: named
 # says: scaled twice
@@ -28,7 +28,7 @@ def causal_attention(
     return z
 
 
-# === exercise: 11.9 · A step of AdamW | function: adamw_step | kind: simple | what is wrong: the decay is not multiplied by the learning rate (the parameter loses weight_decay * parameter in place of rate * weight_decay * parameter), which shows whenever weight_decay is not 0 and rate is not 1
+# === exercise: adamw-step | function: adamw_step | kind: plain | what is wrong: the decay is not multiplied by the learning rate (the parameter loses weight_decay * parameter in place of rate * weight_decay * parameter), which shows whenever weight_decay is not 0 and rate is not 1
 # told: named
 # now: named
 # says: the decay is not multiplied by the rate
@@ -52,7 +52,7 @@ def adamw_step(
     return new, m, v
 
 
-# === exercise: 11.14 · What if it had been another? | function: record_activations, run_patched, patching_effect | kind: simple | what is wrong: patching_effect takes the difference of the two probabilities (after a softmax) in place of the two logits, so the shares are wrong wherever a patch brings back neither nothing nor everything
+# === exercise: patch-activations | function: record_activations, run_patched, patching_effect | kind: plain | what is wrong: patching_effect takes the difference of the two probabilities (after a softmax) in place of the two logits, so the shares are wrong wherever a patch brings back neither nothing nor everything
 # told: named
 # now: named
 # says: probabilities in place of logits
@@ -114,7 +114,7 @@ def patching_effect(
     return effect
 
 
-# === exercise: 11.10 · Make a step orthogonal | function: orthogonalise | kind: simple | what is wrong: the matrix is divided by its Frobenius norm at the start of every round in place of once before the first, so from two rounds on the singular values are wrong (too small as soon as there are several of them)
+# === exercise: orthogonalise | function: orthogonalise | kind: plain | what is wrong: the matrix is divided by its Frobenius norm at the start of every round in place of once before the first, so from two rounds on the singular values are wrong (too small as soon as there are several of them)
 # told: named
 # now: named
 # says: normalised in every round
@@ -129,7 +129,7 @@ def orthogonalise(matrix: torch.Tensor, rounds: int = 5) -> torch.Tensor:
     return x.mT if tall else x
 
 
-# === exercise: 11.2 · Documents into blocks | function: pack_documents | kind: subtle | what is wrong: the number of blocks is n // T with labels made by roll(-1), so when n is a multiple of T there is one block too many, and its last label is the first token of the whole stream
+# === exercise: pack-documents | function: pack_documents | kind: subtle | what is wrong: the number of blocks is n // T with labels made by roll(-1), so when n is a multiple of T there is one block too many, and its last label is the first token of the whole stream
 # told: named
 # now: named
 # says: what is left over makes a block
@@ -149,7 +149,7 @@ def pack_documents(
     return inputs, labels, owners, places
 
 
-# === exercise: 11.3 · A mask between documents | function: document_mask | kind: subtle | what is wrong: a new document is recognised only where the number rises from one position to the next (diff > 0), so where the numbers fall, as in [[3, 3, 1, 1]], the later document can read the earlier one
+# === exercise: document-mask | function: document_mask | kind: subtle | what is wrong: a new document is recognised only where the number rises from one position to the next (diff > 0), so where the numbers fall, as in [[3, 3, 1, 1]], the later document can read the earlier one
 # told: told
 # now: named
 # says: a new document only where the number rises
@@ -165,7 +165,7 @@ def document_mask(documents: torch.Tensor) -> torch.Tensor:
     return (together & earlier)[:, None]
 
 
-# === exercise: 11.5 · The block, from a configuration | function: DecoderBlock | kind: subtle | what is wrong: finish normalises with norm_1 a second time in place of norm_2 before the network, which is right in a fresh block and wrong as soon as the two norms have different gammas (or betas)
+# === exercise: block-from-configuration | function: DecoderBlock | kind: subtle | what is wrong: finish normalises with norm_1 a second time in place of norm_2 before the network, which is right in a fresh block and wrong as soon as the two norms have different gammas (or betas)
 # told: named
 # now: named
 # says: one norm for both halves
@@ -217,7 +217,7 @@ class DecoderBlock(nn.Module):
         return self.finish(x, causal_attention(q, k, v, self.rotary))
 
 
-# === exercise: 11.6 · Write with a cache | function: write_with_cache | kind: subtle | what is wrong: the position of a new token stays len(prompt) for every later call and is never advanced, which is right up to a length of 2 and gives the model wrong positions from the third call on
+# === exercise: write-with-cache | function: write_with_cache | kind: subtle | what is wrong: the position of a new token stays len(prompt) for every later call and is never advanced, which is right up to a length of 2 and gives the model wrong positions from the third call on
 # told: named
 # now: named
 # says: positions stand still
@@ -235,7 +235,7 @@ def write_with_cache(model: nn.Module, prompt: list[int], length: int) -> list[i
     return text
 
 
-# === exercise: 11.8 · Attention in tiles | function: attend_from_tile, tiled_attention | kind: subtle | what is wrong: the tiles of keys go up to last.max() without that key itself (range(0, last.max(), block)), so when last.max() is a multiple of block (also when it is 0) the tile that begins at this last visible key is left out
+# === exercise: tiled-attention | function: attend_from_tile, tiled_attention | kind: subtle | what is wrong: the tiles of keys go up to last.max() without that key itself (range(0, last.max(), block)), so when last.max() is a multiple of block (also when it is 0) the tile that begins at this last visible key is left out
 # told: named
 # now: named
 # says: the tile that begins with the last key is skipped
@@ -275,7 +275,7 @@ def tiled_attention(
     return torch.cat(pieces, dim=-2)
 
 
-# === exercise: 11.13 · A head that looks at what came next last time | function: induction_scores, best_head | kind: subtle | what is wrong: 0 stands for "no earlier occurrence" although 0 is also the position of the first token, so a position whose latest earlier occurrence is position 0 is left out of the mean
+# === exercise: induction-score | function: induction_scores, best_head | kind: subtle | what is wrong: 0 stands for "no earlier occurrence" although 0 is also the position of the first token, so a position whose latest earlier occurrence is position 0 is left out of the mean
 # told: named
 # now: named
 # says: an occurrence at position 0 is left out
@@ -293,7 +293,7 @@ def best_head(scores: torch.Tensor) -> tuple[int, int]:
     return layer, head
 
 
-# === exercise: 11.15 · Layer by layer | function: logit_lens, lens_gain | kind: subtle | what is wrong: the rank counts all tokens whose logit is at least as large as the target's (>=) in place of 1 plus the strictly larger ones, so it is too bad where another token has exactly the same logit, as with equal rows in the table or a stream of zeros
+# === exercise: logit-lens | function: logit_lens, lens_gain | kind: subtle | what is wrong: the rank counts all tokens whose logit is at least as large as the target's (>=) in place of 1 plus the strictly larger ones, so it is too bad where another token has exactly the same logit, as with equal rows in the table or a stream of zeros
 # told: named
 # now: named
 # says: equal logits counted as larger
@@ -329,7 +329,7 @@ def lens_gain(
     return (logs[:, t, targets] - logs[:, t, targets[order]]).mean(dim=-1)
 
 
-# === exercise: 11.7 · Softmax, a block at a time | function: online_step, online_softmax | kind: double | what is wrong: first: online_step rescales the old output but not the old sum, which shows whenever a later block raises the maximum; second: online_softmax begins with the maximum 0 in place of -inf, so a query whose scores are all far below 0 (such as -10000) gets 0
+# === exercise: online-softmax | function: online_step, online_softmax | kind: double | what is wrong: first: online_step rescales the old output but not the old sum, which shows whenever a later block raises the maximum; second: online_softmax begins with the maximum 0 in place of -inf, so a query whose scores are all far below 0 (such as -10000) gets 0
 # told: named
 # now: named
 # says: the old sum is not rescaled
@@ -359,7 +359,7 @@ def online_softmax(blocks: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Ten
     return output / total.masked_fill(total == 0, 1.0)
 
 
-# === exercise: 11.12 · A law of scale | function: predicted_loss, fit_scaling_law, compute_optimal | kind: double | what is wrong: first: fit_scaling_law tries each pair of candidates only once, with a not behind b in the list (combinations_with_replacement), so with rising candidates a law with a > b is never found; second: compute_optimal raises C/6 to a/(a+b) in place of b/(a+b), which shows whenever a and b differ
+# === exercise: scaling-law | function: predicted_loss, fit_scaling_law, compute_optimal | kind: double | what is wrong: first: fit_scaling_law tries each pair of candidates only once, with a not behind b in the list (combinations_with_replacement), so with rising candidates a law with a > b is never found; second: compute_optimal raises C/6 to a/(a+b) in place of b/(a+b), which shows whenever a and b differ
 # told: named
 # now: named
 # says: only half of the pairs are tried
@@ -396,7 +396,7 @@ def compute_optimal(law: dict[str, float], budget: float) -> tuple[float, float]
     return n, budget / (6 * n)
 
 
-# === exercise: 11.11 · What a run costs | function: run_budget | kind: double | what is wrong: first: the operations count the parameters of the blocks and the last norm only, without the table, for every model; second: the training bytes take 4 bytes per number whatever number_bytes says, which shows when it is not 4
+# === exercise: run-budget | function: run_budget | kind: double | what is wrong: first: the operations count the parameters of the blocks and the last norm only, without the table, for every model; second: the training bytes take 4 bytes per number whatever number_bytes says, which shows when it is not 4
 # told: named
 # now: named
 # says: the operations without the embeddings, and four bytes a number, whatever number_bytes is
@@ -435,7 +435,7 @@ def run_budget(
     }
 
 
-# === exercise: 11.5 · The block, from a configuration | function: DecoderBlock | kind: double | what is wrong: first: norm_q and norm_k are one and the same module, so with qk_norm d_k parameters are missing and queries and keys cannot have gammas of their own; second: what attention adds goes through no dropout, which shows in training with dropout above 0
+# === exercise: block-from-configuration | function: DecoderBlock | kind: double | what is wrong: first: norm_q and norm_k are one and the same module, so with qk_norm d_k parameters are missing and queries and keys cannot have gammas of their own; second: what attention adds goes through no dropout, which shows in training with dropout above 0
 # told: named
 # now: named
 # says: one norm for queries and keys
@@ -491,7 +491,7 @@ class DecoderBlock(nn.Module):
         return self.finish(x, causal_attention(q, k, v, self.rotary))
 
 
-# === exercise: 11.10 · Make a step orthogonal | function: orthogonalise | kind: double | what is wrong: first: axes 0 and 1 are compared in place of the last two, so in a stack of matrices it depends on the number of matrices whether they are transposed, and the larger of the two products is made, as for (2, 5, 3); second: the division by the norm is done in place (/=) and overwrites the caller's matrix, also with 0 rounds
+# === exercise: orthogonalise | function: orthogonalise | kind: double | what is wrong: first: axes 0 and 1 are compared in place of the last two, so in a stack of matrices it depends on the number of matrices whether they are transposed, and the larger of the two products is made, as for (2, 5, 3); second: the division by the norm is done in place (/=) and overwrites the caller's matrix, also with 0 rounds
 # told: named
 # now: named
 # says: changes its argument in place
@@ -508,7 +508,7 @@ def orthogonalise(matrix: torch.Tensor, rounds: int = 5) -> torch.Tensor:
     return x
 
 
-# === exercise: 11.15 · Layer by layer | function: logit_lens, lens_gain | kind: double | what is wrong: first: the epsilon is added to the root in place of inside of it, which shows for streams with small entries; second: the control takes the order backwards (targets[argsort(order)], from where each position went, in place of targets[order]), which shows for every order that is not its own inverse
+# === exercise: logit-lens | function: logit_lens, lens_gain | kind: double | what is wrong: first: the epsilon is added to the root in place of inside of it, which shows for streams with small entries; second: the control takes the order backwards (targets[argsort(order)], from where each position went, in place of targets[order]), which shows for every order that is not its own inverse
 # told: named
 # now: named
 # says: the positions are shuffled in place of the tokens

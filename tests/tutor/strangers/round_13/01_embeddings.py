@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 1.1 · A vocabulary | function: build_vocabulary | kind: simple | what is wrong: the ordinary tokens are numbered by falling frequency (Counter.most_common) and not by first appearance, which shows as soon as a later token is more frequent than an earlier one
+# === exercise: vocabulary | function: build_vocabulary | kind: plain | what is wrong: the ordinary tokens are numbered by falling frequency (Counter.most_common) and not by first appearance, which shows as soon as a later token is more frequent than an earlier one
 # told: named
 # now: named
 # says: tokens in order of frequency
@@ -17,7 +17,7 @@ def build_vocabulary(
     return vocab
 
 
-# === exercise: 1.5 · Learn the merges | function: train_bpe | kind: simple | what is wrong: every different piece is counted once (its frequency in the text is thrown away by dict.fromkeys(..., 1)), so the wrong pair wins whenever a word that is repeated often decides which pair is most frequent
+# === exercise: train-bpe | function: train_bpe | kind: plain | what is wrong: every different piece is counted once (its frequency in the text is thrown away by dict.fromkeys(..., 1)), so the wrong pair wins whenever a word that is repeated often decides which pair is most frequent
 # told: named
 # now: named
 # says: every word counts once
@@ -38,7 +38,7 @@ def train_bpe(
     return learned
 
 
-# === exercise: 1.9 · The table backwards | function: tied_logits | kind: simple | what is wrong: hidden states and rows are normalised to length 1 first, so cosines come out in place of raw dot products, on all inputs whose vectors do not have length 1
+# === exercise: weight-tying | function: tied_logits | kind: plain | what is wrong: hidden states and rows are normalised to length 1 first, so cosines come out in place of raw dot products, on all inputs whose vectors do not have length 1
 # told: named
 # now: named
 # says: cosines in place of dot products
@@ -48,7 +48,7 @@ def tied_logits(hidden: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     return torch.einsum("...d,nd->...n", h, e)
 
 
-# === exercise: 1.10 · Counting instead of learning | function: tf_idf | kind: simple | what is wrong: the counts are divided by the length of their document (relative term frequency) although the plain count is asked for, which shows in every document of more than one token
+# === exercise: tf-idf | function: tf_idf | kind: plain | what is wrong: the counts are divided by the length of their document (relative term frequency) although the plain count is asked for, which shows in every document of more than one token
 # told: named
 # now: named
 # says: shares in place of counts
@@ -64,7 +64,7 @@ def tf_idf(documents: list[list[str]]) -> tuple[torch.Tensor, list[str]]:
     return result, terms
 
 
-# === exercise: 1.12 · True neighbours and false ones | function: skip_gram_loss | kind: simple | what is wrong: the scores of the K negatives are summed before the logarithm of the sigmoid instead of after it (the sum is inside logsigmoid), which shows for every K greater than 1
+# === exercise: skip-gram-loss | function: skip_gram_loss | kind: plain | what is wrong: the scores of the K negatives are summed before the logarithm of the sigmoid instead of after it (the sum is inside logsigmoid), which shows for every K greater than 1
 # told: named
 # now: named
 # says: the scores are added before the sigmoid
@@ -76,7 +76,7 @@ def skip_gram_loss(
     return -(F.logsigmoid(good) + F.logsigmoid(-bad)).mean()
 
 
-# === exercise: 1.2 · There and back | function: encode, decode | kind: subtle | what is wrong: encode writes `vocabulary.get(token) or unk`, and 0 is false in Python, so the known token with the id 0 is encoded as "<unk>" whenever "<unk>" is not itself the id 0
+# === exercise: encode-decode | function: encode, decode | kind: subtle | what is wrong: encode writes `vocabulary.get(token) or unk`, and 0 is false in Python, so the known token with the id 0 is encoded as "<unk>" whenever "<unk>" is not itself the id 0
 # told: named
 # now: named
 # says: the id 0 is taken for none
@@ -95,7 +95,7 @@ def decode(ids: list[int], vocabulary: dict[str, int]) -> list[str]:
     return out
 
 
-# === exercise: 1.4 · Merge a pair | function: merge_pair | kind: subtle | what is wrong: the joined strings are compared instead of the two symbols, so neighbours with the same letters cut elsewhere are merged too, e.g. ("a", "bc") for the pair ("ab", "c")
+# === exercise: merge-pair | function: merge_pair | kind: subtle | what is wrong: the joined strings are compared instead of the two symbols, so neighbours with the same letters cut elsewhere are merged too, e.g. ("a", "bc") for the pair ("ab", "c")
 # told: named
 # now: named
 # says: text compared in place of symbols
@@ -113,7 +113,7 @@ def merge_pair(symbols: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ..
     return tuple(merged)
 
 
-# === exercise: 1.5 · Learn the merges | function: train_bpe | kind: subtle | what is wrong: the words are put in order of frequency (most_common) before the pairs are counted, so among equally frequent pairs the one of the most frequent word wins and not the one that appears first in the text, e.g. for "xy zxy ab ab"
+# === exercise: train-bpe | function: train_bpe | kind: subtle | what is wrong: the words are put in order of frequency (most_common) before the pairs are counted, so among equally frequent pairs the one of the most frequent word wins and not the one that appears first in the text, e.g. for "xy zxy ab ab"
 # told: shown
 # now: named
 # says: the words in order of frequency
@@ -136,7 +136,7 @@ def train_bpe(
     return result
 
 
-# === exercise: 1.6 · Use the merges | function: bpe_encode | kind: subtle | what is wrong: the cut pieces are kept in a global cache whose key is the piece alone, so a later call with other merges returns the tokens of the earlier merges for every piece seen before; the first call is right
+# === exercise: bpe-encode | function: bpe_encode | kind: subtle | what is wrong: the cut pieces are kept in a global cache whose key is the piece alone, so a later call with other merges returns the tokens of the earlier merges for every piece seen before; the first call is right
 # told: wrong
 # now: named
 # says: kept from a call with other merges
@@ -160,7 +160,7 @@ def bpe_encode(
     return tokens
 
 
-# === exercise: 1.8 · The embedding layer | function: Embedding | kind: subtle | what is wrong: the look-up uses F.embedding with padding_idx=0, so the values are right but row 0 of the table never gets a gradient when the id 0 occurs
+# === exercise: embedding | function: Embedding | kind: subtle | what is wrong: the look-up uses F.embedding with padding_idx=0, so the values are right but row 0 of the table never gets a gradient when the id 0 occurs
 # told: named
 # now: named
 # says: row 0 learns nothing
@@ -175,7 +175,7 @@ class Embedding(nn.Module):
         return F.embedding(ids, self.weight, padding_idx=0) * self.d_model**0.5
 
 
-# === exercise: 1.10 · Counting instead of learning | function: tf_idf | kind: subtle | what is wrong: the number of documents D is taken from the documents that hold at least one term, so every weight is too small as soon as an empty document is among them; without empty ones it is right
+# === exercise: tf-idf | function: tf_idf | kind: subtle | what is wrong: the number of documents D is taken from the documents that hold at least one term, so every weight is too small as soon as an empty document is among them; without empty ones it is right
 # told: named
 # now: named
 # says: an empty document is left out
@@ -194,7 +194,7 @@ def tf_idf(documents: list[list[str]]) -> tuple[torch.Tensor, list[str]]:
     return counts * idf, list(column)
 
 
-# === exercise: 1.11 · Who is near whom? | function: skip_gram_pairs | kind: subtle | what is wrong: the contexts of a centre are listed by distance (left 1, right 1, left 2, right 2) and not by position from left to right, so the order of the list is wrong for windows of 2 and more; a window of 1 is right
+# === exercise: skip-gram-pairs | function: skip_gram_pairs | kind: subtle | what is wrong: the contexts of a centre are listed by distance (left 1, right 1, left 2, right 2) and not by position from left to right, so the order of the list is wrong for windows of 2 and more; a window of 1 is right
 # told: named
 # now: named
 # says: right pairs in another order
@@ -209,7 +209,7 @@ def skip_gram_pairs(ids: list[int], window: int) -> list[tuple[int, int]]:
     return pairs
 
 
-# === exercise: 1.3 · Count the pairs | function: pair_counts | kind: double | what is wrong: first: a pair that stands several times in one word is counted only once per word (dict.fromkeys removes the repetitions), e.g. (a, n) in "banana"; second: the result is sorted by falling count and not in order of first appearance
+# === exercise: pair-counts | function: pair_counts | kind: double | what is wrong: first: a pair that stands several times in one word is counted only once per word (dict.fromkeys removes the repetitions), e.g. (a, n) in "banana"; second: the result is sorted by falling count and not in order of first appearance
 # told: named
 # now: named
 # says: a pair counts once in a word
@@ -221,7 +221,7 @@ def pair_counts(words: dict[tuple[str, ...], int]) -> dict[tuple[str, str], int]
     return dict(counts.most_common())
 
 
-# === exercise: 1.7 · One-hot rows | function: one_hot | kind: double | what is wrong: first: the upper bound is tested with > in place of >=, so the id vocab_size is not refused and becomes a row of zeros; second: a squeeze at the end drops all axes of size 1, so ids with T = 1 or a batch of 1 lose an axis
+# === exercise: one-hot | function: one_hot | kind: double | what is wrong: first: the upper bound is tested with > in place of >=, so the id vocab_size is not refused and becomes a row of zeros; second: a squeeze at the end drops all axes of size 1, so ids with T = 1 or a batch of 1 lose an axis
 # told: named
 # now: named
 # says: an id outside becomes a row of zeros
@@ -233,10 +233,10 @@ def one_hot(ids: torch.Tensor, vocab_size: int) -> torch.Tensor:
     return rows.to(torch.float32).squeeze()
 
 
-# === exercise: 1.8 · The embedding layer | function: Embedding | kind: double | what is wrong: first: the table is drawn with the standard deviation 1/d_model in place of 1/sqrt(d_model) (the standard normal is divided by d_model); second: the factor is the whole-number root math.isqrt(d_model), which is too small when d_model is no square number
+# === exercise: embedding | function: Embedding | kind: double | what is wrong: first: the table is drawn with the standard deviation 1/d_model in place of 1/sqrt(d_model) (the standard normal is divided by d_model); second: the factor is the whole-number root math.isqrt(d_model), which is too small when d_model is no square number
 # told: wrong
 # now: named
-# says: the root cut to a whole number
+# says: the root is cut down to a whole number
 class Embedding(nn.Module):
     def __init__(self, vocab_size: int, d_model: int) -> None:
         super().__init__()
@@ -247,7 +247,7 @@ class Embedding(nn.Module):
         return self.weight[ids] * self.scale
 
 
-# === exercise: 1.12 · True neighbours and false ones | function: skip_gram_loss | kind: double | what is wrong: first: the negatives are multiplied by the contexts and not by the centers; second: the term of the negatives is summed over the batch, too, and never divided by B (only the true term is averaged), which shows for B greater than 1
+# === exercise: skip-gram-loss | function: skip_gram_loss | kind: double | what is wrong: first: the negatives are multiplied by the contexts and not by the centers; second: the term of the negatives is summed over the batch, too, and never divided by B (only the true term is averaged), which shows for B greater than 1
 # told: named
 # now: named
 # says: negatives compared with the contexts, and sum over the batch
@@ -261,7 +261,7 @@ def skip_gram_loss(
     return pos_loss + neg_loss
 
 
-# === exercise: 1.13 · Patches are tokens, too | function: patch_kernel | kind: double | what is wrong: first: the axes are reversed by permute(3, 2, 1, 0), so rows and columns of the kernel change places; second: the test asks only whether the number of elements is divisible by P*P*C, so a matrix with another number of rows passes (and the -1 takes up the rest) when its rows, or rows times d_model, are a multiple of P*P*C
+# === exercise: patch-kernel | function: patch_kernel | kind: double | what is wrong: first: the axes are reversed by permute(3, 2, 1, 0), so rows and columns of the kernel change places; second: the test asks only whether the number of elements is divisible by P*P*C, so a matrix with another number of rows passes (and the -1 takes up the rest) when its rows, or rows times d_model, are a multiple of P*P*C
 # told: named
 # now: named
 # says: rows and columns exchanged
@@ -273,7 +273,7 @@ def patch_kernel(matrix: torch.Tensor, patch_size: int, channels: int) -> torch.
     return blocks.permute(3, 2, 1, 0)
 
 
-# === exercise: 1.14 · Spot the slips in a printed table | function: token_table_slips | kind: double | what is wrong: first: "row_of_zero" is the index -1 that is written and not the row 6, counted from 0, that Python takes for it; second: "repaired" lacks the token "." before "<eos>", so joined it is not the sentence
+# === exercise: find-the-slips | function: token_table_slips | kind: double | what is wrong: first: "row_of_zero" is the index -1 that is written and not the row 6, counted from 0, that Python takes for it; second: "repaired" lacks the token "." before "<eos>", so joined it is not the sentence
 # told: named
 # now: named
 # says: the index in place of the row

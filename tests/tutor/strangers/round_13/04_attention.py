@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 4.5 · The padding mask | function: padding_mask | kind: simple | what is wrong: marks the LAST `length` positions as real (padding assumed on the left) instead of the first ones; shows for every sequence with 0 < length < max_length
+# === exercise: padding-mask | function: padding_mask | kind: plain | what is wrong: marks the LAST `length` positions as real (padding assumed on the left) instead of the first ones; shows for every sequence with 0 < length < max_length
 # told: named
 # now: named
 # says: padding on the left
@@ -11,9 +11,10 @@ def padding_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return (pos[None, None, :] >= n_pad[:, None, None])
 
 
-# === exercise: 4.2 · A weighted average by hand | function: worked_context | kind: simple | what is wrong: "strongest" is the position of the largest number in each row of the context Z, not of the weights P, so it is [2, 2, 3] instead of [0, 1, 1]
+# === exercise: worked-context | function: worked_context | kind: plain | what is wrong: "strongest" is the position of the largest number in each row of the context Z, not of the weights P, so it is [2, 2, 3] instead of [0, 1, 1]
 # told: shown
-# now: shown
+# now: named
+# says: the strongest features in place of the strongest weights
 def worked_context() -> dict:
     z = torch.tensor([
         [0.50, 0.20, 1.00, 0.40],
@@ -28,7 +29,7 @@ def worked_context() -> dict:
     return answer
 
 
-# === exercise: 4.10 · Turn the attention round | function: redirecting_angles | kind: simple | what is wrong: the difference of 135 degrees is split as if the SUM of the angles counted (both 3π/8), so theta_q - theta_k is 0 and car attends to blue with 0.33 only
+# === exercise: redirect-attention | function: redirecting_angles | kind: plain | what is wrong: the difference of 135 degrees is split as if the SUM of the angles counted (both 3π/8), so theta_q - theta_k is 0 and car attends to blue with 0.33 only
 # told: shown
 # now: told
 # says: 'car' still attends to itself more than to 'blue'
@@ -38,7 +39,7 @@ def redirecting_angles() -> tuple[float, float]:
     return delta / 2, delta / 2
 
 
-# === exercise: 4.12 · Additive attention | function: AdditiveAttention | kind: simple | what is wrong: tanh is taken of the projected query and of the projected key separately and the results are added, in place of tanh of their sum; shows on nearly all inputs, the weights no longer depend on the query
+# === exercise: additive-attention | function: AdditiveAttention | kind: plain | what is wrong: tanh is taken of the projected query and of the projected key separately and the results are added, in place of tanh of their sum; shows on nearly all inputs, the weights no longer depend on the query
 # told: named
 # now: named
 # says: tanh of each part in place of their sum
@@ -63,7 +64,7 @@ class AdditiveAttention(nn.Module):
         return weights @ x_kv, weights
 
 
-# === exercise: 4.3 · Queries, keys and values | function: project_qkv | kind: simple | what is wrong: copy and paste, the keys are made with w_q in place of w_k; shows whenever w_q and w_k differ
+# === exercise: project-qkv | function: project_qkv | kind: plain | what is wrong: copy and paste, the keys are made with w_q in place of w_k; shows whenever w_q and w_k differ
 # told: named
 # now: named
 # says: w_q used for the keys, too
@@ -80,7 +81,7 @@ def project_qkv(
     return q, k, v
 
 
-# === exercise: 4.1 · Softmax | function: softmax | kind: subtle | what is wrong: the row's maximum is clamped to at least 0 (to get rid of -inf), so a row whose scores are all very negative (below about -100 in float32) underflows to zeros or loses precision instead of summing to 1
+# === exercise: softmax | function: softmax | kind: subtle | what is wrong: the row's maximum is clamped to at least 0 (to get rid of -inf), so a row whose scores are all very negative (below about -100 in float32) underflows to zeros or loses precision instead of summing to 1
 # told: named
 # now: named
 # says: the maximum is taken to be at least 0
@@ -92,7 +93,7 @@ def softmax(scores: torch.Tensor) -> torch.Tensor:
     return e / total.masked_fill(total == 0, 1.0)
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax | function: masked_softmax | kind: subtle | what is wrong: forbidden scores are replaced by -100 rather than -inf and their weights multiplied away after the softmax, so rows whose allowed scores lie themselves around or below -90 do not sum to 1 over the allowed keys
+# === exercise: masked-softmax | function: masked_softmax | kind: subtle | what is wrong: forbidden scores are replaced by -100 rather than -inf and their weights multiplied away after the softmax, so rows whose allowed scores lie themselves around or below -90 do not sum to 1 over the allowed keys
 # told: wrong
 # now: wrong
 # says: renormalised after the softmax
@@ -106,7 +107,7 @@ def masked_softmax(
     return softmax(torch.where(mask, scores, low)) * mask
 
 
-# === exercise: 4.7 · Scaled dot-product attention | function: scaled_dot_product_attention | kind: subtle | what is wrong: math.isqrt rounds the root of d_k down to an integer, so the scores are wrong for every d_k that is not a square number (right for 1, 4, 16, 64)
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: subtle | what is wrong: math.isqrt rounds the root of d_k down to an integer, so the scores are wrong for every d_k that is not a square number (right for 1, 4, 16, 64)
 # told: named
 # now: named
 # says: the root is cut down to a whole number
@@ -121,7 +122,7 @@ def scaled_dot_product_attention(
     return torch.einsum("...ij,...je->...ie", weights, v), weights
 
 
-# === exercise: 4.8 · The attention layer | function: Attention | kind: subtle | what is wrong: self-attention is recognised by equal shapes, too, so in cross-attention between two different sequences of the same shape x_kv is ignored and x_q attends to itself
+# === exercise: attention-module | function: Attention | kind: subtle | what is wrong: self-attention is recognised by equal shapes, too, so in cross-attention between two different sequences of the same shape x_kv is ignored and x_q attends to itself
 # told: named
 # now: named
 # says: x_kv is ignored
@@ -145,7 +146,7 @@ class Attention(nn.Module):
         return scaled_dot_product_attention(*qkv, mask=mask)
 
 
-# === exercise: 4.11 · The derivative of softmax | function: softmax_jacobian | kind: subtle | what is wrong: all leading axes are flattened to one and never restored, and an axis of size 1 is squeezed away; right for (n,) and (B, n) with B > 1, wrong shape for (A, B, n) and for (1, n)
+# === exercise: softmax-jacobian | function: softmax_jacobian | kind: subtle | what is wrong: all leading axes are flattened to one and never restored, and an axis of size 1 is squeezed away; right for (n,) and (B, n) with B > 1, wrong shape for (A, B, n) and for (1, n)
 # told: named
 # now: named
 # says: only works with one batch axis
@@ -157,7 +158,7 @@ def softmax_jacobian(probabilities: torch.Tensor) -> torch.Tensor:
     return jac.squeeze(0)
 
 
-# === exercise: 4.9 · Attention you can draw | function: geometric_example | kind: subtle | what is wrong: the scores are divided in place (div_), so "scores" and "scaled" are the same tensor and "scores" holds the scaled numbers; shows at all angles, while the other entries are right
+# === exercise: geometric-example | function: geometric_example | kind: subtle | what is wrong: the scores are divided in place (div_), so "scores" and "scaled" are the same tensor and "scores" holds the scaled numbers; shows at all angles, while the other entries are right
 # told: told
 # now: named
 # says: the scores are divided in place
@@ -181,7 +182,7 @@ def geometric_example(theta_q: float, theta_k: float, theta_v: float) -> dict:
     }
 
 
-# === exercise: 4.13 · What attention costs | function: attention_cost, path_length | kind: subtle | what is wrong: the layers of a convolution are length // (kernel - 1), at least 1, which agrees with rounding (length - 1) / (kernel - 1) up for a kernel of 3 only; for kernel 2 it is always one too many, for kernels from 4 on often one too few, for example length 6 and kernel 5
+# === exercise: attention-cost | function: attention_cost, path_length | kind: subtle | what is wrong: the layers of a convolution are length // (kernel - 1), at least 1, which agrees with rounding (length - 1) / (kernel - 1) up for a kernel of 3 only; for kernel 2 it is always one too many, for kernels from 4 on often one too few, for example length 6 and kernel 5
 # told: named
 # now: named
 # says: the view starts from nothing, and rounded down
@@ -207,7 +208,7 @@ def path_length(kind: str, length: int, kernel: int = 3) -> int:
     raise ValueError(f"unknown kind {kind!r}")
 
 
-# === exercise: 4.5 · The padding mask | function: padding_mask | kind: double | what is wrong: first: the width is that of the longest sequence (lengths.max()) and max_length is ignored, shows when no sequence fills the batch; second: lengths are clamped to at least 1, so an empty sequence gets one real token
+# === exercise: padding-mask | function: padding_mask | kind: double | what is wrong: first: the width is that of the longest sequence (lengths.max()) and max_length is ignored, shows when no sequence fills the batch; second: lengths are clamped to at least 1, so an empty sequence gets one real token
 # told: named
 # now: named
 # says: an empty sequence keeps a token, and the longest length in place of max_length
@@ -220,7 +221,7 @@ def padding_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return torch.tensor(rows, dtype=torch.bool)
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax | function: masked_softmax | kind: double | what is wrong: first: the scores are divided by the root of their last size T_k before the softmax, which nobody asked for here (shows for every T_k > 1 with unequal scores); second: a row in which nothing is allowed gets the ordinary softmax of its scores instead of zeros
+# === exercise: masked-softmax | function: masked_softmax | kind: double | what is wrong: first: the scores are divided by the root of their last size T_k before the softmax, which nobody asked for here (shows for every T_k > 1 with unequal scores); second: a row in which nothing is allowed gets the ordinary softmax of its scores instead of zeros
 # told: told
 # now: told
 # line: 4
@@ -235,7 +236,7 @@ def masked_softmax(
     return softmax(s)
 
 
-# === exercise: 4.7 · Scaled dot-product attention | function: scaled_dot_product_attention | kind: double | what is wrong: first: queries and keys are both divided by the root of d_k, so the scores are divided by d_k (shows for d_k > 1); second: the mask is used for the output only, the weights that are returned are computed without it (shows with any mask that forbids something)
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: double | what is wrong: first: queries and keys are both divided by the root of d_k, so the scores are divided by d_k (shows for d_k > 1); second: the mask is used for the output only, the weights that are returned are computed without it (shows with any mask that forbids something)
 # told: named
 # now: named
 # says: scaled by d_k in place of √d_k, and the weights without the mask are returned
@@ -256,7 +257,7 @@ def scaled_dot_product_attention(
     return output, weights
 
 
-# === exercise: 4.12 · Additive attention | function: AdditiveAttention | kind: double | what is wrong: first: the scores are divided by the root of d_hidden as in scaled dot-product attention (shows for d_hidden > 1); second: v is drawn with a standard deviation of 1/√d_k instead of 1/√d_hidden (shows in the initial values where d_k and d_hidden differ)
+# === exercise: additive-attention | function: AdditiveAttention | kind: double | what is wrong: first: the scores are divided by the root of d_hidden as in scaled dot-product attention (shows for d_hidden > 1); second: v is drawn with a standard deviation of 1/√d_k instead of 1/√d_hidden (shows in the initial values where d_k and d_hidden differ)
 # told: named
 # now: named
 # says: scaled as a dot product
@@ -281,7 +282,7 @@ class AdditiveAttention(nn.Module):
         return c, alpha
 
 
-# === exercise: 4.13 · What attention costs | function: attention_cost, path_length | kind: double | what is wrong: first: "quadratic_share" counts only the scores in the numerator and forgets the mixing, so it is half of what it should be on all inputs; second: path_length treats every unknown kind as attention and returns 1 instead of raising a ValueError
+# === exercise: attention-cost | function: attention_cost, path_length | kind: double | what is wrong: first: "quadratic_share" counts only the scores in the numerator and forgets the mixing, so it is half of what it should be on all inputs; second: path_length treats every unknown kind as attention and returns 1 instead of raising a ValueError
 # told: named
 # now: named
 # says: the mixing is left out of the share
@@ -311,7 +312,7 @@ def path_length(kind: str, length: int, kernel: int = 3) -> int:
         return 1
 
 
-# === exercise: 4.14 · Pooling by attention | function: AttentionPooling | kind: double | what is wrong: first: the scores are divided by the root of the number of tokens T (hidden.shape[1]) instead of √d, shows where T and d differ; second: the query is drawn uniformly from 0 to 0.02 (torch.rand), all positive and with a standard deviation of 0.006, instead of normally with 0.02
+# === exercise: attention-pooling | function: AttentionPooling | kind: double | what is wrong: first: the scores are divided by the root of the number of tokens T (hidden.shape[1]) instead of √d, shows where T and d differ; second: the query is drawn uniformly from 0 to 0.02 (torch.rand), all positive and with a standard deviation of 0.006, instead of normally with 0.02
 # told: named
 # now: named
 # says: divided by the root of the number of tokens

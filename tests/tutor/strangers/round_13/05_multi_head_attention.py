@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 5.4 · A sum over heads | function: sum_over_heads | kind: simple | what is wrong: head i is given the rows i, i + h, i + 2h, … of w_o (a stride) in place of its contiguous block i·d_v to (i + 1)·d_v - 1; shows whenever h > 1 and d_v > 1
+# === exercise: sum-over-heads | function: sum_over_heads | kind: plain | what is wrong: head i is given the rows i, i + h, i + 2h, … of w_o (a stride) in place of its contiguous block i·d_v to (i + 1)·d_v - 1; shows whenever h > 1 and d_v > 1
 # told: named
 # now: named
 # says: rows dealt out in turn
@@ -14,7 +14,7 @@ def sum_over_heads(z: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
     return sum(contributions)
 
 
-# === exercise: 5.6 · Weights from PyTorch | function: attention_from_torch | kind: simple | what is wrong: in_proj_weight is reshaped to (d, 3, d) in place of (3, d, d), so every third row goes to the queries, keys and values in turn, not the first d rows to the queries; shows for every d > 1
+# === exercise: attention-from-torch | function: attention_from_torch | kind: plain | what is wrong: in_proj_weight is reshaped to (d, 3, d) in place of (3, d, d), so every third row goes to the queries, keys and values in turn, not the first d rows to the queries; shows for every d > 1
 # told: shown
 # now: named
 # says: rows dealt out in turn
@@ -31,7 +31,7 @@ def attention_from_torch(state: dict[str, torch.Tensor]) -> dict[str, torch.Tens
     return new
 
 
-# === exercise: 5.7 · Count the parameters | function: attention_parameters | kind: simple | what is wrong: the width of a key/value head is d_model // kv_heads in place of d_model // heads, so keys and values are always d_model wide and sharing saves nothing; shows whenever kv_heads < heads
+# === exercise: attention-parameters | function: attention_parameters | kind: plain | what is wrong: the width of a key/value head is d_model // kv_heads in place of d_model // heads, so keys and values are always d_model wide and sharing saves nothing; shows whenever kv_heads < heads
 # told: named
 # now: named
 # says: kv_heads is ignored
@@ -46,7 +46,7 @@ def attention_parameters(d_model: int, heads: int, kv_heads: int | None = None) 
     return 2 * linear(d_model, d_model) + 2 * linear(d_model, kv_width)
 
 
-# === exercise: 5.9 · Two look-ups, two heads | function: two_lookups | kind: simple | what is wrong: the queries are made of the marks (rows 0 and 1 of w_q) in place of coordinate 5, so only the marked tokens themselves ask and all other positions get the plain average of the values; shows on every sequence at the positions without the mark
+# === exercise: two-lookups | function: two_lookups | kind: plain | what is wrong: the queries are made of the marks (rows 0 and 1 of w_q) in place of coordinate 5, so only the marked tokens themselves ask and all other positions get the plain average of the values; shows on every sequence at the positions without the mark
 # told: named
 # now: named
 # says: only the marked tokens ask
@@ -62,7 +62,7 @@ def two_lookups() -> dict[str, torch.Tensor]:
     return {"w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": w_o}
 
 
-# === exercise: 5.10 · Grouped-query attention | function: GroupedQueryAttention | kind: simple | what is wrong: the values are projected with w_k in place of w_v (copied line), so w_v is never used; shows in the output on every input, the weights are right
+# === exercise: grouped-query-attention | function: GroupedQueryAttention | kind: plain | what is wrong: the values are projected with w_k in place of w_v (copied line), so w_v is never used; shows in the output on every input, the weights are right
 # told: named
 # now: named
 # says: values made by the keys' matrix
@@ -100,7 +100,7 @@ class GroupedQueryAttention(nn.Module):
         return merge_heads(z) @ self.w_o, weights
 
 
-# === exercise: 5.2 · Merge the heads | function: merge_heads | kind: subtle | what is wrong: the result is filled into torch.zeros without the dtype of x, so it is always float32; shows for float64 (digits beyond float32 lost, wrong dtype) and for integers (become floats)
+# === exercise: merge-heads | function: merge_heads | kind: subtle | what is wrong: the result is filled into torch.zeros without the dtype of x, so it is always float32; shows for float64 (digits beyond float32 lost, wrong dtype) and for integers (become floats)
 # told: passed
 # now: passed
 def merge_heads(x: torch.Tensor) -> torch.Tensor:
@@ -112,7 +112,7 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
     return merged
 
 
-# === exercise: 5.3 · One head after the other | function: loop_of_heads | kind: subtle | what is wrong: the lambdas of the list bind i late, so every head projects with the matrices of the last head; shows whenever there is more than one head (with one head it is right)
+# === exercise: loop-of-heads | function: loop_of_heads | kind: subtle | what is wrong: the lambdas of the list bind i late, so every head projects with the matrices of the last head; shows whenever there is more than one head (with one head it is right)
 # told: useless
 # now: named
 # says: all heads with the matrices of the last head
@@ -136,7 +136,7 @@ def loop_of_heads(
     return torch.cat(outputs, dim=-1) @ w_o
 
 
-# === exercise: 5.5 · The multi-head attention layer | function: MultiHeadAttention | kind: subtle | what is wrong: nn.Parameter does not copy, so the four matrices share the memory of one tensor (and the four biases that of another); shows as w_q = w_k = w_v = w_o in a fresh layer, and after load_state_dict or a step of training, where what is written last overwrites the others
+# === exercise: multi-head-attention | function: MultiHeadAttention | kind: subtle | what is wrong: nn.Parameter does not copy, so the four matrices share the memory of one tensor (and the four biases that of another); shows as w_q = w_k = w_v = w_o in a fresh layer, and after load_state_dict or a step of training, where what is written last overwrites the others
 # told: named
 # now: named
 # says: two parameters start with the same numbers
@@ -183,7 +183,7 @@ class MultiHeadAttention(nn.Module):
         return self.attend(q, k, v, mask)
 
 
-# === exercise: 5.8 · Switch heads off | function: without_heads | kind: subtle | what is wrong: everything from the smallest to the largest removed head is zeroed in one slice; shows when the removed heads are not neighbours, such as [0, 2] of 3, where head 1 goes, too
+# === exercise: without-heads | function: without_heads | kind: subtle | what is wrong: everything from the smallest to the largest removed head is zeroed in one slice; shows when the removed heads are not neighbours, such as [0, 2] of 3, where head 1 goes, too
 # told: shown
 # now: named
 # says: all from the first to the last that is to go
@@ -195,10 +195,10 @@ def without_heads(w_o: torch.Tensor, heads: int, removed: list[int]) -> torch.Te
     return new
 
 
-# === exercise: 5.9 · Two look-ups, two heads | function: two_lookups | kind: subtle | what is wrong: each head's key is its own mark MINUS the other mark, so a token that carries both marks has key 0 like an unmarked one and the head averages over all tokens; shows only when one token carries both marks
+# === exercise: two-lookups | function: two_lookups | kind: subtle | what is wrong: each head's key is its own mark MINUS the other mark, so a token that carries both marks has key 0 like an unmarked one and the head averages over all tokens; shows only when one token carries both marks
 # told: wrong
-# now: wrong
-# says: all tokens get the same weight
+# now: named
+# says: one mark taken off the other
 def two_lookups() -> dict[str, torch.Tensor]:
     ones = torch.eye(6)
     always, mark_a, mark_b = ones[5], ones[0], ones[1]
@@ -217,7 +217,7 @@ def two_lookups() -> dict[str, torch.Tensor]:
     return dict(w_q=w_q, w_k=w_k, w_v=w_v, w_o=torch.eye(6))
 
 
-# === exercise: 5.10 · Grouped-query attention | function: GroupedQueryAttention | kind: subtle | what is wrong: the second check tests whether kv_heads divides d_model in place of heads; shows when kv_heads divides d_model but not heads, such as (12, 6, 4) or (12, 4, 3), which raise no ValueError when built
+# === exercise: grouped-query-attention | function: GroupedQueryAttention | kind: subtle | what is wrong: the second check tests whether kv_heads divides d_model in place of heads; shows when kv_heads divides d_model but not heads, such as (12, 6, 4) or (12, 4, 3), which raise no ValueError when built
 # told: named
 # now: named
 # says: kv_heads that does not divide heads is accepted
@@ -256,7 +256,7 @@ class GroupedQueryAttention(nn.Module):
         return merge_heads(z) @ self.w_o, weights
 
 
-# === exercise: 5.11 · How many texts at a time? | function: texts_served | kind: subtle | what is wrong: the size of the parameters is rounded down to whole bytes before it is subtracted; shows when parameters·weight_bits is not a multiple of 8 and the up to 7 bits too many just complete one more text, such as memory=2000, parameters=301, weight_bits=4, cache_bits=4, layers=1, d_model=heads=kv_heads=1, length=370 (1 in place of 0)
+# === exercise: texts-served | function: texts_served | kind: subtle | what is wrong: the size of the parameters is rounded down to whole bytes before it is subtracted; shows when parameters·weight_bits is not a multiple of 8 and the up to 7 bits too many just complete one more text, such as memory=2000, parameters=301, weight_bits=4, cache_bits=4, layers=1, d_model=heads=kv_heads=1, length=370 (1 in place of 0)
 # told: passed
 # now: passed
 def texts_served(
@@ -281,7 +281,7 @@ def texts_served(
     return free_bits // text
 
 
-# === exercise: 5.1 · Split into heads | function: split_heads | kind: double | what is wrong: first, a number of heads that does not divide d raises an AssertionError in place of a ValueError; second, the heads' axis is put at position 1 counted from the front, which is wrong for two or more leading axes: x (A, B, T, d) becomes (A, h, B, T, d/h) in place of (A, B, h, T, d/h)
+# === exercise: split-heads | function: split_heads | kind: double | what is wrong: first, a number of heads that does not divide d raises an AssertionError in place of a ValueError; second, the heads' axis is put at position 1 counted from the front, which is wrong for two or more leading axes: x (A, B, T, d) becomes (A, h, B, T, d/h) in place of (A, B, h, T, d/h)
 # told: named
 # now: named
 # says: only works with a batch
@@ -294,7 +294,7 @@ def split_heads(x: torch.Tensor, heads: int) -> torch.Tensor:
     return pieces.transpose(0, 1)
 
 
-# === exercise: 5.4 · A sum over heads | function: sum_over_heads | kind: double | what is wrong: first, the contributions are averaged over the heads in place of summed (shows for h > 1); second, squeeze() at the end drops every axis of size 1 (shows for a batch of one, one token or d_model = 1)
+# === exercise: sum-over-heads | function: sum_over_heads | kind: double | what is wrong: first, the contributions are averaged over the heads in place of summed (shows for h > 1); second, squeeze() at the end drops every axis of size 1 (shows for a batch of one, one token or d_model = 1)
 # told: told
 # now: named
 # says: the mean over the heads
@@ -306,7 +306,7 @@ def sum_over_heads(z: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
     return messages.mean(dim=-3, keepdim=True).squeeze()
 
 
-# === exercise: 5.5 · The multi-head attention layer | function: MultiHeadAttention | kind: double | what is wrong: first, the matrices are drawn uniformly from -1/√d to 1/√d, whose standard deviation is 1/√(3d) in place of 1/√d; second, the output of a query that may attend to nothing is set to 0 in place of b_O (shows for a row of the mask without True once b_o is not zero)
+# === exercise: multi-head-attention | function: MultiHeadAttention | kind: double | what is wrong: first, the matrices are drawn uniformly from -1/√d to 1/√d, whose standard deviation is 1/√(3d) in place of 1/√d; second, the output of a query that may attend to nothing is set to 0 in place of b_O (shows for a row of the mask without True once b_o is not zero)
 # told: told
 # now: told
 class MultiHeadAttention(nn.Module):
@@ -360,7 +360,7 @@ class MultiHeadAttention(nn.Module):
         return self.attend(*self.project(x_q, x_kv), mask=mask)
 
 
-# === exercise: 5.6 · Weights from PyTorch | function: attention_from_torch | kind: double | what is wrong: first, in_proj_bias is cut with view(-1, 3).T, so its entries are dealt out in turn to b_q, b_k and b_v in place of three contiguous pieces; second, b_o is set to zeros in place of out_proj.bias; both show only when the biases are not zero (a fresh PyTorch layer has zero biases)
+# === exercise: attention-from-torch | function: attention_from_torch | kind: double | what is wrong: first, in_proj_bias is cut with view(-1, 3).T, so its entries are dealt out in turn to b_q, b_k and b_v in place of three contiguous pieces; second, b_o is set to zeros in place of out_proj.bias; both show only when the biases are not zero (a fresh PyTorch layer has zero biases)
 # told: shown
 # now: shown
 def attention_from_torch(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -380,7 +380,7 @@ def attention_from_torch(state: dict[str, torch.Tensor]) -> dict[str, torch.Tens
     }
 
 
-# === exercise: 5.8 · Switch heads off | function: without_heads | kind: double | what is wrong: first, d_v is taken from the columns (d_model // heads) in place of the rows of w_o, which zeroes the wrong rows when h·d_v is not d_model; second, with an empty list w_o itself is returned in place of a copy, so a change of the result changes the layer's matrix
+# === exercise: without-heads | function: without_heads | kind: double | what is wrong: first, d_v is taken from the columns (d_model // heads) in place of the rows of w_o, which zeroes the wrong rows when h·d_v is not d_model; second, with an empty list w_o itself is returned in place of a copy, so a change of the result changes the layer's matrix
 # told: named
 # now: named
 # says: the width of a head taken from d_model
@@ -395,7 +395,7 @@ def without_heads(w_o: torch.Tensor, heads: int, removed: list[int]) -> torch.Te
     return w_o * keep
 
 
-# === exercise: 5.11 · How many texts at a time? | function: texts_served | kind: double | what is wrong: first, the scale of 16 bits is added when cache_bits < weight_bits in place of cache_bits < 16, so it is missing for weight_bits=4, cache_bits=4 (or 8 and 8) and present for weight_bits=32, cache_bits=16; second, the texts must take strictly less than what is left, so a memory filled exactly gives one text too few
+# === exercise: texts-served | function: texts_served | kind: double | what is wrong: first, the scale of 16 bits is added when cache_bits < weight_bits in place of cache_bits < 16, so it is missing for weight_bits=4, cache_bits=4 (or 8 and 8) and present for weight_bits=32, cache_bits=16; second, the texts must take strictly less than what is left, so a memory filled exactly gives one text too few
 # told: named
 # now: named
 # says: a scale where the cache has fewer bits than the weights, and a text that fits exactly is left out

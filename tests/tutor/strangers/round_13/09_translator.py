@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: subtle | what is wrong: The extra place is added to the longest source as well (max over both sides, plus 1), so when the longest source sets the need and just fills a width, a wider width is taken or a ValueError raised though it fits.
+# === exercise: fixed-batch | function: fixed_batch | kind: subtle | what is wrong: The extra place is added to the longest source as well (max over both sides, plus 1), so when the longest source sets the need and just fills a width, a wider width is taken or a ValueError raised though it fits.
 # told: named
 # now: named
 # says: a place for a special token in the source, too
@@ -28,7 +28,7 @@ def fixed_batch(
     return source, fill(inputs), fill(labels)
 
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: subtle | what is wrong: It takes the first width in the given order that is large enough, not the narrowest, so the batch is too wide when widths are not ascending and a wider fitting width stands before a narrower fitting one.
+# === exercise: fixed-batch | function: fixed_batch | kind: subtle | what is wrong: It takes the first width in the given order that is large enough, not the narrowest, so the batch is too wide when widths are not ascending and a wider fitting width stands before a narrower fitting one.
 # told: named
 # now: named
 # says: the first width that fits, not the narrowest
@@ -55,7 +55,7 @@ def fixed_batch(
     return source, inputs, labels
 
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: double | what is wrong: FIRST the caller's source lists are padded in place with extend, so they hold pad ids after the call wherever a source is shorter than the width; SECOND where no width is large enough it silently uses the needed width itself and raises no ValueError.
+# === exercise: fixed-batch | function: fixed_batch | kind: double | what is wrong: FIRST the caller's source lists are padded in place with extend, so they hold pad ids after the call wherever a source is shorter than the width; SECOND where no width is large enough it silently uses the needed width itself and raises no ValueError.
 # told: named
 # now: named
 # says: changes its argument in place
@@ -81,7 +81,7 @@ def fixed_batch(
     return source, inputs, labels
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: simple | what is wrong: It halves after each addition (running (average + next) / 2), so later states weigh more than earlier ones; wrong for three or more states, right for one or two.
+# === exercise: average-states | function: average_states | kind: plain | what is wrong: It halves after each addition (running (average + next) / 2), so later states weigh more than earlier ones; wrong for three or more states, right for one or two.
 # told: named
 # now: named
 # says: an average of averages
@@ -97,7 +97,7 @@ def average_states(states: list[dict]) -> dict:
     return average
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: subtle | what is wrong: Counters are recognised by having no axis instead of by their dtype, so a floating-point scalar (0-dimensional) is taken from the last state and not averaged, and whole-number tensors with axes are averaged and truncated.
+# === exercise: average-states | function: average_states | kind: subtle | what is wrong: Counters are recognised by having no axis instead of by their dtype, so a floating-point scalar (0-dimensional) is taken from the last state and not averaged, and whole-number tensors with axes are averaged and truncated.
 # told: passed
 # now: named
 # says: what has no axis is taken for a counter
@@ -116,7 +116,7 @@ def average_states(states: list[dict]) -> dict:
     return result
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: double | what is wrong: FIRST the means stay float32 and do not return to the tensors' dtype (shows for float16, bfloat16, float64); SECOND tensors of whole numbers come from the first state and not the last (shows where counters differ).
+# === exercise: average-states | function: average_states | kind: double | what is wrong: FIRST the means stay float32 and do not return to the tensors' dtype (shows for float16, bfloat16, float64); SECOND tensors of whole numbers come from the first state and not the last (shows where counters differ).
 # told: named
 # now: named
 # says: the mean stays float32
@@ -129,7 +129,7 @@ def average_states(states: list[dict]) -> dict:
     return {name: merge([state[name] for state in states]) for name in states[0]}
 
 
-# === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: simple | what is wrong: It returns only -ln of the right class's probability, the loss of the best prediction under an unsmoothed label, so the weights and the V - 1 other terms are missing; too low whenever smoothing is above 0.
+# === exercise: smoothing-floor | function: smoothing_floor | kind: plain | what is wrong: It returns only -ln of the right class's probability, the loss of the best prediction under an unsmoothed label, so the weights and the V - 1 other terms are missing; too low whenever smoothing is above 0.
 # told: named
 # now: named
 # says: only the right class counted
@@ -138,7 +138,7 @@ def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     return -math.log(best)
 
 
-# === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: subtle | what is wrong: A constant 1e-6 is added inside the logarithm against ln 0, which is not small beside smoothing / V, so the floor is too low for large vocabularies or small smoothing (by about 0.01 at V = 10,000 and 0.1) and hardly changed for small V.
+# === exercise: smoothing-floor | function: smoothing_floor | kind: subtle | what is wrong: A constant 1e-6 is added inside the logarithm against ln 0, which is not small beside smoothing / V, so the floor is too low for large vocabularies or small smoothing (by about 0.01 at V = 10,000 and 0.1) and hardly changed for small V.
 # told: named
 # now: named
 # says: a small number added in the logarithm
@@ -153,7 +153,7 @@ def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     return term(right) + (vocab_size - 1) * term(other)
 
 
-# === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: double | what is wrong: FIRST each other class gets smoothing / (V - 1) in place of smoothing / V, so the probabilities add up to more than 1; SECOND the entropy is in bits (log2) and not in nats; both show whenever smoothing is above 0.
+# === exercise: smoothing-floor | function: smoothing_floor | kind: double | what is wrong: FIRST each other class gets smoothing / (V - 1) in place of smoothing / V, so the probabilities add up to more than 1; SECOND the entropy is in bits (log2) and not in nats; both show whenever smoothing is above 0.
 # told: named
 # now: named
 # says: the other classes share more than is left, and base 2 in place of e
@@ -165,7 +165,7 @@ def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     return -sum(x * math.log2(x) for x in p)
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: simple | what is wrong: The token share counts each padded place as a right one and divides by all places, so it is too high whenever there is padding and a mistake; the share of sentences is correct.
+# === exercise: forced-accuracy | function: forced_accuracy | kind: plain | what is wrong: The token share counts each padded place as a right one and divides by all places, so it is too high whenever there is padding and a mistake; the share of sentences is correct.
 # told: named
 # now: named
 # says: padding counted as right
@@ -177,7 +177,7 @@ def forced_accuracy(
     return fine.float().mean().item(), fine.all(dim=1).float().mean().item()
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: subtle | what is wrong: Real labels are those greater than pad_id, not those different from it, so with a pad_id above 0 every label with a smaller id is taken for padding in both shares; right for pad_id 0.
+# === exercise: forced-accuracy | function: forced_accuracy | kind: subtle | what is wrong: Real labels are those greater than pad_id, not those different from it, so with a pad_id above 0 every label with a smaller id is taken for padding in both shares; right for pad_id 0.
 # told: named
 # now: named
 # says: ids below pad_id taken for padding
@@ -191,7 +191,7 @@ def forced_accuracy(
     return tokens, whole.sum().item() / len(labels)
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: double | what is wrong: FIRST the logit of pad_id is set to -inf before the argmax, so where the model says padding at a real label its second choice is judged, and a mistake can count as right; SECOND rows that are all padding are left out of the share of sentences in place of counting as right.
+# === exercise: forced-accuracy | function: forced_accuracy | kind: double | what is wrong: FIRST the logit of pad_id is set to -inf before the argmax, so where the model says padding at a real label its second choice is judged, and a mistake can count as right; SECOND rows that are all padding are left out of the share of sentences in place of counting as right.
 # told: named
 # now: named
 # says: the model may not say padding
@@ -216,7 +216,7 @@ def forced_accuracy(
     return right_tokens / all_tokens, right_rows / all_rows
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: simple | what is wrong: It moves the rows by one, taking the row before for each token (the first token gets row 0 again), although row t already belongs to the token chosen at t; wrong wherever neighbouring rows have different largest positions.
+# === exercise: align | function: align | kind: plain | what is wrong: It moves the rows by one, taking the row before for each token (the first token gets row 0 again), although row t already belongs to the token chosen at t; wrong wherever neighbouring rows have different largest positions.
 # told: useless
 # now: named
 # says: one row too early
@@ -229,7 +229,7 @@ def align(weights: torch.Tensor, source_length: int, target_length: int) -> list
     return positions
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: subtle | what is wrong: squeeze() before tolist() also removes the axis of the target when it has length 1, so a target of one token gives a bare int in place of a list of one.
+# === exercise: align | function: align | kind: subtle | what is wrong: squeeze() before tolist() also removes the axis of the target when it has length 1, so a target of one token gives a bare int in place of a list of one.
 # told: named
 # now: named
 # says: axes of length 1 squeezed away
@@ -239,7 +239,7 @@ def align(weights: torch.Tensor, source_length: int, target_length: int) -> list
     return average.argmax(dim=-1).squeeze().tolist()
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: double | what is wrong: FIRST the heads vote (the most frequent of their own argmax positions) in place of being averaged, wrong where a head's large weight outweighs others or heads disagree; SECOND both axes are cut to the larger of the two lengths, so columns of source padding remain when the target is longer than the source.
+# === exercise: align | function: align | kind: double | what is wrong: FIRST the heads vote (the most frequent of their own argmax positions) in place of being averaged, wrong where a head's large weight outweighs others or heads disagree; SECOND both axes are cut to the larger of the two lengths, so columns of source padding remain when the target is longer than the source.
 # told: useless
 # now: useless
 def align(weights: torch.Tensor, source_length: int, target_length: int) -> list[int]:
@@ -250,7 +250,7 @@ def align(weights: torch.Tensor, source_length: int, target_length: int) -> list
     return [int(p) for p in chosen[:target_length]]
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: simple | what is wrong: The ends are mean ± 1.96 standard deviations of the samples' differences (a normal approximation) in place of the percentiles 2.5 and 97.5; wrong with few samples or skewed differences, close with many symmetric ones.
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: plain | what is wrong: The ends are mean ± 1.96 standard deviations of the samples' differences (a normal approximation) in place of the percentiles 2.5 and 97.5; wrong with few samples or skewed differences, close with many symmetric ones.
 # told: named
 # now: named
 # says: 1.96 deviations in place of percentiles
@@ -263,7 +263,7 @@ def paired_bootstrap(
     return delta.mean().item(), center - 1.96 * spread, center + 1.96 * spread
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: subtle | what is wrong: The first number is the mean of the samples' differences and not the difference on the whole test set; they differ whenever the samples do not draw every sentence equally often, and agree in the example by hand.
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: subtle | what is wrong: The first number is the mean of the samples' differences and not the difference on the whole test set; they differ whenever the samples do not draw every sentence equally often, and agree in the example by hand.
 # told: named
 # now: named
 # says: the mean of the samples as the difference
@@ -277,7 +277,7 @@ def paired_bootstrap(
     return samples.mean().item(), low, high
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: double | what is wrong: FIRST the ends are the percentiles 5 and 95 (an interval of 90 %) in place of 2.5 and 97.5; SECOND a sentence drawn several times in a sample is counted once (unique indices), wrong wherever a row's repeats are not all equally frequent or of equal difference.
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: double | what is wrong: FIRST the ends are the percentiles 5 and 95 (an interval of 90 %) in place of 2.5 and 97.5; SECOND a sentence drawn several times in a sample is counted once (unique indices), wrong wherever a row's repeats are not all equally frequent or of equal difference.
 # told: named
 # now: named
 # says: a sentence that is drawn twice counts once, and 5 and 95 percent

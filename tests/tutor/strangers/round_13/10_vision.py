@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: simple | what is wrong: the spread is one single number over all channels of train instead of one for each channel, so every input whose channels differ in mean or spread is scaled wrongly (right with one channel only)
+# === exercise: standardise | function: standardise | kind: plain | what is wrong: the spread is one single number over all channels of train instead of one for each channel, so every input whose channels differ in mean or spread is scaled wrongly (right with one channel only)
 # told: named
 # now: named
 # says: one spread for all channels
@@ -13,7 +13,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return (images - mean) / spread
 
 
-# === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: subtle | what is wrong: the variance and not its root is compared with 1e-6, so a channel of train whose spread lies between 1e-6 and 1e-3 is taken for one without contrast and only shifted
+# === exercise: standardise | function: standardise | kind: subtle | what is wrong: the variance and not its root is compared with 1e-6, so a channel of train whose spread lies between 1e-6 and 1e-3 is taken for one without contrast and only shifted
 # told: named
 # now: named
 # says: the limit for contrast is too large
@@ -27,7 +27,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return (images - mu.view(1, -1, 1, 1)) / sigma.view(1, -1, 1, 1)
 
 
-# === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: double | what is wrong: first the spread of a channel is the mean of the spreads of the single images, which leaves out how the images differ from one another (too small whenever their means differ); second a channel without contrast is divided by 1e-6 (the spread is clamped) instead of by 1
+# === exercise: standardise | function: standardise | kind: double | what is wrong: first the spread of a channel is the mean of the spreads of the single images, which leaves out how the images differ from one another (too small whenever their means differ); second a channel without contrast is divided by 1e-6 (the spread is clamped) instead of by 1
 # told: named
 # now: named
 # says: the mean of the spreads of single images, and a small spread does not count as 1
@@ -39,7 +39,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return (images - m[None, :, None, None]) / s[None, :, None, None]
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: simple | what is wrong: the two axes are exchanged, down moves the columns and right moves the rows, which shows whenever down and right of an image differ
+# === exercise: shift-images | function: shift_images | kind: plain | what is wrong: the two axes are exchanged, down moves the columns and right moves the rows, which shows whenever down and right of an image differ
 # told: named
 # now: named
 # says: rows and columns exchanged
@@ -56,7 +56,7 @@ def shift_images(
     return got.masked_fill(~ok[:, None], 0)
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: subtle | what is wrong: the shifts are limited to at most H - 1 rows and W - 1 columns so that the slices stay valid, so an image moved by its whole height or width or farther keeps one row or column at the edge instead of being all 0
+# === exercise: shift-images | function: shift_images | kind: subtle | what is wrong: the shifts are limited to at most H - 1 rows and W - 1 columns so that the slices stay valid, so an image moved by its whole height or width or farther keeps one row or column at the edge instead of being all 0
 # told: wrong
 # now: named
 # says: the edge is repeated
@@ -76,7 +76,7 @@ def shift_images(
     return out.movedim(-1, 1)
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: double | what is wrong: first the test for rows inside is > 0 instead of >= 0, so that the image's first row is lost wherever it should stay in the result (also with a shift of 0); second the columns are tested against the height instead of the width, so in images wider than high the columns from H on are lost, and in images higher than wide the last column is repeated when moving left
+# === exercise: shift-images | function: shift_images | kind: double | what is wrong: first the test for rows inside is > 0 instead of >= 0, so that the image's first row is lost wherever it should stay in the result (also with a shift of 0); second the columns are tested against the height instead of the width, so in images wider than high the columns from H on are lost, and in images higher than wide the last column is repeated when moving left
 # told: named
 # now: named
 # says: place 0 counts as outside, and height and width exchanged
@@ -100,7 +100,7 @@ def shift_images(
     return torch.where(inside[:, None], found, torch.zeros_like(found))
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: simple | what is wrong: the matrix is transposed, rows are the predictions and columns the labels, which shows in every matrix that is not symmetric (the pair is right)
+# === exercise: confusion | function: confusion | kind: plain | what is wrong: the matrix is transposed, rows are the predictions and columns the labels, which shows in every matrix that is not symmetric (the pair is right)
 # told: named
 # now: named
 # says: rows and columns exchanged
@@ -119,7 +119,7 @@ def confusion(
     return matrix, pair
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: subtle | what is wrong: argmax runs over the whole line of the upper triangle, so that when nothing was exchanged (all predictions right, or no images) the pair is (0, 0) instead of (0, 1), which breaks a < b
+# === exercise: confusion | function: confusion | kind: subtle | what is wrong: argmax runs over the whole line of the upper triangle, so that when nothing was exchanged (all predictions right, or no images) the pair is (0, 0) instead of (0, 1), which breaks a < b
 # told: passed
 # now: passed
 def confusion(
@@ -132,7 +132,7 @@ def confusion(
     return matrix, (a, b)
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: double | what is wrong: first the larger of the two directions is taken instead of their sum, so a pair exchanged 2 + 2 times loses to one exchanged 3 + 0 times; second the diagonal is set to 0 in the matrix itself while looking for the pair, so the returned matrix lacks all right answers
+# === exercise: confusion | function: confusion | kind: double | what is wrong: first the larger of the two directions is taken instead of their sum, so a pair exchanged 2 + 2 times loses to one exchanged 3 + 0 times; second the diagonal is set to 0 in the matrix itself while looking for the pair, so the returned matrix lacks all right answers
 # told: named
 # now: named
 # says: right answers are left out, and one direction only
@@ -151,7 +151,7 @@ def confusion(
     return matrix, (int(above[0, k]), int(above[1, k]))
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: simple | what is wrong: the confidence is the probability of the right class (the label's) instead of the largest probability, which shows on every image that is classified wrongly
+# === exercise: calibration-error | function: calibration_error | kind: plain | what is wrong: the confidence is the probability of the right class (the label's) instead of the largest probability, which shows on every image that is classified wrongly
 # told: named
 # now: named
 # says: the probability of the right class
@@ -166,7 +166,7 @@ def calibration_error(
     return gaps.abs().sum() / len(labels)
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: subtle | what is wrong: an image with a confidence of exactly 1 has the number M and is met by no turn of the loop over bins 0 to M-1, so it is left out of its sum (though counted in N), which shows when an image with confidence 1 is wrong
+# === exercise: calibration-error | function: calibration_error | kind: subtle | what is wrong: an image with a confidence of exactly 1 has the number M and is met by no turn of the loop over bins 0 to M-1, so it is left out of its sum (though counted in N), which shows when an image with confidence 1 is wrong
 # told: named
 # now: named
 # says: a confidence of 1 has no bin
@@ -187,7 +187,7 @@ def calibration_error(
     return total
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: double | what is wrong: first the bins cut the range from 1/classes (the smallest possible confidence) to 1 instead of 0 to 1, so images are grouped differently; second all bins that are not empty get the same weight instead of n_m / N, which shows when they hold different numbers of images
+# === exercise: calibration-error | function: calibration_error | kind: double | what is wrong: first the bins cut the range from 1/classes (the smallest possible confidence) to 1 instead of 0 to 1, so images are grouped differently; second all bins that are not empty get the same weight instead of n_m / N, which shows when they hold different numbers of images
 # told: shown
 # now: shown
 def calibration_error(
@@ -204,7 +204,7 @@ def calibration_error(
     return ((acc[used] - conf[used]) / n[used]).abs().mean()
 
 
-# === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: simple | what is wrong: torch.corrcoef subtracts each row's mean over its features first, so the result is the correlation and not the cosine, on all tables whose rows do not have mean 0
+# === exercise: position-similarity | function: position_similarity | kind: plain | what is wrong: torch.corrcoef subtracts each row's mean over its features first, so the result is the correlation and not the cosine, on all tables whose rows do not have mean 0
 # told: named
 # now: named
 # says: correlations in place of cosines
@@ -215,7 +215,7 @@ def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.T
     return torch.corrcoef(table[-n:]).reshape(rows, columns, rows, columns)
 
 
-# === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: subtle | what is wrong: of a table with a class token the first N rows are kept instead of the last N, so the class token takes part as patch 0, all patches are shifted by one and the last is lost; right without class token
+# === exercise: position-similarity | function: position_similarity | kind: subtle | what is wrong: of a table with a class token the first N rows are kept instead of the last N, so the class token takes part as patch 0, all patches are shifted by one and the last is lost; right without class token
 # told: named
 # now: named
 # says: the last position left out in place of the first
@@ -229,7 +229,7 @@ def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.T
     return torch.einsum("abd,xyd->abxy", unit, unit)
 
 
-# === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: double | what is wrong: first lengths below 1 are clamped to 1, so short rows (small learned positions) are not brought to length 1 and their cosines come out too small; second the patches are laid out column by column instead of in reading order, which shows on every grid with more than one row and more than one column
+# === exercise: position-similarity | function: position_similarity | kind: double | what is wrong: first lengths below 1 are clamped to 1, so short rows (small learned positions) are not brought to length 1 and their cosines come out too small; second the patches are laid out column by column instead of in reading order, which shows on every grid with more than one row and more than one column
 # told: named
 # now: named
 # says: short rows are not brought to length 1, and rows and columns of the grid exchanged
@@ -245,7 +245,7 @@ def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.T
     return cosines.view(columns, rows, columns, rows).permute(1, 0, 3, 2)
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: subtle | what is wrong: with a class token the shares are divided by their sum over the whole batch instead of by each image's own, so only a batch of one image has pictures of sum 1 (for more, all pictures together sum to 1)
+# === exercise: read-by-the-head | function: read_by_the_head | kind: subtle | what is wrong: with a class token the shares are divided by their sum over the whole batch instead of by each image's own, so only a batch of one image has pictures of sum 1 (for more, all pictures together sum to 1)
 # told: named
 # now: named
 # says: one sum for the whole batch
@@ -260,7 +260,7 @@ def read_by_the_head(
     return shares.reshape(-1, rows, columns)
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: subtle | what is wrong: when pooling by the mean, output 0 is left out of the mean as if it were a class token, so every picture is the mean of T - 1 outputs only (it still sums to 1); pooling "class" is right
+# === exercise: read-by-the-head | function: read_by_the_head | kind: subtle | what is wrong: when pooling by the mean, output 0 is left out of the mean as if it were a class token, so every picture is the mean of T - 1 outputs only (it still sums to 1); pooling "class" is right
 # told: told
 # now: named
 # says: output 0 left out of the mean
@@ -276,7 +276,7 @@ def read_by_the_head(
     return patches.unflatten(1, (rows, columns))
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: double | what is wrong: first the mean over all outputs is taken for pooling "class", too, instead of output 0 alone; second the patches are laid out column by column instead of in reading order, for both poolings, which shows on every grid with more than one row and more than one column
+# === exercise: read-by-the-head | function: read_by_the_head | kind: double | what is wrong: first the mean over all outputs is taken for pooling "class", too, instead of output 0 alone; second the patches are laid out column by column instead of in reading order, for both poolings, which shows on every grid with more than one row and more than one column
 # told: named
 # now: named
 # says: the mean over the outputs, with a class token, and rows and columns of the grid exchanged

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 1.1 · A vocabulary | function: build_vocabulary | kind: plain | what is wrong: numbers the list with its repetitions, so a repeated token takes a later id and the ids have gaps
+# === exercise: vocabulary | function: build_vocabulary | kind: plain | what is wrong: numbers the list with its repetitions, so a repeated token takes a later id and the ids have gaps
 # told: named
 # now: named
 # says: a repeated token takes a new id
@@ -15,10 +15,10 @@ def build_vocabulary(
     return {token: number for number, token in enumerate(everything)}
 
 
-# === exercise: 1.1 · A vocabulary | function: build_vocabulary | kind: double | what is wrong: an empty tuple of special tokens is replaced by the default ones; a special token that also occurs in the text is renumbered
+# === exercise: vocabulary | function: build_vocabulary | kind: double | what is wrong: an empty tuple of special tokens is replaced by the default ones; a special token that also occurs in the text is renumbered
 # told: named
 # now: named
-# says: a special token in the text takes a new id
+# says: an empty tuple is taken for none given, and a special token in the text takes a new id
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<sos>", "<eos>")
 
 
@@ -38,7 +38,7 @@ def build_vocabulary(
     return vocab
 
 
-# === exercise: 1.2 · There and back | functions: encode, decode | kind: subtle | what is wrong: encode uses `get(...) or unk`, so the token with the id 0 is taken for unknown
+# === exercise: encode-decode | functions: encode, decode | kind: subtle | what is wrong: encode uses `get(...) or unk`, so the token with the id 0 is taken for unknown
 # told: named
 # now: named
 # says: the id 0 is taken for none
@@ -57,7 +57,7 @@ def decode(ids: list[int], vocabulary: dict[str, int]) -> list[str]:
     return result
 
 
-# === exercise: 1.2 · There and back | functions: encode, decode | kind: double | what is wrong: encode drops unknown tokens; decode indexes the list of keys by position, so negative ids count from the end and are not refused
+# === exercise: encode-decode | functions: encode, decode | kind: double | what is wrong: encode drops unknown tokens; decode indexes the list of keys by position, so negative ids count from the end and are not refused
 # told: named
 # now: named
 # says: unknown tokens are left out
@@ -77,7 +77,7 @@ def decode(ids: list[int], vocabulary: dict[str, int]) -> list[str]:
         raise ValueError("this id does not exist") from err
 
 
-# === exercise: 1.3 · Count the pairs | function: pair_counts | kind: plain | what is wrong: every word counts once, however often it occurs
+# === exercise: pair-counts | function: pair_counts | kind: plain | what is wrong: every word counts once, however often it occurs
 # told: named
 # now: named
 # says: every word counts once
@@ -90,7 +90,7 @@ def pair_counts(words: dict[tuple[str, ...], int]) -> dict[tuple[str, str], int]
     return counts
 
 
-# === exercise: 1.3 · Count the pairs | function: pair_counts | kind: double | what is wrong: a pair that occurs twice in one word is counted once for it; the result is in order of frequency, not of first appearance
+# === exercise: pair-counts | function: pair_counts | kind: double | what is wrong: a pair that occurs twice in one word is counted once for it; the result is in order of frequency, not of first appearance
 # told: named
 # now: named
 # says: a pair counts once in a word
@@ -104,7 +104,7 @@ def pair_counts(words: dict[tuple[str, ...], int]) -> dict[tuple[str, str], int]
     return dict(counter.most_common())
 
 
-# === exercise: 1.4 · Merge a pair | function: merge_pair | kind: plain | what is wrong: does not skip the right symbol after joining, so it is written again
+# === exercise: merge-pair | function: merge_pair | kind: plain | what is wrong: does not skip the right symbol after joining, so it is written again
 # told: named
 # now: named
 # says: the second symbol stays
@@ -119,7 +119,7 @@ def merge_pair(symbols: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ..
     return tuple(out)
 
 
-# === exercise: 1.4 · Merge a pair | function: merge_pair | kind: subtle | what is wrong: compares the joined strings, so (ab, c) is taken for the pair (a, bc)
+# === exercise: merge-pair | function: merge_pair | kind: subtle | what is wrong: compares the joined strings, so (ab, c) is taken for the pair (a, bc)
 # told: named
 # now: named
 # says: text compared in place of symbols
@@ -138,7 +138,7 @@ def merge_pair(symbols: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ..
     return tuple(merged)
 
 
-# === exercise: 1.5 · Learn the merges | function: train_bpe | kind: plain | what is wrong: counts the pairs once and takes the most frequent ones; the counts are not taken anew after a merge
+# === exercise: train-bpe | function: train_bpe | kind: plain | what is wrong: counts the pairs once and takes the most frequent ones; the counts are not taken anew after a merge
 # told: named
 # now: named
 # says: the counts are never renewed
@@ -158,7 +158,7 @@ def train_bpe(
     return learned
 
 
-# === exercise: 1.5 · Learn the merges | function: train_bpe | kind: subtle | what is wrong: words that a merge changes are moved to the end of the dict, so among equally frequent pairs no longer the one that appears first wins
+# === exercise: train-bpe | function: train_bpe | kind: subtle | what is wrong: words that a merge changes are moved to the end of the dict, so among equally frequent pairs no longer the one that appears first wins
 # told: named
 # now: named
 # says: the words change places
@@ -185,7 +185,7 @@ def train_bpe(
     return learned
 
 
-# === exercise: 1.6 · Use the merges | function: bpe_encode | kind: subtle | what is wrong: takes the longest known token from the left instead of replaying the merges in their order
+# === exercise: bpe-encode | function: bpe_encode | kind: subtle | what is wrong: takes the longest known token from the left instead of replaying the merges in their order
 # told: named
 # now: named
 # says: the longest known token is taken first
@@ -208,7 +208,7 @@ def bpe_encode(
     return tokens
 
 
-# === exercise: 1.6 · Use the merges | function: bpe_encode | kind: double | what is wrong: the special tokens are not passed on to split_words and come out in parts; the replay stops at the first merge that finds nothing
+# === exercise: bpe-encode | function: bpe_encode | kind: double | what is wrong: the special tokens are not passed on to split_words and come out in parts; the replay stops at the first merge that finds nothing
 # told: named
 # now: named
 # says: special tokens are cut, and ends at the first merge that does not fit
@@ -233,7 +233,7 @@ def bpe_encode(
     return result
 
 
-# === exercise: 1.7 · One-hot rows | function: one_hot | kind: plain | what is wrong: the result is int64, not float32
+# === exercise: one-hot | function: one_hot | kind: plain | what is wrong: the result is int64, not float32
 # told: named
 # now: named
 # says: no floats
@@ -243,7 +243,7 @@ def one_hot(ids: torch.Tensor, vocab_size: int) -> torch.Tensor:
     return F.one_hot(ids, num_classes=vocab_size)
 
 
-# === exercise: 1.7 · One-hot rows | function: one_hot | kind: double | what is wrong: negative ids are not refused and count from the end; the axes before T are flattened away
+# === exercise: one-hot | function: one_hot | kind: double | what is wrong: negative ids are not refused and count from the end; the axes before T are flattened away
 # told: shown
 # now: named
 # says: the leading axes are lost
@@ -256,7 +256,7 @@ def one_hot(ids: torch.Tensor, vocab_size: int) -> torch.Tensor:
     return identity[flat]
 
 
-# === exercise: 1.8 · The embedding layer | function: Embedding | kind: plain | what is wrong: the rows are not multiplied by the root of d_model
+# === exercise: embedding | function: Embedding | kind: plain | what is wrong: the rows are not multiplied by the root of d_model
 # told: named
 # now: named
 # says: no factor √d_model
@@ -271,7 +271,7 @@ class Embedding(nn.Module):
         return self.weight[ids]
 
 
-# === exercise: 1.8 · The embedding layer | function: Embedding | kind: subtle | what is wrong: padding_idx=0 keeps the gradient from row 0, so the vector of the id 0 is never trained
+# === exercise: embedding | function: Embedding | kind: subtle | what is wrong: padding_idx=0 keeps the gradient from row 0, so the vector of the id 0 is never trained
 # told: named
 # now: named
 # says: row 0 learns nothing
@@ -289,7 +289,7 @@ class Embedding(nn.Module):
         return F.embedding(ids, self.weight, padding_idx=0) * self.scale
 
 
-# === exercise: 1.9 · The table backwards | function: tied_logits | kind: subtle | what is wrong: the axes are restored for hidden states (B, T, d) only; (T, d) gives (T, 1, N), four axes lose one
+# === exercise: weight-tying | function: tied_logits | kind: subtle | what is wrong: the axes are restored for hidden states (B, T, d) only; (T, d) gives (T, 1, N), four axes lose one
 # told: shown
 # now: named
 # says: the leading axes are not as they were
@@ -300,7 +300,7 @@ def tied_logits(hidden: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     return scores.reshape(hidden.shape[0], -1, n)
 
 
-# === exercise: 1.9 · The table backwards | function: tied_logits | kind: double | what is wrong: the table is cut off from the gradient by .data; the logits are divided by the root of d_model
+# === exercise: weight-tying | function: tied_logits | kind: double | what is wrong: the table is cut off from the gradient by .data; the logits are divided by the root of d_model
 # told: named
 # now: named
 # says: divided by √d_model
@@ -311,7 +311,7 @@ def tied_logits(hidden: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     return logits / math.sqrt(d_model)
 
 
-# === exercise: 1.10 · Counting instead of learning | function: tf_idf | kind: plain | what is wrong: divides by how often a term occurs in all documents, not by how many documents have it
+# === exercise: tf-idf | function: tf_idf | kind: plain | what is wrong: divides by how often a term occurs in all documents, not by how many documents have it
 # told: named
 # now: named
 # says: occurrences in place of documents
@@ -325,7 +325,7 @@ def tf_idf(documents: list[list[str]]) -> tuple[torch.Tensor, list[str]]:
     return counts * inverse, terms
 
 
-# === exercise: 1.10 · Counting instead of learning | function: tf_idf | kind: subtle | what is wrong: empty documents are left out of the number of documents D
+# === exercise: tf-idf | function: tf_idf | kind: subtle | what is wrong: empty documents are left out of the number of documents D
 # told: named
 # now: named
 # says: an empty document is left out
@@ -351,7 +351,7 @@ def tf_idf(documents: list[list[str]]) -> tuple[torch.Tensor, list[str]]:
     return matrix, terms
 
 
-# === exercise: 1.11 · Who is near whom? | function: skip_gram_pairs | kind: plain | what is wrong: the range ends one too early, the farthest right neighbour is missing
+# === exercise: skip-gram-pairs | function: skip_gram_pairs | kind: plain | what is wrong: the range ends one too early, the farthest right neighbour is missing
 # told: named
 # now: named
 # says: the window ends too early
@@ -366,11 +366,10 @@ def skip_gram_pairs(ids: list[int], window: int) -> list[tuple[int, int]]:
     return pairs
 
 
-# === exercise: 1.11 · Who is near whom? | function: skip_gram_pairs | kind: double | what is wrong: a negative start of the left slice loses left neighbours near the beginning; the right slice is one too short
+# === exercise: skip-gram-pairs | function: skip_gram_pairs | kind: double | what is wrong: a negative start of the left slice loses left neighbours near the beginning; the right slice is one too short
 # told: told
-# now: told
-# says: a slice that begins before the text
-# line: 4
+# now: named
+# says: the window ends too early, and a slice that begins before the text
 def skip_gram_pairs(ids: list[int], window: int) -> list[tuple[int, int]]:
     result = []
     for i, center in enumerate(ids):
@@ -379,7 +378,7 @@ def skip_gram_pairs(ids: list[int], window: int) -> list[tuple[int, int]]:
     return result
 
 
-# === exercise: 1.12 · True neighbours and false ones | function: skip_gram_loss | kind: plain | what is wrong: takes the mean over the negatives instead of the sum
+# === exercise: skip-gram-loss | function: skip_gram_loss | kind: plain | what is wrong: takes the mean over the negatives instead of the sum
 # told: named
 # now: named
 # says: mean over the negatives
@@ -392,7 +391,7 @@ def skip_gram_loss(
     return loss
 
 
-# === exercise: 1.12 · True neighbours and false ones | function: skip_gram_loss | kind: subtle | what is wrong: squeeze() also removes the axis of the negatives when K is 1, and then the sum runs over the batch
+# === exercise: skip-gram-loss | function: skip_gram_loss | kind: subtle | what is wrong: squeeze() also removes the axis of the negatives when K is 1, and then the sum runs over the batch
 # told: named
 # now: named
 # says: squeeze takes the axis of the negatives away
@@ -405,7 +404,7 @@ def skip_gram_loss(
     return -per_pair.mean()
 
 
-# === exercise: 1.13 · Patches are tokens, too | function: patch_kernel | kind: subtle | what is wrong: works out the channels from the matrix, so a matrix with another number of channels is not refused
+# === exercise: patch-kernel | function: patch_kernel | kind: subtle | what is wrong: works out the channels from the matrix, so a matrix with another number of channels is not refused
 # told: named
 # now: named
 # says: a wrong number of rows is accepted
@@ -418,7 +417,7 @@ def patch_kernel(matrix: torch.Tensor, patch_size: int, channels: int) -> torch.
     return split.permute(3, 2, 0, 1)
 
 
-# === exercise: 1.13 · Patches are tokens, too | function: patch_kernel | kind: double | what is wrong: a wrong number of rows raises an AssertionError instead of a ValueError; rows and columns of the kernel are exchanged
+# === exercise: patch-kernel | function: patch_kernel | kind: double | what is wrong: a wrong number of rows raises an AssertionError instead of a ValueError; rows and columns of the kernel are exchanged
 # told: named
 # now: named
 # says: rows and columns exchanged
@@ -429,7 +428,7 @@ def patch_kernel(matrix: torch.Tensor, patch_size: int, channels: int) -> torch.
     return kernels.transpose(1, 3).contiguous()
 
 
-# === exercise: 1.14 · Spot the slips in a printed table | function: token_table_slips | kind: double | what is wrong: row_of_zero is -1 and not the row 6 that Python takes; the repaired tokens lack the full stop
+# === exercise: find-the-slips | function: token_table_slips | kind: double | what is wrong: row_of_zero is -1 and not the row 6 that Python takes; the repaired tokens lack the full stop
 # told: named
 # now: named
 # says: the index in place of the row
@@ -449,7 +448,7 @@ def token_table_slips() -> dict:
     }
 
 
-# === exercise: 1.11 · Who is near whom? | function: skip_gram_pairs | kind: plain | what is wrong: leaves out contexts whose id equals the centre's id instead of only the centre's own position
+# === exercise: skip-gram-pairs | function: skip_gram_pairs | kind: plain | what is wrong: leaves out contexts whose id equals the centre's id instead of only the centre's own position
 # told: named
 # now: named
 # says: equal neighbours left out
@@ -463,7 +462,7 @@ def skip_gram_pairs(ids: list[int], window: int) -> list[tuple[int, int]]:
     return result
 
 
-# === exercise: 1.12 · True neighbours and false ones | function: skip_gram_loss | kind: plain | what is wrong: averages over the K negatives instead of summing over them
+# === exercise: skip-gram-loss | function: skip_gram_loss | kind: plain | what is wrong: averages over the K negatives instead of summing over them
 # told: named
 # now: named
 # says: mean over the negatives
@@ -477,7 +476,7 @@ def skip_gram_loss(
     return -(true_loss + false_loss)
 
 
-# === exercise: 1.13 · Patches are tokens, too | function: patch_kernel | kind: subtle | what is wrong: swaps the row and column axes of the kernel (the shape is the same because patches are square)
+# === exercise: patch-kernel | function: patch_kernel | kind: subtle | what is wrong: swaps the row and column axes of the kernel (the shape is the same because patches are square)
 # told: named
 # now: named
 # says: rows and columns exchanged
@@ -490,7 +489,7 @@ def patch_kernel(matrix: torch.Tensor, patch_size: int, channels: int) -> torch.
     return per_output.transpose(1, 3).contiguous()
 
 
-# === exercise: 1.10 · Counting instead of learning | function: tf_idf | kind: subtle | what is wrong: empty documents are not counted in the number of documents D of the inverse document frequency
+# === exercise: tf-idf | function: tf_idf | kind: subtle | what is wrong: empty documents are not counted in the number of documents D of the inverse document frequency
 # told: named
 # now: named
 # says: an empty document is left out
@@ -511,7 +510,7 @@ def tf_idf(documents: list[list[str]]) -> tuple[torch.Tensor, list[str]]:
     return counts, terms
 
 
-# === exercise: 1.8 · The embedding layer | function: Embedding | kind: double | what is wrong: (1) draws the table with standard deviation 1/d_model; (2) divides by the root of d_model in forward instead of multiplying
+# === exercise: embedding | function: Embedding | kind: double | what is wrong: (1) draws the table with standard deviation 1/d_model; (2) divides by the root of d_model in forward instead of multiplying
 # told: named
 # now: named
 # says: divided by √d_model
@@ -527,7 +526,7 @@ class Embedding(nn.Module):
         return vectors / math.sqrt(self.d_model)
 
 
-# === exercise: 1.6 · Use the merges | function: bpe_encode | kind: double | what is wrong: (1) stops replaying at the first merge that finds nothing; (2) special tokens are cut into characters like other pieces
+# === exercise: bpe-encode | function: bpe_encode | kind: double | what is wrong: (1) stops replaying at the first merge that finds nothing; (2) special tokens are cut into characters like other pieces
 # told: named
 # now: named
 # says: special tokens are cut, and ends at the first merge that does not fit

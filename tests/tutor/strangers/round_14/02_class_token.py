@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 2.1 · The class token | function: ClassToken | kind: plain | what is wrong: the class tokens are joined at the end, not in front
+# === exercise: class-token | function: ClassToken | kind: plain | what is wrong: the class tokens are joined at the end, not in front
 # told: named
 # now: named
 # says: the class token is appended at the end
@@ -16,7 +16,7 @@ class ClassToken(nn.Module):
         return torch.cat([x, tokens], dim=1)
 
 
-# === exercise: 2.1 · The class token | function: ClassToken | kind: subtle | what is wrong: the factor 0.02 is outside of nn.Parameter, so token is an ordinary tensor that no optimizer finds
+# === exercise: class-token | function: ClassToken | kind: subtle | what is wrong: the factor 0.02 is outside of nn.Parameter, so token is an ordinary tensor that no optimizer finds
 # told: named
 # now: named
 # says: parameters are missing
@@ -32,7 +32,7 @@ class ClassToken(nn.Module):
         return torch.cat((for_each, x), dim=1)
 
 
-# === exercise: 2.1 · The class token | function: ClassToken | kind: subtle | what is wrong: repeat_interleave mixes the tokens up for count > 1: the first sequences get copies of the first token only
+# === exercise: class-token | function: ClassToken | kind: subtle | what is wrong: repeat_interleave mixes the tokens up for count > 1: the first sequences get copies of the first token only
 # told: named
 # now: named
 # says: the class tokens are mixed up over the batch
@@ -49,7 +49,7 @@ class ClassToken(nn.Module):
         return torch.cat((cls, x), dim=1)
 
 
-# === exercise: 2.1 · The class token | function: ClassToken | kind: double | what is wrong: drawn from the uniform distribution (rand), not the normal one; only the first of the count tokens is put in front
+# === exercise: class-token | function: ClassToken | kind: double | what is wrong: drawn from the uniform distribution (rand), not the normal one; only the first of the count tokens is put in front
 # told: named
 # now: named
 # says: only one of several class tokens is prepended
@@ -66,7 +66,7 @@ class ClassToken(nn.Module):
         return torch.stack(sequences)
 
 
-# === exercise: 2.2 · The mask grows, too | function: mask_with_class_token | kind: plain | what is wrong: the new entries are at the end, not in front
+# === exercise: mask-with-class-token | function: mask_with_class_token | kind: plain | what is wrong: the new entries are at the end, not in front
 # told: named
 # now: named
 # says: the mask is extended at the end
@@ -75,7 +75,7 @@ def mask_with_class_token(mask: torch.Tensor, count: int = 1) -> torch.Tensor:
     return torch.cat((mask, real), dim=-1)
 
 
-# === exercise: 2.2 · The mask grows, too | function: mask_with_class_token | kind: subtle | what is wrong: copies the entry of the first token, which is False for a sequence whose first position is padding
+# === exercise: mask-with-class-token | function: mask_with_class_token | kind: subtle | what is wrong: copies the entry of the first token, which is False for a sequence whose first position is padding
 # told: named
 # now: named
 # says: the first entry is copied
@@ -85,7 +85,7 @@ def mask_with_class_token(mask: torch.Tensor, count: int = 1) -> torch.Tensor:
     return torch.cat((first, mask), dim=-1)
 
 
-# === exercise: 2.2 · The mask grows, too | function: mask_with_class_token | kind: double | what is wrong: gives floats in place of booleans; adds one entry whatever count is
+# === exercise: mask-with-class-token | function: mask_with_class_token | kind: double | what is wrong: gives floats in place of booleans; adds one entry whatever count is
 # told: named
 # now: named
 # says: numbers in place of True and False
@@ -96,7 +96,7 @@ def mask_with_class_token(mask: torch.Tensor, count: int = 1) -> torch.Tensor:
     return longer
 
 
-# === exercise: 2.3 · The head reads position 0 | function: ClassHead | kind: plain | what is wrong: returns probabilities (a softmax) and not logits
+# === exercise: class-head | function: ClassHead | kind: plain | what is wrong: returns probabilities (a softmax) and not logits
 # told: named
 # now: named
 # says: probabilities in place of logits
@@ -111,7 +111,7 @@ class ClassHead(nn.Module):
         return torch.softmax(y, dim=-1)
 
 
-# === exercise: 2.3 · The head reads position 0 | function: ClassHead | kind: subtle | what is wrong: squeeze() without an axis also drops the batch axis when B is 1 (or the class axis when there is one class)
+# === exercise: class-head | function: ClassHead | kind: subtle | what is wrong: squeeze() without an axis also drops the batch axis when B is 1 (or the class axis when there is one class)
 # told: named
 # now: named
 # says: squeeze takes the axis of the batch away
@@ -129,7 +129,7 @@ class ClassHead(nn.Module):
         return (first @ self.weight + self.bias).squeeze()
 
 
-# === exercise: 2.3 · The head reads position 0 | function: ClassHead | kind: double | what is wrong: the weight is divided by d_model and not by its root; the bias is never added
+# === exercise: class-head | function: ClassHead | kind: double | what is wrong: the weight is divided by d_model and not by its root; the bias is never added
 # told: named
 # now: named
 # says: the bias is not added
@@ -144,7 +144,7 @@ class ClassHead(nn.Module):
         return torch.matmul(cls, self.weight)
 
 
-# === exercise: 2.3 · The head reads position 0 | function: ClassHead | kind: double | what is wrong: reads the mean of all positions; the standard deviation is 1/√classes and not 1/√d_model
+# === exercise: class-head | function: ClassHead | kind: double | what is wrong: reads the mean of all positions; the standard deviation is 1/√classes and not 1/√d_model
 # told: named
 # now: named
 # says: the head reads the mean
@@ -161,7 +161,7 @@ class ClassHead(nn.Module):
         return torch.einsum("bd,dc->bc", summary, self.weight) + self.bias
 
 
-# === exercise: 2.4 · The mean of the real tokens | functions: masked_mean, MeanHead | kind: plain | what is wrong: the padding is set to 0 but still counted in the divisor
+# === exercise: masked-mean | functions: masked_mean, MeanHead | kind: plain | what is wrong: the padding is set to 0 but still counted in the divisor
 # told: named
 # now: named
 # says: divided by T in place of the number of real tokens
@@ -185,7 +185,7 @@ class MeanHead(nn.Module):
         return masked_mean(hidden, mask) @ self.weight + self.bias
 
 
-# === exercise: 2.4 · The mean of the real tokens | functions: masked_mean, MeanHead | kind: plain | what is wrong: a sequence without real tokens gives 0/0 = NaN
+# === exercise: masked-mean | functions: masked_mean, MeanHead | kind: plain | what is wrong: a sequence without real tokens gives 0/0 = NaN
 # told: named
 # now: named
 # says: NaN for a sequence without real tokens
@@ -212,7 +212,7 @@ class MeanHead(nn.Module):
         return mean @ self.weight + self.bias
 
 
-# === exercise: 2.4 · The mean of the real tokens | functions: masked_mean, MeanHead | kind: subtle | what is wrong: takes the first n rows of a sequence with n real tokens, so padding in front or in between is averaged
+# === exercise: masked-mean | functions: masked_mean, MeanHead | kind: subtle | what is wrong: takes the first n rows of a sequence with n real tokens, so padding in front or in between is averaged
 # told: named
 # now: named
 # says: the first rows in place of the real ones
@@ -241,7 +241,7 @@ class MeanHead(nn.Module):
         return masked_mean(hidden, mask) @ self.weight + self.bias
 
 
-# === exercise: 2.4 · The mean of the real tokens | functions: masked_mean, MeanHead | kind: subtle | what is wrong: without a mask the head takes rows of zeros for padding, although then every position is real
+# === exercise: masked-mean | functions: masked_mean, MeanHead | kind: subtle | what is wrong: without a mask the head takes rows of zeros for padding, although then every position is real
 # told: named
 # now: named
 # says: rows of zeros are taken for padding
@@ -270,7 +270,7 @@ class MeanHead(nn.Module):
         return torch.addmm(self.bias, pooled, self.weight)
 
 
-# === exercise: 2.4 · The mean of the real tokens | functions: masked_mean, MeanHead | kind: double | what is wrong: masked_mean writes zeros into the caller's tensor; the head ignores the mask it is given
+# === exercise: masked-mean | functions: masked_mean, MeanHead | kind: double | what is wrong: masked_mean writes zeros into the caller's tensor; the head ignores the mask it is given
 # told: named
 # now: named
 # says: changes its argument in place
@@ -297,7 +297,7 @@ class MeanHead(nn.Module):
         return x @ self.weight + self.bias
 
 
-# === exercise: 2.4 · The mean of the real tokens | functions: masked_mean, MeanHead | kind: double | what is wrong: divides by the number of real tokens of the whole batch; the bias of the head starts at random numbers and not at 0
+# === exercise: masked-mean | functions: masked_mean, MeanHead | kind: double | what is wrong: divides by the number of real tokens of the whole batch; the bias of the head starts at random numbers and not at 0
 # told: named
 # now: named
 # says: one number of tokens for the whole batch
@@ -322,7 +322,7 @@ class MeanHead(nn.Module):
         return masked_mean(hidden, mask).matmul(self.weight).add(self.bias)
 
 
-# === exercise: 2.5 · What the order does | function: readout_behaviour | kind: plain | what is wrong: calls the token head with positions equivariant, but a word's label then depends on its place
+# === exercise: readout-behaviour | function: readout_behaviour | kind: plain | what is wrong: calls the token head with positions equivariant, but a word's label then depends on its place
 # told: named
 # now: named
 # says: positions are forgotten
@@ -339,7 +339,7 @@ def readout_behaviour() -> dict[str, str]:
     }
 
 
-# === exercise: 2.5 · What the order does | function: readout_behaviour | kind: double | what is wrong: calls the last token invariant; calls the flattened outputs equivariant
+# === exercise: readout-behaviour | function: readout_behaviour | kind: double | what is wrong: calls the last token invariant; calls the flattened outputs equivariant
 # told: named
 # now: named
 # says: invariant although the order matters
@@ -353,7 +353,7 @@ def readout_behaviour() -> dict[str, str]:
     return answers
 
 
-# === exercise: 2.6 · A label for each word: the loss | function: tagging_loss | kind: plain | what is wrong: the padding is scored, too, and counted
+# === exercise: tagging-loss | function: tagging_loss | kind: plain | what is wrong: the padding is scored, too, and counted
 # told: named
 # now: named
 # says: padding is scored
@@ -366,7 +366,7 @@ def tagging_loss(
     return F.cross_entropy(words.mT, tags)
 
 
-# === exercise: 2.6 · A label for each word: the loss | function: tagging_loss | kind: plain | what is wrong: leaves out the last count rows in place of the first, so each row is compared with the tag of another word
+# === exercise: tagging-loss | function: tagging_loss | kind: plain | what is wrong: leaves out the last count rows in place of the first, so each row is compared with the tag of another word
 # told: named
 # now: named
 # says: the end is left out in place of the class tokens
@@ -380,7 +380,7 @@ def tagging_loss(
     return losses.masked_fill(~real, 0.0).sum() / real.sum().clamp(min=1)
 
 
-# === exercise: 2.6 · A label for each word: the loss | function: tagging_loss | kind: subtle | what is wrong: marks the padding by the tag 0 and ignores it, so words of class 0 are not scored either
+# === exercise: tagging-loss | function: tagging_loss | kind: subtle | what is wrong: marks the padding by the tag 0 and ignores it, so words of class 0 are not scored either
 # told: named
 # now: named
 # says: tag 0 is taken for padding
@@ -393,7 +393,7 @@ def tagging_loss(
     return total / (target != 0).sum().clamp(min=1)
 
 
-# === exercise: 2.6 · A label for each word: the loss | function: tagging_loss | kind: subtle | what is wrong: squeeze() removes the axis of the positions as well when T is 1, and the product then broadcasts to (B, B)
+# === exercise: tagging-loss | function: tagging_loss | kind: subtle | what is wrong: squeeze() removes the axis of the positions as well when T is 1, and the product then broadcasts to (B, B)
 # told: named
 # now: named
 # says: squeeze takes the axis of the tokens away
@@ -406,7 +406,7 @@ def tagging_loss(
     return (nll * m).sum() / m.sum().clamp(min=1.0)
 
 
-# === exercise: 2.6 · A label for each word: the loss | function: tagging_loss | kind: double | what is wrong: applies a softmax before cross_entropy, which applies its own; without any word the mean of nothing is NaN
+# === exercise: tagging-loss | function: tagging_loss | kind: double | what is wrong: applies a softmax before cross_entropy, which applies its own; without any word the mean of nothing is NaN
 # told: named
 # now: named
 # says: softmax taken twice
@@ -418,7 +418,7 @@ def tagging_loss(
     return F.cross_entropy(probabilities[is_word], tags[is_word])
 
 
-# === exercise: 2.7 · A class token for each task | function: TaskHeads | kind: plain | what is wrong: every head gets the whole of hidden, so all of them read position 0
+# === exercise: task-heads | function: TaskHeads | kind: plain | what is wrong: every head gets the whole of hidden, so all of them read position 0
 # told: named
 # now: named
 # says: all heads read position 0
@@ -431,7 +431,7 @@ class TaskHeads(nn.Module):
         return [head(hidden) for head in self.heads]
 
 
-# === exercise: 2.7 · A class token for each task | function: TaskHeads | kind: subtle | what is wrong: cuts i positions off what is already cut, so from the third task on the wrong position is read (0, 1, 3, 6, ...)
+# === exercise: task-heads | function: TaskHeads | kind: subtle | what is wrong: cuts i positions off what is already cut, so from the third task on the wrong position is read (0, 1, 3, 6, ...)
 # told: named
 # now: named
 # says: positions are cut off again and again
@@ -452,7 +452,7 @@ class TaskHeads(nn.Module):
         return answers
 
 
-# === exercise: 2.7 · A class token for each task | function: TaskHeads | kind: double | what is wrong: tasks with the same number of classes share one head; the positions are counted from 1
+# === exercise: task-heads | function: TaskHeads | kind: double | what is wrong: tasks with the same number of classes share one head; the positions are counted from 1
 # told: named
 # now: named
 # says: one head shared by all tasks
@@ -469,7 +469,7 @@ class TaskHeads(nn.Module):
         return logits
 
 
-# === exercise: 2.3 · The head reads position 0 | function: ClassHead | kind: plain | what is wrong: returns probabilities (softmax) instead of logits
+# === exercise: class-head | function: ClassHead | kind: plain | what is wrong: returns probabilities (softmax) instead of logits
 # told: named
 # now: named
 # says: probabilities in place of logits
@@ -485,7 +485,7 @@ class ClassHead(nn.Module):
         return F.softmax(scores, dim=-1)
 
 
-# === exercise: 2.7 · A class token for each task | function: TaskHeads | kind: plain | what is wrong: every head reads position 0 instead of head i reading position i
+# === exercise: task-heads | function: TaskHeads | kind: plain | what is wrong: every head reads position 0 instead of head i reading position i
 # told: named
 # now: named
 # says: all heads read position 0
@@ -503,7 +503,7 @@ class TaskHeads(nn.Module):
         return answers
 
 
-# === exercise: 2.2 · The mask grows, too | function: mask_with_class_token | kind: subtle | what is wrong: copies the entry of the first token for the class tokens, so they are False where a sequence begins with padding or has no real token
+# === exercise: mask-with-class-token | function: mask_with_class_token | kind: subtle | what is wrong: copies the entry of the first token for the class tokens, so they are False where a sequence begins with padding or has no real token
 # told: named
 # now: named
 # says: the first entry is copied
@@ -513,7 +513,7 @@ def mask_with_class_token(mask: torch.Tensor, count: int = 1) -> torch.Tensor:
     return torch.cat([first, mask], dim=2)
 
 
-# === exercise: 2.6 · A label for each word: the loss | function: tagging_loss | kind: subtle | what is wrong: NaN instead of 0 for a batch without any word (mean over zero targets with ignore_index)
+# === exercise: tagging-loss | function: tagging_loss | kind: subtle | what is wrong: NaN instead of 0 for a batch without any word (mean over zero targets with ignore_index)
 # told: named
 # now: named
 # says: NaN when nothing is scored
@@ -527,7 +527,7 @@ def tagging_loss(
     )
 
 
-# === exercise: 2.4 · The mean of the real tokens | functions: masked_mean, MeanHead | kind: double | what is wrong: (1) a sequence without real tokens gives NaN (0/0); (2) the weight of MeanHead is drawn with a standard deviation of 1/√classes instead of 1/√d_model
+# === exercise: masked-mean | functions: masked_mean, MeanHead | kind: double | what is wrong: (1) a sequence without real tokens gives NaN (0/0); (2) the weight of MeanHead is drawn with a standard deviation of 1/√classes instead of 1/√d_model
 # told: named
 # now: named
 # says: NaN for a sequence without real tokens
@@ -554,7 +554,7 @@ class MeanHead(nn.Module):
         return masked_mean(hidden, mask) @ self.weight + self.bias
 
 
-# === exercise: 2.1 · The class token | function: ClassToken | kind: double | what is wrong: (1) all count tokens start as copies of one drawn vector; (2) the class tokens are put behind the sequence instead of in front
+# === exercise: class-token | function: ClassToken | kind: double | what is wrong: (1) all count tokens start as copies of one drawn vector; (2) the class tokens are put behind the sequence instead of in front
 # told: named
 # now: named
 # says: the class token is appended at the end

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 3.1 · Equivariant or invariant | function: order_behaviour | kind: plain | what is wrong: compares with the inverse permutation (outputs_of_permuted is reordered instead of outputs)
+# === exercise: order-behaviour | function: order_behaviour | kind: plain | what is wrong: compares with the inverse permutation (outputs_of_permuted is reordered instead of outputs)
 # told: named
 # now: named
 # says: permuted by the inverse
@@ -15,7 +15,7 @@ def order_behaviour(
     return {"equivariant": equivariant, "invariant": invariant}
 
 
-# === exercise: 3.1 · Equivariant or invariant | function: order_behaviour | kind: subtle | what is wrong: recognises a pooled output by its length, so a pooled vector with d = T is treated as T rows and may be called equivariant
+# === exercise: order-behaviour | function: order_behaviour | kind: subtle | what is wrong: recognises a pooled output by its length, so a pooled vector with d = T is treated as T rows and may be called equivariant
 # told: named
 # now: named
 # says: pooled output called equivariant
@@ -32,7 +32,7 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     return answer
 
 
-# === exercise: 3.1 · Equivariant or invariant | function: order_behaviour | kind: double | what is wrong: judges invariance from the mean over the tokens (so every equivariant model counts as invariant); and answers equivariant = invariant for a pooled output instead of False
+# === exercise: order-behaviour | function: order_behaviour | kind: double | what is wrong: judges invariance from the mean over the tokens (so every equivariant model counts as invariant); and answers equivariant = invariant for a pooled output instead of False
 # told: named
 # now: named
 # says: order of the rows ignored, and pooled output called equivariant
@@ -50,7 +50,7 @@ def order_behaviour(outputs, outputs_of_permuted, permutation):
     return {"equivariant": equi, "invariant": inv}
 
 
-# === exercise: 3.2 · The sinusoidal encoding | function: sinusoidal_positional_encoding | kind: plain | what is wrong: takes the exponent i/d instead of 2i/d
+# === exercise: sinusoidal-positional-encoding | function: sinusoidal_positional_encoding | kind: plain | what is wrong: takes the exponent i/d instead of 2i/d
 # told: named
 # now: named
 # says: exponent i/d in place of 2i/d
@@ -68,7 +68,7 @@ def sinusoidal_positional_encoding(
     return table
 
 
-# === exercise: 3.2 · The sinusoidal encoding | function: sinusoidal_positional_encoding | kind: subtle | what is wrong: computes in double precision and returns float64 instead of float32
+# === exercise: sinusoidal-positional-encoding | function: sinusoidal_positional_encoding | kind: subtle | what is wrong: computes in double precision and returns float64 instead of float32
 # told: named
 # now: named
 # says: float32 expected
@@ -82,7 +82,7 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     return torch.stack([theta.sin(), theta.cos()], dim=-1).flatten(-2)
 
 
-# === exercise: 3.2 · The sinusoidal encoding | function: sinusoidal_positional_encoding | kind: double | what is wrong: puts all sines in the left half and all cosines in the right half; and ignores base (10000 is written into the formula)
+# === exercise: sinusoidal-positional-encoding | function: sinusoidal_positional_encoding | kind: double | what is wrong: puts all sines in the left half and all cosines in the right half; and ignores base (10000 is written into the formula)
 # told: named
 # now: named
 # says: sine block, then cosine block
@@ -94,7 +94,7 @@ def sinusoidal_positional_encoding(length, d_model, base=10_000.0):
     return torch.cat((angles.sin(), angles.cos()), dim=1)
 
 
-# === exercise: 3.3 · How far each pair can count | function: wavelengths | kind: plain | what is wrong: multiplies 2π by the turning speed instead of dividing by it (2π / base^(2i/d))
+# === exercise: wavelengths | function: wavelengths | kind: plain | what is wrong: multiplies 2π by the turning speed instead of dividing by it (2π / base^(2i/d))
 # told: named
 # now: named
 # says: divided by the power of the base
@@ -106,7 +106,7 @@ def wavelengths(d_model: int, base: float = 10_000.0) -> torch.Tensor:
     return 2 * math.pi * speed
 
 
-# === exercise: 3.3 · How far each pair can count | function: wavelengths | kind: subtle | what is wrong: linspace includes its end, so the exponents run up to 1 and the last wavelength is 2π · base
+# === exercise: wavelengths | function: wavelengths | kind: subtle | what is wrong: linspace includes its end, so the exponents run up to 1 and the last wavelength is 2π · base
 # told: named
 # now: named
 # says: the last wavelength put at 2π times the base
@@ -119,7 +119,7 @@ def wavelengths(d_model, base=10_000.0):
     return 2 * torch.pi / radians_per_position
 
 
-# === exercise: 3.3 · How far each pair can count | function: wavelengths | kind: double | what is wrong: uses the exponent i/d instead of 2i/d; and refuses an odd width by an assert (AssertionError, not ValueError)
+# === exercise: wavelengths | function: wavelengths | kind: double | what is wrong: uses the exponent i/d instead of 2i/d; and refuses an odd width by an assert (AssertionError, not ValueError)
 # told: named
 # now: named
 # says: exponent i/d in place of 2i/d
@@ -131,7 +131,7 @@ def wavelengths(d_model, base=10_000.0):
     return torch.tensor(result)
 
 
-# === exercise: 3.4 · A shift is a rotation | function: shift_matrix | kind: plain | what is wrong: the blocks are transposed (minus sign in the lower left), which shifts back instead of on
+# === exercise: shift-matrix | function: shift_matrix | kind: plain | what is wrong: the blocks are transposed (minus sign in the lower left), which shifts back instead of on
 # told: named
 # now: named
 # says: transposed: made for column vectors
@@ -145,7 +145,7 @@ def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Ten
     return torch.block_diag(*blocks)
 
 
-# === exercise: 3.4 · A shift is a rotation | function: shift_matrix | kind: subtle | what is wrong: fits a matrix by least squares; the slow columns are nearly collinear, so the result is no block-diagonal rotation matrix and holds only for the fitted rows
+# === exercise: shift-matrix | function: shift_matrix | kind: subtle | what is wrong: fits a matrix by least squares; the slow columns are nearly collinear, so the result is no block-diagonal rotation matrix and holds only for the fitted rows
 # told: named
 # now: named
 # says: entries outside the 2 × 2 blocks
@@ -164,7 +164,7 @@ def shift_matrix(offset, d_model, base=10_000.0):
     return torch.linalg.lstsq(here, there).solution
 
 
-# === exercise: 3.4 · A shift is a rotation | function: shift_matrix | kind: double | what is wrong: takes the absolute value of the offset, so that negative offsets shift on; and does not refuse an odd width
+# === exercise: shift-matrix | function: shift_matrix | kind: double | what is wrong: takes the absolute value of the offset, so that negative offsets shift on; and does not refuse an odd width
 # told: named
 # now: named
 # says: sign of the offset lost
@@ -183,7 +183,7 @@ def shift_matrix(offset, d_model, base=10_000.0):
     return m
 
 
-# === exercise: 3.5 · Spot the bug: which formula made this table? | function: diagnose_encoding | kind: plain | what is wrong: asks for the first entry before the standing column, so the table with the misplaced exponent (first entry .8415) is called "cosine first"
+# === exercise: diagnose-encoding | function: diagnose_encoding | kind: plain | what is wrong: asks for the first entry before the standing column, so the table with the misplaced exponent (first entry .8415) is called "cosine first"
 # told: named
 # now: named
 # says: misplaced exponent taken for cosine first
@@ -198,7 +198,7 @@ def diagnose_encoding(encoding: torch.Tensor) -> str:
     return "base 1000" if base < 3000 else "right"
 
 
-# === exercise: 3.5 · Spot the bug: which formula made this table? | function: diagnose_encoding | kind: plain | what is wrong: takes a wrong norm as the sign of the misplaced exponent, but that table has the right norm and "cosine first" has not: the two are exchanged
+# === exercise: diagnose-encoding | function: diagnose_encoding | kind: plain | what is wrong: takes a wrong norm as the sign of the misplaced exponent, but that table has the right norm and "cosine first" has not: the two are exchanged
 # told: named
 # now: named
 # says: cosine first taken for a misplaced exponent
@@ -216,7 +216,7 @@ def diagnose_encoding(encoding):
     return "base 1000"
 
 
-# === exercise: 3.5 · Spot the bug: which formula made this table? | function: diagnose_encoding | kind: subtle | what is wrong: takes the last exponent for 1 instead of (d-2)/d when solving for the base: right at large d, "base 1000" for every right table at small d
+# === exercise: diagnose-encoding | function: diagnose_encoding | kind: subtle | what is wrong: takes the last exponent for 1 instead of (d-2)/d when solving for the base: right at large d, "base 1000" for every right table at small d
 # told: named
 # now: named
 # says: the power d/(d - 2) is missing
@@ -234,7 +234,7 @@ def diagnose_encoding(encoding):
     return "base 1000"
 
 
-# === exercise: 3.5 · Spot the bug: which formula made this table? | function: diagnose_encoding | kind: double | what is wrong: looks for a standing column anywhere, and the slow cosines of a right table nearly stand, too; and tells the base by a fixed threshold on the second pair's sine, which fits d = 4 only
+# === exercise: diagnose-encoding | function: diagnose_encoding | kind: double | what is wrong: looks for a standing column anywhere, and the slow cosines of a right table nearly stand, too; and tells the base by a fixed threshold on the second pair's sine, which fits d = 4 only
 # told: named
 # now: named
 # says: cosine first taken for a misplaced exponent
@@ -250,7 +250,7 @@ def diagnose_encoding(encoding):
         return "base 1000"
 
 
-# === exercise: 3.6 · The module that adds it | function: SinusoidalPositionalEncoding | kind: plain | what is wrong: the table is a trainable parameter instead of a buffer
+# === exercise: sinusoidal-module | function: SinusoidalPositionalEncoding | kind: plain | what is wrong: the table is a trainable parameter instead of a buffer
 # told: named
 # now: named
 # says: the encoding is a parameter
@@ -267,7 +267,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         return self.dropout(x + self.table[:T])
 
 
-# === exercise: 3.6 · The module that adds it | function: SinusoidalPositionalEncoding | kind: subtle | what is wrong: the buffer is persistent (the default), so the table is saved in the state_dict
+# === exercise: sinusoidal-module | function: SinusoidalPositionalEncoding | kind: subtle | what is wrong: the buffer is persistent (the default), so the table is saved in the state_dict
 # told: named
 # now: named
 # says: the buffer is persistent
@@ -286,7 +286,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         return self.drop(x + self.pe[:n_tokens, :])
 
 
-# === exercise: 3.6 · The module that adds it | function: SinusoidalPositionalEncoding | kind: subtle | what is wrong: += adds the encoding into the caller's tensor (changes the argument in place)
+# === exercise: sinusoidal-module | function: SinusoidalPositionalEncoding | kind: subtle | what is wrong: += adds the encoding into the caller's tensor (changes the argument in place)
 # told: named
 # now: named
 # says: changes its argument in place
@@ -307,7 +307,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         return x
 
 
-# === exercise: 3.6 · The module that adds it | function: SinusoidalPositionalEncoding | kind: double | what is wrong: reads T from axis 1, which is the width when there is no batch; and dropout acts on the encoding only, not on the sum
+# === exercise: sinusoidal-module | function: SinusoidalPositionalEncoding | kind: double | what is wrong: reads T from axis 1, which is the width when there is no batch; and dropout acts on the encoding only, not on the sum
 # told: named
 # now: named
 # says: length read from the wrong axis
@@ -326,7 +326,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         return x + positions
 
 
-# === exercise: 3.7 · A learned table | function: LearnedPositionalEncoding | kind: plain | what is wrong: the table starts with a standard deviation of 1 instead of 0.02
+# === exercise: learned-module | function: LearnedPositionalEncoding | kind: plain | what is wrong: the table starts with a standard deviation of 1 instead of 0.02
 # told: named
 # now: named
 # says: the weights start too large
@@ -343,7 +343,7 @@ class LearnedPositionalEncoding(nn.Module):
         return self.dropout(x + self.table[:T])
 
 
-# === exercise: 3.7 · A learned table | function: LearnedPositionalEncoding | kind: subtle | what is wrong: dropout acts on the embeddings before the table is added, not on the sum
+# === exercise: learned-module | function: LearnedPositionalEncoding | kind: subtle | what is wrong: dropout acts on the embeddings before the table is added, not on the sum
 # told: named
 # now: named
 # says: dropout on the embeddings only
@@ -361,7 +361,7 @@ class LearnedPositionalEncoding(nn.Module):
         return self.drop(x) + self.table[:length]
 
 
-# === exercise: 3.7 · A learned table | function: LearnedPositionalEncoding | kind: double | what is wrong: draws uniform numbers from 0 to 0.02 instead of normal ones; and refuses a sequence of exactly max_length tokens (>= instead of >)
+# === exercise: learned-module | function: LearnedPositionalEncoding | kind: double | what is wrong: draws uniform numbers from 0 to 0.02 instead of normal ones; and refuses a sequence of exactly max_length tokens (>= instead of >)
 # told: named
 # now: named
 # says: the weights do not start around 0
@@ -381,7 +381,7 @@ class LearnedPositionalEncoding(nn.Module):
         return self.dropout(x + rows)
 
 
-# === exercise: 3.8 · Rotary encoding | function: apply_rotary | kind: plain | what is wrong: pairs column i with column i + d_k/2 instead of neighbouring columns
+# === exercise: rotary-encoding | function: apply_rotary | kind: plain | what is wrong: pairs column i with column i + d_k/2 instead of neighbouring columns
 # told: named
 # now: named
 # says: pairs (i, i + d/2) in place of (2i, 2i + 1)
@@ -398,7 +398,7 @@ def apply_rotary(x: torch.Tensor, base: float = 10_000.0) -> torch.Tensor:
     return rotated.to(x.dtype)
 
 
-# === exercise: 3.8 · Rotary encoding | function: apply_rotary | kind: subtle | what is wrong: computes positions and angles in the type of x: in bfloat16 the positions above 256 and the angles are rounded
+# === exercise: rotary-encoding | function: apply_rotary | kind: subtle | what is wrong: computes positions and angles in the type of x: in bfloat16 the positions above 256 and the angles are rounded
 # told: named
 # now: named
 # says: angles rounded to the type of x
@@ -416,7 +416,7 @@ def apply_rotary(x, base=10_000.0):
     return torch.stack((new_even, new_odd), dim=-1).flatten(-2)
 
 
-# === exercise: 3.8 · Rotary encoding | function: apply_rotary | kind: double | what is wrong: counts positions from 1; and turns backwards (the signs of the sines are exchanged): the scores are right nevertheless
+# === exercise: rotary-encoding | function: apply_rotary | kind: double | what is wrong: counts positions from 1; and turns backwards (the signs of the sines are exchanged): the scores are right nevertheless
 # told: named
 # now: named
 # says: rotated backwards, and positions from 1
@@ -433,7 +433,7 @@ def apply_rotary(x, base=10_000.0):
     return out.reshape(x.shape).type_as(x)
 
 
-# === exercise: 3.8 · Rotary encoding | function: apply_rotary | kind: double | what is wrong: the second entry of a pair is computed from the new first one (the slices are views of the result); and an odd d_k is not refused with a ValueError
+# === exercise: rotary-encoding | function: apply_rotary | kind: double | what is wrong: the second entry of a pair is computed from the new first one (the slices are views of the result); and an odd d_k is not refused with a ValueError
 # told: named
 # now: named
 # says: the second of a pair computed from the new first
@@ -450,7 +450,7 @@ def apply_rotary(x, base=10_000.0):
     return result
 
 
-# === exercise: 3.3 · How far each pair can count | function: wavelengths | kind: plain | what is wrong: the exponents run from 0 to 1 including 1 (linspace), so the last wavelength is 2π·base
+# === exercise: wavelengths | function: wavelengths | kind: plain | what is wrong: the exponents run from 0 to 1 including 1 (linspace), so the last wavelength is 2π·base
 # told: named
 # now: named
 # says: the last wavelength put at 2π times the base
@@ -462,7 +462,7 @@ def wavelengths(d_model: int, base: float = 10_000.0) -> torch.Tensor:
     return 2 * math.pi * torch.pow(torch.tensor(float(base)), exponents)
 
 
-# === exercise: 3.8 · Rotary encoding | function: apply_rotary | kind: plain | what is wrong: pairs column i with column i + d_k/2 instead of neighbouring columns
+# === exercise: rotary-encoding | function: apply_rotary | kind: plain | what is wrong: pairs column i with column i + d_k/2 instead of neighbouring columns
 # told: named
 # now: named
 # says: pairs (i, i + d/2) in place of (2i, 2i + 1)
@@ -480,7 +480,7 @@ def apply_rotary(x: torch.Tensor, base: float = 10_000.0) -> torch.Tensor:
     return rotated.to(x.dtype)
 
 
-# === exercise: 3.5 · Spot the bug: which formula made this table? | function: diagnose_encoding | kind: subtle | what is wrong: takes 1/angle of the last pair for the base, as if its exponent were 1 and not (d-2)/d; small widths (d = 4 and so on) with the base 10000 are called base 1000
+# === exercise: diagnose-encoding | function: diagnose_encoding | kind: subtle | what is wrong: takes 1/angle of the last pair for the base, as if its exponent were 1 and not (d-2)/d; small widths (d = 4 and so on) with the base 10000 are called base 1000
 # told: named
 # now: named
 # says: the power d/(d - 2) is missing
@@ -498,7 +498,7 @@ def diagnose_encoding(encoding: torch.Tensor) -> str:
     return "base 1000"
 
 
-# === exercise: 3.6 · The module that adds it | function: SinusoidalPositionalEncoding | kind: subtle | what is wrong: dropout acts on the embeddings only and not on the sum (equal in evaluation mode)
+# === exercise: sinusoidal-module | function: SinusoidalPositionalEncoding | kind: subtle | what is wrong: dropout acts on the embeddings only and not on the sum (equal in evaluation mode)
 # told: named
 # now: named
 # says: dropout on the embeddings only
@@ -517,7 +517,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         return x + self.pe[:seq_len]
 
 
-# === exercise: 3.4 · A shift is a rotation | function: shift_matrix | kind: double | what is wrong: (1) the exponent is i/d instead of 2i/d; (2) the blocks are transposed (minus sign in the lower left)
+# === exercise: shift-matrix | function: shift_matrix | kind: double | what is wrong: (1) the exponent is i/d instead of 2i/d; (2) the blocks are transposed (minus sign in the lower left)
 # told: named
 # now: named
 # says: transposed: made for column vectors, and exponent i/d in place of 2i/d
@@ -535,7 +535,7 @@ def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Ten
     return M
 
 
-# === exercise: 3.7 · A learned table | function: LearnedPositionalEncoding | kind: double | what is wrong: (1) the table is drawn uniformly from 0 to 0.02 instead of normally with mean 0 and standard deviation 0.02; (2) a sequence of exactly max_length tokens is refused
+# === exercise: learned-module | function: LearnedPositionalEncoding | kind: double | what is wrong: (1) the table is drawn uniformly from 0 to 0.02 instead of normally with mean 0 and standard deviation 0.02; (2) a sequence of exactly max_length tokens is refused
 # told: named
 # now: named
 # says: the weights do not start around 0

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 4.1 · Softmax | function: softmax | kind: subtle | what is wrong: subtracts the largest score of the whole tensor instead of the row's, so a row far below it underflows to zeros
+# === exercise: softmax | function: softmax | kind: subtle | what is wrong: subtracts the largest score of the whole tensor instead of the row's, so a row far below it underflows to zeros
 # told: named
 # now: named
 # says: one maximum for all rows
@@ -15,7 +15,7 @@ def softmax(scores: torch.Tensor) -> torch.Tensor:
     return e / total
 
 
-# === exercise: 4.1 · Softmax | function: softmax | kind: double | what is wrong: subtracts the maximum in place, in the caller's tensor; and a row of only -inf gives NaN (-inf - (-inf)), which clamping the sum does not mend
+# === exercise: softmax | function: softmax | kind: double | what is wrong: subtracts the maximum in place, in the caller's tensor; and a row of only -inf gives NaN (-inf - (-inf)), which clamping the sum does not mend
 # told: named
 # now: named
 # says: changes its argument in place
@@ -26,7 +26,7 @@ def softmax(scores):
     return exps / norm
 
 
-# === exercise: 4.2 · A weighted average by hand | function: worked_context | kind: plain | what is wrong: reads "strongest" down the columns of the weights instead of along the rows: [0, 2, 2]
+# === exercise: worked-context | function: worked_context | kind: plain | what is wrong: reads "strongest" down the columns of the weights instead of along the rows: [0, 2, 2]
 # told: named
 # now: named
 # says: rows and columns exchanged
@@ -46,7 +46,7 @@ def worked_context() -> dict:
     }
 
 
-# === exercise: 4.3 · Queries, keys and values | function: project_qkv | kind: plain | what is wrong: queries and keys come from x_kv and the values from x_q (roles of the two sequences mixed up)
+# === exercise: project-qkv | function: project_qkv | kind: plain | what is wrong: queries and keys come from x_kv and the values from x_q (roles of the two sequences mixed up)
 # told: named
 # now: named
 # says: queries and keys both from x_kv
@@ -64,7 +64,7 @@ def project_qkv(
     return q, k, v
 
 
-# === exercise: 4.3 · Queries, keys and values | function: project_qkv | kind: subtle | what is wrong: the einsum needs exactly one leading axis: no batch, or two leading axes, raise an error
+# === exercise: project-qkv | function: project_qkv | kind: subtle | what is wrong: the einsum needs exactly one leading axis: no batch, or two leading axes, raise an error
 # told: named
 # now: named
 # says: only works with a batch
@@ -75,7 +75,7 @@ def project_qkv(x_q, x_kv, w_q, w_k, w_v):
     return project(x_q, w_q), project(x_kv, w_k), project(x_kv, w_v)
 
 
-# === exercise: 4.4 · The causal mask | function: causal_mask | kind: plain | what is wrong: rows and columns exchanged: allows j >= i (the upper triangle)
+# === exercise: causal-mask | function: causal_mask | kind: plain | what is wrong: rows and columns exchanged: allows j >= i (the upper triangle)
 # told: named
 # now: named
 # says: upper triangle
@@ -86,7 +86,7 @@ def causal_mask(length: int) -> torch.Tensor:
     return key <= query
 
 
-# === exercise: 4.4 · The causal mask | function: causal_mask | kind: double | what is wrong: leaves the diagonal out (j < i); and returns floats in place of booleans
+# === exercise: causal-mask | function: causal_mask | kind: double | what is wrong: leaves the diagonal out (j < i); and returns floats in place of booleans
 # told: named
 # now: named
 # says: numbers in place of True and False
@@ -98,7 +98,7 @@ def causal_mask(length):
     return mask
 
 
-# === exercise: 4.5 · The padding mask | function: padding_mask | kind: plain | what is wrong: <= instead of <: the first padding position is allowed, too
+# === exercise: padding-mask | function: padding_mask | kind: plain | what is wrong: <= instead of <: the first padding position is allowed, too
 # told: named
 # now: named
 # says: off by one
@@ -107,7 +107,7 @@ def padding_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return positions[None, None, :] <= lengths[:, None, None]
 
 
-# === exercise: 4.5 · The padding mask | function: padding_mask | kind: subtle | what is wrong: the width is the longest sentence of the batch instead of max_length
+# === exercise: padding-mask | function: padding_mask | kind: subtle | what is wrong: the width is the longest sentence of the batch instead of max_length
 # told: named
 # now: named
 # says: the longest length in place of max_length
@@ -119,7 +119,7 @@ def padding_mask(lengths, max_length):
     return torch.tensor(rows, dtype=torch.bool).unsqueeze(1)
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax | function: masked_softmax | kind: plain | what is wrong: -1e9 instead of -inf: a row in which nothing is allowed gets equal weights instead of zeros
+# === exercise: masked-softmax | function: masked_softmax | kind: plain | what is wrong: -1e9 instead of -inf: a row in which nothing is allowed gets equal weights instead of zeros
 # told: named
 # now: named
 # says: a large negative number in place of −∞
@@ -131,7 +131,7 @@ def masked_softmax(
     return softmax(scores)
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax | function: masked_softmax | kind: subtle | what is wrong: softmax first, then mask and renormalise: when a forbidden score exceeds the allowed ones by far, these have underflowed to 0 and the row becomes zeros
+# === exercise: masked-softmax | function: masked_softmax | kind: subtle | what is wrong: softmax first, then mask and renormalise: when a forbidden score exceeds the allowed ones by far, these have underflowed to 0 and the row becomes zeros
 # told: named
 # now: named
 # says: renormalised after the softmax
@@ -145,7 +145,7 @@ def masked_softmax(scores, mask=None):
     return weights / total
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax | function: masked_softmax | kind: double | what is wrong: fills where the mask is True, that is the allowed keys; and fills in place, in the caller's scores
+# === exercise: masked-softmax | function: masked_softmax | kind: double | what is wrong: fills where the mask is True, that is the allowed keys; and fills in place, in the caller's scores
 # told: named
 # now: named
 # says: changes its argument in place
@@ -156,7 +156,7 @@ def masked_softmax(scores, mask=None):
     return softmax(scores)
 
 
-# === exercise: 4.7 · Scaled dot-product attention | function: scaled_dot_product_attention | kind: subtle | what is wrong: reads d_k from axis 1 of the queries: right without a batch, with a batch it divides by the root of T_q
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: subtle | what is wrong: reads d_k from axis 1 of the queries: right without a batch, with a batch it divides by the root of T_q
 # told: named
 # now: named
 # says: only works for 2-D inputs
@@ -172,7 +172,7 @@ def scaled_dot_product_attention(
     return torch.matmul(weights, v), weights
 
 
-# === exercise: 4.7 · Scaled dot-product attention | function: scaled_dot_product_attention | kind: double | what is wrong: divides by the root of d_v instead of d_k; and puts the mask on after the softmax, so the rows do not sum to 1
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: double | what is wrong: divides by the root of d_v instead of d_k; and puts the mask on after the softmax, so the rows do not sum to 1
 # told: named
 # now: named
 # says: scaled by √d_v in place of √d_k, and weights zeroed after the softmax without renormalising
@@ -186,7 +186,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     return output, weights
 
 
-# === exercise: 4.8 · The attention layer | function: Attention | kind: subtle | what is wrong: divides each matrix by the root of its second size (d_k, d_v) instead of the root of d_model
+# === exercise: attention-module | function: Attention | kind: subtle | what is wrong: divides each matrix by the root of its second size (d_k, d_v) instead of the root of d_model
 # told: named
 # now: named
 # says: the weights start too large
@@ -208,7 +208,7 @@ class Attention(nn.Module):
         return scaled_dot_product_attention(q, k, v, mask)
 
 
-# === exercise: 4.8 · The attention layer | function: Attention | kind: double | what is wrong: the values come from x_q instead of x_kv in cross-attention; and the mask is not passed on
+# === exercise: attention-module | function: Attention | kind: double | what is wrong: the values come from x_q instead of x_kv in cross-attention; and the mask is not passed on
 # told: wrong
 # now: named
 # says: mask ignored
@@ -229,7 +229,7 @@ class Attention(nn.Module):
         return output, weights
 
 
-# === exercise: 4.9 · Attention you can draw | function: geometric_example | kind: subtle | what is wrong: "car_to_blue" is read as weights[0, 1], the weight with which blue attends to car
+# === exercise: geometric-example | function: geometric_example | kind: subtle | what is wrong: "car_to_blue" is read as weights[0, 1], the weight with which blue attends to car
 # told: named
 # now: named
 # says: rows and columns exchanged
@@ -251,7 +251,7 @@ def geometric_example(theta_q: float, theta_k: float, theta_v: float) -> dict:
     }
 
 
-# === exercise: 4.9 · Attention you can draw | function: geometric_example | kind: double | what is wrong: the rotations are applied as to column vectors (transposed matrices); and the softmax runs down the columns instead of along the rows
+# === exercise: geometric-example | function: geometric_example | kind: double | what is wrong: the rotations are applied as to column vectors (transposed matrices); and the softmax runs down the columns instead of along the rows
 # told: named
 # now: named
 # says: rotations applied to column vectors, and softmax over the wrong axis
@@ -275,7 +275,7 @@ def geometric_example(theta_q, theta_k, theta_v):
     return result
 
 
-# === exercise: 4.10 · Turn the attention round | function: redirecting_angles | kind: plain | what is wrong: turns the wrong way (a rotation as for column vectors): the query of car points away from the key of blue
+# === exercise: redirect-attention | function: redirecting_angles | kind: plain | what is wrong: turns the wrong way (a rotation as for column vectors): the query of car points away from the key of blue
 # told: named
 # now: named
 # says: the difference of the angles has the wrong sign
@@ -286,7 +286,7 @@ def redirecting_angles() -> tuple[float, float]:
     return theta_q, theta_k
 
 
-# === exercise: 4.11 · The derivative of softmax | function: softmax_jacobian | kind: plain | what is wrong: only the diagonal p_i (1 - p_i) is filled, the entries off the diagonal stay 0
+# === exercise: softmax-jacobian | function: softmax_jacobian | kind: plain | what is wrong: only the diagonal p_i (1 - p_i) is filled, the entries off the diagonal stay 0
 # told: named
 # now: named
 # says: only the diagonal
@@ -295,7 +295,7 @@ def softmax_jacobian(probabilities: torch.Tensor) -> torch.Tensor:
     return torch.diag_embed(p * (1 - p))
 
 
-# === exercise: 4.11 · The derivative of softmax | function: softmax_jacobian | kind: subtle | what is wrong: writes the diagonal by indexing the first two axes, which are batch and row when there is a batch (with B = n no error, but wrong numbers)
+# === exercise: softmax-jacobian | function: softmax_jacobian | kind: subtle | what is wrong: writes the diagonal by indexing the first two axes, which are batch and row when there is a batch (with B = n no error, but wrong numbers)
 # told: named
 # now: named
 # says: only works for one row
@@ -307,7 +307,7 @@ def softmax_jacobian(probabilities):
     return jacobian
 
 
-# === exercise: 4.12 · Additive attention | function: AdditiveAttention | kind: subtle | what is wrong: the new axes are counted from the front (1 and 2), which is right with exactly one batch axis only
+# === exercise: additive-attention | function: AdditiveAttention | kind: subtle | what is wrong: the new axes are counted from the front (1 and 2), which is right with exactly one batch axis only
 # told: useless
 # now: named
 # says: only works with a batch
@@ -326,7 +326,7 @@ class AdditiveAttention(nn.Module):
         return weights @ x_kv, weights
 
 
-# === exercise: 4.12 · Additive attention | function: AdditiveAttention | kind: double | what is wrong: takes the tanh of query and key separately before adding them, so the weights forget the query; and draws v without dividing by the root of d_hidden
+# === exercise: additive-attention | function: AdditiveAttention | kind: double | what is wrong: takes the tanh of query and key separately before adding them, so the weights forget the query; and draws v without dividing by the root of d_hidden
 # told: named
 # now: named
 # says: tanh of each part in place of their sum
@@ -347,7 +347,7 @@ class AdditiveAttention(nn.Module):
         return context, alpha
 
 
-# === exercise: 4.13 · What attention costs | functions: attention_cost, path_length | kind: plain | what is wrong: counts multiplications and additions separately, so projections, scores and mixing are twice too large
+# === exercise: attention-cost | functions: attention_cost, path_length | kind: plain | what is wrong: counts multiplications and additions separately, so projections, scores and mixing are twice too large
 # told: named
 # now: named
 # says: operations in place of multiply-adds
@@ -377,7 +377,7 @@ def path_length(kind: str, length: int, kernel: int = 3) -> int:
     raise ValueError(f"unknown kind: {kind}")
 
 
-# === exercise: 4.13 · What attention costs | functions: attention_cost, path_length | kind: double | what is wrong: counts three projections instead of four (forgets the output projection); and the number of convolution layers is rounded down
+# === exercise: attention-cost | functions: attention_cost, path_length | kind: double | what is wrong: counts three projections instead of four (forgets the output projection); and the number of convolution layers is rounded down
 # told: named
 # now: named
 # says: three projections in place of four
@@ -401,7 +401,7 @@ def path_length(kind, length, kernel=3):
             raise ValueError(kind)
 
 
-# === exercise: 4.14 · Pooling by attention | function: AttentionPooling | kind: plain | what is wrong: forgets to divide the scores by the root of d
+# === exercise: attention-pooling | function: AttentionPooling | kind: plain | what is wrong: forgets to divide the scores by the root of d
 # told: named
 # now: named
 # says: the scores are not scaled
@@ -421,7 +421,7 @@ class AttentionPooling(nn.Module):
         return pooled, weights
 
 
-# === exercise: 4.14 · Pooling by attention | function: AttentionPooling | kind: double | what is wrong: the mask zeroes the hidden vectors instead of entering the softmax, so padding keeps a share of the weights; and the query starts with a standard deviation of 1
+# === exercise: attention-pooling | function: AttentionPooling | kind: double | what is wrong: the mask zeroes the hidden vectors instead of entering the softmax, so padding keeps a share of the weights; and the query starts with a standard deviation of 1
 # told: named
 # now: named
 # says: padded scores set to 0
@@ -440,7 +440,7 @@ class AttentionPooling(nn.Module):
         return pooled, weights
 
 
-# === exercise: 4.9 · Attention you can draw | function: geometric_example | kind: plain | what is wrong: the keys are not transposed (Q K instead of Q Kᵀ, which raises no error for 2×2 matrices)
+# === exercise: geometric-example | function: geometric_example | kind: plain | what is wrong: the keys are not transposed (Q K instead of Q Kᵀ, which raises no error for 2×2 matrices)
 # told: named
 # now: named
 # says: keys not transposed
@@ -464,7 +464,7 @@ def geometric_example(theta_q: float, theta_k: float, theta_v: float) -> dict:
     }
 
 
-# === exercise: 4.13 · What attention costs | functions: attention_cost, path_length | kind: plain | what is wrong: path_length rounds the number of convolution layers down instead of up
+# === exercise: attention-cost | functions: attention_cost, path_length | kind: plain | what is wrong: path_length rounds the number of convolution layers down instead of up
 # told: named
 # now: named
 # says: rounded down
@@ -492,7 +492,7 @@ def path_length(kind: str, length: int, kernel: int = 3) -> int:
             raise ValueError(f"unknown kind {kind!r}")
 
 
-# === exercise: 4.12 · Additive attention | function: AdditiveAttention | kind: subtle | what is wrong: w_k is drawn with a standard deviation of 1/√d_q instead of 1/√d_k (equal when the two widths are equal)
+# === exercise: additive-attention | function: AdditiveAttention | kind: subtle | what is wrong: w_k is drawn with a standard deviation of 1/√d_q instead of 1/√d_k (equal when the two widths are equal)
 # told: named
 # now: named
 # says: the weights start too small
@@ -517,7 +517,7 @@ class AdditiveAttention(nn.Module):
         return weights @ x_kv, weights
 
 
-# === exercise: 4.14 · Pooling by attention | function: AttentionPooling | kind: subtle | what is wrong: divides the scores by the root of the number of tokens T instead of the root of d
+# === exercise: attention-pooling | function: AttentionPooling | kind: subtle | what is wrong: divides the scores by the root of the number of tokens T instead of the root of d
 # told: named
 # now: named
 # says: divided by the root of the number of tokens
@@ -537,7 +537,7 @@ class AttentionPooling(nn.Module):
         return pooled, weights
 
 
-# === exercise: 4.7 · Scaled dot-product attention | function: scaled_dot_product_attention | kind: double | what is wrong: (1) divides by the root of d_v instead of d_k; (2) applies the mask after the softmax, so masked rows do not sum to 1
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: double | what is wrong: (1) divides by the root of d_v instead of d_k; (2) applies the mask after the softmax, so masked rows do not sum to 1
 # told: named
 # now: named
 # says: scaled by √d_v in place of √d_k, and weights zeroed after the softmax without renormalising
@@ -556,7 +556,7 @@ def scaled_dot_product_attention(
     return output, weights
 
 
-# === exercise: 4.8 · The attention layer | function: Attention | kind: double | what is wrong: (1) the parameters are divided by d_model instead of its root; (2) the mask is dropped in cross-attention
+# === exercise: attention-module | function: Attention | kind: double | what is wrong: (1) the parameters are divided by d_model instead of its root; (2) the mask is dropped in cross-attention
 # told: named
 # now: named
 # says: mask dropped for cross-attention

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 5.1 · Split into heads | function: split_heads | kind: plain | what is wrong: cuts the last axis into (d/h, h), so the features are dealt out to the heads in turn
+# === exercise: split-heads | function: split_heads | kind: plain | what is wrong: cuts the last axis into (d/h, h), so the features are dealt out to the heads in turn
 # told: named
 # now: named
 # says: features dealt out in turn
@@ -13,7 +13,7 @@ def split_heads(x: torch.Tensor, heads: int) -> torch.Tensor:
     return pieces.movedim(-1, -3)
 
 
-# === exercise: 5.1 · Split into heads | function: split_heads | kind: subtle | what is wrong: stacks the heads on axis 0, which is right only without a batch; with leading axes the heads come before the batch
+# === exercise: split-heads | function: split_heads | kind: subtle | what is wrong: stacks the heads on axis 0, which is right only without a batch; with leading axes the heads come before the batch
 # told: named
 # now: named
 # says: the heads stand before the batch
@@ -25,7 +25,7 @@ def split_heads(x: torch.Tensor, heads: int) -> torch.Tensor:
     return torch.stack(per_head, dim=0)
 
 
-# === exercise: 5.1 · Split into heads | function: split_heads | kind: double | what is wrong: reshapes in one step without exchanging tokens and heads, and refuses with an AssertionError in place of a ValueError
+# === exercise: split-heads | function: split_heads | kind: double | what is wrong: reshapes in one step without exchanging tokens and heads, and refuses with an AssertionError in place of a ValueError
 # told: named
 # now: named
 # says: view without transpose
@@ -36,7 +36,7 @@ def split_heads(x: torch.Tensor, heads: int) -> torch.Tensor:
     return x.reshape(*lead, heads, T, d_k)
 
 
-# === exercise: 5.2 · Merge the heads | function: merge_heads | kind: plain | what is wrong: reshapes without exchanging heads and tokens first
+# === exercise: merge-heads | function: merge_heads | kind: plain | what is wrong: reshapes without exchanging heads and tokens first
 # told: named
 # now: named
 # says: merged without transpose
@@ -45,7 +45,7 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
     return x.contiguous().view(*x.shape[:-3], T, h * d_v)
 
 
-# === exercise: 5.2 · Merge the heads | function: merge_heads | kind: subtle | what is wrong: takes the heads from axis 1 counted from the front, which is right only with exactly one batch axis
+# === exercise: merge-heads | function: merge_heads | kind: subtle | what is wrong: takes the heads from axis 1 counted from the front, which is right only with exactly one batch axis
 # told: named
 # now: named
 # says: only works with a batch
@@ -54,7 +54,7 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
     return torch.cat(side_by_side, dim=-1)
 
 
-# === exercise: 5.2 · Merge the heads | function: merge_heads | kind: double | what is wrong: joins the axes in the order (d_v, h), which interleaves the heads, and melts all leading axes into the axis of the tokens
+# === exercise: merge-heads | function: merge_heads | kind: double | what is wrong: joins the axes in the order (d_v, h), which interleaves the heads, and melts all leading axes into the axis of the tokens
 # told: shown
 # now: named
 # says: heads interleaved, and the leading axes are lost
@@ -64,7 +64,7 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
     return tokens_first.reshape(-1, heads * d_v)
 
 
-# === exercise: 5.3 · One head after the other | function: loop_of_heads | kind: plain | what is wrong: stops after putting the heads side by side, w_o is never used
+# === exercise: loop-of-heads | function: loop_of_heads | kind: plain | what is wrong: stops after putting the heads side by side, w_o is never used
 # told: named
 # now: named
 # says: no output projection
@@ -84,7 +84,7 @@ def loop_of_heads(
     return torch.cat(outputs, dim=-1)
 
 
-# === exercise: 5.3 · One head after the other | function: loop_of_heads | kind: subtle | what is wrong: stacks the heads behind the features and flattens, which interleaves them; the same only for d_v = 1 as in the example by hand
+# === exercise: loop-of-heads | function: loop_of_heads | kind: subtle | what is wrong: stacks the heads behind the features and flattens, which interleaves them; the same only for d_v = 1 as in the example by hand
 # told: named
 # now: named
 # says: heads interleaved
@@ -107,7 +107,7 @@ def loop_of_heads(
     return z.flatten(start_dim=-2) @ w_o
 
 
-# === exercise: 5.3 · One head after the other | function: loop_of_heads | kind: double | what is wrong: inverts the mask as for nn.MultiheadAttention, and averages the heads' contributions in place of adding them
+# === exercise: loop-of-heads | function: loop_of_heads | kind: double | what is wrong: inverts the mask as for nn.MultiheadAttention, and averages the heads' contributions in place of adding them
 # told: named
 # now: named
 # says: the heads are averaged, and mask inverted
@@ -131,7 +131,7 @@ def loop_of_heads(
     return total / h
 
 
-# === exercise: 5.4 · A sum over heads | function: sum_over_heads | kind: plain | what is wrong: sums over the axis of the tokens in place of the axis of the heads
+# === exercise: sum-over-heads | function: sum_over_heads | kind: plain | what is wrong: sums over the axis of the tokens in place of the axis of the heads
 # told: named
 # now: named
 # says: summed over the tokens
@@ -142,7 +142,7 @@ def sum_over_heads(z: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
     return contributions.sum(dim=-2)
 
 
-# === exercise: 5.4 · A sum over heads | function: sum_over_heads | kind: double | what is wrong: gives head i every h-th row of w_o in place of its own block of rows, and takes the mean over the heads in place of the sum
+# === exercise: sum-over-heads | function: sum_over_heads | kind: double | what is wrong: gives head i every h-th row of w_o in place of its own block of rows, and takes the mean over the heads in place of the sum
 # told: named
 # now: named
 # says: the mean over the heads, and rows dealt out in turn
@@ -155,7 +155,7 @@ def sum_over_heads(z: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
     return torch.stack(parts).mean(dim=0)
 
 
-# === exercise: 5.5 · The multi-head attention layer | function: MultiHeadAttention | kind: plain | what is wrong: hands on the mask without an axis for the heads, so the mask's batch is laid over the heads
+# === exercise: multi-head-attention | function: MultiHeadAttention | kind: plain | what is wrong: hands on the mask without an axis for the heads, so the mask's batch is laid over the heads
 # told: named
 # now: named
 # says: mask laid over the heads
@@ -201,7 +201,7 @@ class MultiHeadAttention(nn.Module):
         return self.attend(q, k, v, mask)
 
 
-# === exercise: 5.5 · The multi-head attention layer | function: MultiHeadAttention | kind: subtle | what is wrong: the four biases are one and the same parameter under four names, so they cannot be loaded or learnt separately
+# === exercise: multi-head-attention | function: MultiHeadAttention | kind: subtle | what is wrong: the four biases are one and the same parameter under four names, so they cannot be loaded or learnt separately
 # told: wrong
 # now: named
 # says: one parameter under several names
@@ -250,7 +250,7 @@ class MultiHeadAttention(nn.Module):
         return self.attend(*self.project(x_q, x_kv), mask)
 
 
-# === exercise: 5.5 · The multi-head attention layer | function: MultiHeadAttention | kind: double | what is wrong: returns the weights averaged over the heads, and forgets b_o in the output projection
+# === exercise: multi-head-attention | function: MultiHeadAttention | kind: double | what is wrong: returns the weights averaged over the heads, and forgets b_o in the output projection
 # told: named
 # now: named
 # says: weights averaged over the heads, and the biases are missing
@@ -300,7 +300,7 @@ class MultiHeadAttention(nn.Module):
         return self.attend(q, k, v, mask=mask)
 
 
-# === exercise: 5.6 · Weights from PyTorch | function: attention_from_torch | kind: plain | what is wrong: no matrix is transposed
+# === exercise: attention-from-torch | function: attention_from_torch | kind: plain | what is wrong: no matrix is transposed
 # told: named
 # now: named
 # says: weights not transposed
@@ -319,7 +319,7 @@ def attention_from_torch(state: dict[str, torch.Tensor]) -> dict[str, torch.Tens
     }
 
 
-# === exercise: 5.6 · Weights from PyTorch | function: attention_from_torch | kind: double | what is wrong: cuts the stack in the order key, query, value, and leaves out_proj.weight as it is, not transposed
+# === exercise: attention-from-torch | function: attention_from_torch | kind: double | what is wrong: cuts the stack in the order key, query, value, and leaves out_proj.weight as it is, not transposed
 # told: named
 # now: named
 # says: out_proj.weight not transposed, and the three parts in another order
@@ -335,7 +335,7 @@ def attention_from_torch(state: dict[str, torch.Tensor]) -> dict[str, torch.Tens
     return translated
 
 
-# === exercise: 5.7 · Count the parameters | function: attention_parameters | kind: subtle | what is wrong: counts d biases for keys and values, too, which is right only when as many kv heads as heads
+# === exercise: attention-parameters | function: attention_parameters | kind: subtle | what is wrong: counts d biases for keys and values, too, which is right only when as many kv heads as heads
 # told: named
 # now: named
 # says: the biases of keys and values have the wrong width
@@ -348,7 +348,7 @@ def attention_parameters(d_model: int, heads: int, kv_heads: int | None = None) 
     return matrices + biases
 
 
-# === exercise: 5.7 · Count the parameters | function: attention_parameters | kind: double | what is wrong: divides with / and so returns a float, and counts no biases
+# === exercise: attention-parameters | function: attention_parameters | kind: double | what is wrong: divides with / and so returns a float, and counts no biases
 # told: named
 # now: named
 # says: the biases are missing
@@ -360,7 +360,7 @@ def attention_parameters(d_model: int, heads: int, kv_heads: int | None = None) 
     return sum([query, key, value, output])
 
 
-# === exercise: 5.8 · Switch heads off | function: without_heads | kind: plain | what is wrong: puts the zeros into columns in place of rows
+# === exercise: without-heads | function: without_heads | kind: plain | what is wrong: puts the zeros into columns in place of rows
 # told: named
 # now: named
 # says: removed in the columns
@@ -372,7 +372,7 @@ def without_heads(w_o: torch.Tensor, heads: int, removed: list[int]) -> torch.Te
     return result
 
 
-# === exercise: 5.8 · Switch heads off | function: without_heads | kind: subtle | what is wrong: with an empty list returns the caller's matrix itself in place of a copy
+# === exercise: without-heads | function: without_heads | kind: subtle | what is wrong: with an empty list returns the caller's matrix itself in place of a copy
 # told: named
 # now: named
 # says: the caller's own matrix is returned
@@ -384,7 +384,7 @@ def without_heads(w_o: torch.Tensor, heads: int, removed: list[int]) -> torch.Te
     return w_o.masked_fill(gone[:, None], 0.0)
 
 
-# === exercise: 5.9 · Two look-ups, two heads | function: two_lookups | kind: plain | what is wrong: the queries are made of the marks in place of the coordinate that is always 1, so only the marked tokens look something up
+# === exercise: two-lookups | function: two_lookups | kind: plain | what is wrong: the queries are made of the marks in place of the coordinate that is always 1, so only the marked tokens look something up
 # told: named
 # now: named
 # says: only the marked tokens ask
@@ -404,7 +404,7 @@ def two_lookups() -> dict[str, torch.Tensor]:
     return {"w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": w_o}
 
 
-# === exercise: 5.9 · Two look-ups, two heads | function: two_lookups | kind: subtle | what is wrong: chooses the gap from 44·exp(-s) below 0.001 but forgets the division by the root of 3, so the attention is not sharp enough
+# === exercise: two-lookups | function: two_lookups | kind: subtle | what is wrong: chooses the gap from 44·exp(-s) below 0.001 but forgets the division by the root of 3, so the attention is not sharp enough
 # told: named
 # now: named
 # says: the attention is not sharp enough
@@ -421,7 +421,7 @@ def two_lookups() -> dict[str, torch.Tensor]:
     return dict(w_q=w_q, w_k=w_k, w_v=w_v, w_o=torch.eye(6))
 
 
-# === exercise: 5.10 · Grouped-query attention | function: GroupedQueryAttention | kind: plain | what is wrong: the shared heads are dealt out in turn (0, 1, 0, 1) in place of to neighbours
+# === exercise: grouped-query-attention | function: GroupedQueryAttention | kind: plain | what is wrong: the shared heads are dealt out in turn (0, 1, 0, 1) in place of to neighbours
 # told: named
 # now: named
 # says: kv heads dealt out in turn
@@ -458,7 +458,7 @@ class GroupedQueryAttention(nn.Module):
         return merge_heads(z) @ self.w_o, weights
 
 
-# === exercise: 5.10 · Grouped-query attention | function: GroupedQueryAttention | kind: subtle | what is wrong: an attention of its own with -1e9 gives a query that may attend to nothing equal weights in place of zeros
+# === exercise: grouped-query-attention | function: GroupedQueryAttention | kind: subtle | what is wrong: an attention of its own with -1e9 gives a query that may attend to nothing equal weights in place of zeros
 # told: named
 # now: named
 # says: a large negative number in place of −∞
@@ -500,7 +500,7 @@ class GroupedQueryAttention(nn.Module):
         return output, weights
 
 
-# === exercise: 5.10 · Grouped-query attention | function: GroupedQueryAttention | kind: double | what is wrong: does not refuse kv_heads that do not divide heads, and draws w_k and w_v with 1 over the root of their width out in place of the root of d_model
+# === exercise: grouped-query-attention | function: GroupedQueryAttention | kind: double | what is wrong: does not refuse kv_heads that do not divide heads, and draws w_k and w_v with 1 over the root of their width out in place of the root of d_model
 # told: named
 # now: named
 # says: kv_heads that does not divide heads is accepted
@@ -540,7 +540,7 @@ class GroupedQueryAttention(nn.Module):
         return merge_heads(z) @ self.w_o, weights
 
 
-# === exercise: 5.11 · How many texts at a time? | function: texts_served | kind: subtle | what is wrong: counts in bytes and rounds every vector up to whole bytes, which shows only when the bits of a vector are no multiple of 8
+# === exercise: texts-served | function: texts_served | kind: subtle | what is wrong: counts in bytes and rounds every vector up to whole bytes, which shows only when the bits of a vector are no multiple of 8
 # told: named
 # now: named
 # says: vectors rounded up to bytes
@@ -566,7 +566,7 @@ def texts_served(
     return max(0, free // text)
 
 
-# === exercise: 5.11 · How many texts at a time? | function: texts_served | kind: double | what is wrong: gives a negative number when the parameters do not fit, and counts one scale for a key and its value together in place of one for each vector
+# === exercise: texts-served | function: texts_served | kind: double | what is wrong: gives a negative number when the parameters do not fit, and counts one scale for a key and its value together in place of one for each vector
 # told: named
 # now: named
 # says: one scale for a key and its value, and a negative number of texts
@@ -590,7 +590,7 @@ def texts_served(
     return bits_left // bits_of_text
 
 
-# === exercise: 5.8 · Switch heads off | function: without_heads | kind: plain | what is wrong: puts the zeros into columns instead of the rows of the removed heads
+# === exercise: without-heads | function: without_heads | kind: plain | what is wrong: puts the zeros into columns instead of the rows of the removed heads
 # told: named
 # now: named
 # says: removed in the columns
@@ -603,7 +603,7 @@ def without_heads(w_o: torch.Tensor, heads: int, removed: list[int]) -> torch.Te
     return new
 
 
-# === exercise: 5.6 · Weights from PyTorch | function: attention_from_torch | kind: plain | what is wrong: out_proj.weight is not transposed
+# === exercise: attention-from-torch | function: attention_from_torch | kind: plain | what is wrong: out_proj.weight is not transposed
 # told: named
 # now: named
 # says: out_proj.weight not transposed
@@ -619,7 +619,7 @@ def attention_from_torch(state: dict[str, torch.Tensor]) -> dict[str, torch.Tens
     return new
 
 
-# === exercise: 5.10 · Grouped-query attention | function: GroupedQueryAttention | kind: subtle | what is wrong: deals the kv heads out in turn (0, 1, 0, 1) instead of giving neighbours the same head (equal for 1 kv head and for as many as heads)
+# === exercise: grouped-query-attention | function: GroupedQueryAttention | kind: subtle | what is wrong: deals the kv heads out in turn (0, 1, 0, 1) instead of giving neighbours the same head (equal for 1 kv head and for as many as heads)
 # told: named
 # now: named
 # says: kv heads dealt out in turn
@@ -658,7 +658,7 @@ class GroupedQueryAttention(nn.Module):
         return merge_heads(z) @ self.w_o, weights
 
 
-# === exercise: 5.5 · The multi-head attention layer | function: MultiHeadAttention | kind: subtle | what is wrong: merges the heads with exactly one batch axis taken for granted, so inputs (T, d) or with two leading axes come out with a wrong shape
+# === exercise: multi-head-attention | function: MultiHeadAttention | kind: subtle | what is wrong: merges the heads with exactly one batch axis taken for granted, so inputs (T, d) or with two leading axes come out with a wrong shape
 # told: shown
 # now: named
 # says: only works with a batch
@@ -707,7 +707,7 @@ class MultiHeadAttention(nn.Module):
         return self.attend(*self.project(x_q, x_kv), mask=mask)
 
 
-# === exercise: 5.4 · A sum over heads | function: sum_over_heads | kind: double | what is wrong: (1) deals the rows of w_o out to the heads in turn instead of in blocks; (2) sums over axis 0, which is the batch when there is one
+# === exercise: sum-over-heads | function: sum_over_heads | kind: double | what is wrong: (1) deals the rows of w_o out to the heads in turn instead of in blocks; (2) sums over axis 0, which is the batch when there is one
 # told: shown
 # now: named
 # says: rows dealt out in turn, and only works without a batch
@@ -718,7 +718,7 @@ def sum_over_heads(z: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
     return contributions.sum(dim=0)
 
 
-# === exercise: 5.11 · How many texts at a time? | function: texts_served | kind: double | what is wrong: (1) key and value of a position share one scale of 16 bits instead of one for each vector; (2) a negative number comes out when the parameters do not fit
+# === exercise: texts-served | function: texts_served | kind: double | what is wrong: (1) key and value of a position share one scale of 16 bits instead of one for each vector; (2) a negative number comes out when the parameters do not fit
 # told: named
 # now: named
 # says: one scale for a key and its value, and a negative number of texts

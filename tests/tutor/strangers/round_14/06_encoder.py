@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 6.1 · Layer normalisation | function: LayerNorm | kind: plain | what is wrong: x.var with its default divides by d - 1 in place of d
+# === exercise: layer-norm | function: LayerNorm | kind: plain | what is wrong: x.var with its default divides by d - 1 in place of d
 # told: named
 # now: named
 # says: unbiased variance
@@ -19,7 +19,7 @@ class LayerNorm(nn.Module):
         return self.gamma * normalised + self.beta
 
 
-# === exercise: 6.1 · Layer normalisation | function: LayerNorm | kind: subtle | what is wrong: forward uses a fixed 1e-5, so the epsilon that was asked for is ignored
+# === exercise: layer-norm | function: LayerNorm | kind: subtle | what is wrong: forward uses a fixed 1e-5, so the epsilon that was asked for is ignored
 # told: named
 # now: named
 # says: epsilon is always 0.00001
@@ -36,7 +36,7 @@ class LayerNorm(nn.Module):
         return centred * torch.rsqrt(sigma2 + 1e-5) * self.gamma + self.beta
 
 
-# === exercise: 6.2 · Spot the bug: which norm was that? | function: diagnose_norm | kind: plain | what is wrong: takes the variance of all suspects with the default of x.var, which divides by n - 1, so layer norm and unbiased variance are the same suspect
+# === exercise: diagnose-norm | function: diagnose_norm | kind: plain | what is wrong: takes the variance of all suspects with the default of x.var, which divides by n - 1, so layer norm and unbiased variance are the same suspect
 # told: named
 # now: named
 # says: takes “unbiased variance” for “layer norm”
@@ -59,7 +59,7 @@ def diagnose_norm(x: torch.Tensor, y: torch.Tensor) -> str:
     return min(suspects, key=lambda name: (suspects[name] - y).abs().max().item())
 
 
-# === exercise: 6.2 · Spot the bug: which norm was that? | function: diagnose_norm | kind: double | what is wrong: batch norm is taken over the axis B only in place of all B·T tokens, and whole tensor over each sentence by itself
+# === exercise: diagnose-norm | function: diagnose_norm | kind: double | what is wrong: batch norm is taken over the axis B only in place of all B·T tokens, and whole tensor over each sentence by itself
 # told: named
 # now: named
 # says: takes “batch norm” for “whole tensor”
@@ -82,7 +82,7 @@ def diagnose_norm(x: torch.Tensor, y: torch.Tensor) -> str:
     return best
 
 
-# === exercise: 6.3 · RMS normalisation | function: RMSNorm | kind: subtle | what is wrong: epsilon is added after the root, which shows only on small tokens
+# === exercise: rms-norm | function: RMSNorm | kind: subtle | what is wrong: epsilon is added after the root, which shows only on small tokens
 # told: named
 # now: named
 # says: epsilon outside the root
@@ -97,7 +97,7 @@ class RMSNorm(nn.Module):
         return self.gamma * (x / (rms + self.epsilon))
 
 
-# === exercise: 6.3 · RMS normalisation | function: RMSNorm | kind: double | what is wrong: takes the sum of the squares in place of their mean, and gamma is an ordinary tensor, no parameter
+# === exercise: rms-norm | function: RMSNorm | kind: double | what is wrong: takes the sum of the squares in place of their mean, and gamma is an ordinary tensor, no parameter
 # told: named
 # now: named
 # says: parameters are missing
@@ -112,7 +112,7 @@ class RMSNorm(nn.Module):
         return x / torch.sqrt(squares + self.epsilon) * self.gamma
 
 
-# === exercise: 6.4 · GELU, and dead units | functions: gelu, dead_units | kind: plain | what is wrong: dead_units calls a unit dead when the slope is 0 for any token in place of for all
+# === exercise: gelu | functions: gelu, dead_units | kind: plain | what is wrong: dead_units calls a unit dead when the slope is 0 for any token in place of for all
 # told: named
 # now: named
 # says: dead for some token
@@ -128,7 +128,7 @@ def dead_units(x: torch.Tensor, activation: str) -> torch.Tensor:
     return (rows == 0).any(dim=0)
 
 
-# === exercise: 6.4 · GELU, and dead units | functions: gelu, dead_units | kind: subtle | what is wrong: dead_units looks at the values in place of the slopes; the same for ReLU, but a GELU unit that gets 0 everywhere has the value 0 and a slope
+# === exercise: gelu | functions: gelu, dead_units | kind: subtle | what is wrong: dead_units looks at the values in place of the slopes; the same for ReLU, but a GELU unit that gets 0 everywhere has the value 0 and a slope
 # told: named
 # now: named
 # says: the values in place of the slopes
@@ -144,7 +144,7 @@ def dead_units(x: torch.Tensor, activation: str) -> torch.Tensor:
     return ~alive
 
 
-# === exercise: 6.4 · GELU, and dead units | functions: gelu, dead_units | kind: double | what is wrong: gelu is the approximation with tanh, and dead_units joins the tokens of each sentence only, so a batch gives (B, d_ff)
+# === exercise: gelu | functions: gelu, dead_units | kind: double | what is wrong: gelu is the approximation with tanh, and dead_units joins the tokens of each sentence only, so a batch gives (B, d_ff)
 # told: named
 # now: named
 # says: the tanh approximation
@@ -163,7 +163,7 @@ def dead_units(x: torch.Tensor, activation: str) -> torch.Tensor:
     return torch.all(slopes == 0, dim=-2)
 
 
-# === exercise: 6.5 · The feed-forward network | function: FeedForward | kind: plain | what is wrong: the activation is applied again after the second matrix
+# === exercise: feed-forward | function: FeedForward | kind: plain | what is wrong: the activation is applied again after the second matrix
 # told: named
 # now: named
 # says: activation after both matrices
@@ -184,7 +184,7 @@ class FeedForward(nn.Module):
         return x
 
 
-# === exercise: 6.5 · The feed-forward network | function: FeedForward | kind: subtle | what is wrong: w_2 is divided by the root of d_model, too, in place of the root of d_ff
+# === exercise: feed-forward | function: FeedForward | kind: subtle | what is wrong: w_2 is divided by the root of d_model, too, in place of the root of d_ff
 # told: named
 # now: named
 # says: the weights start too large
@@ -208,7 +208,7 @@ class FeedForward(nn.Module):
         return hidden @ self.w_2 + self.b_2
 
 
-# === exercise: 6.6 · SwiGLU | function: SwiGLU | kind: plain | what is wrong: the gate goes through the sigmoid alone in place of SiLU
+# === exercise: swiglu | function: SwiGLU | kind: plain | what is wrong: the gate goes through the sigmoid alone in place of SiLU
 # told: named
 # now: named
 # says: sigmoid in place of SiLU
@@ -225,7 +225,7 @@ class SwiGLU(nn.Module):
         return (gate * up) @ self.w_down
 
 
-# === exercise: 6.6 · SwiGLU | function: SwiGLU | kind: double | what is wrong: SiLU acts on the up projection in place of the gate, and w_down is divided by the root of d_model in place of its number of rows d_ff
+# === exercise: swiglu | function: SwiGLU | kind: double | what is wrong: SiLU acts on the up projection in place of the gate, and w_down is divided by the root of d_model in place of its number of rows d_ff
 # told: named
 # now: named
 # says: gate and up exchanged
@@ -246,7 +246,7 @@ class SwiGLU(nn.Module):
         return torch.mul(gate, silu) @ self.w_down
 
 
-# === exercise: 6.7 · The encoder layer | function: EncoderLayer | kind: plain | what is wrong: in pre-norm the branches are added to the normalised x in place of x itself
+# === exercise: encoder-layer | function: EncoderLayer | kind: plain | what is wrong: in pre-norm the branches are added to the normalised x in place of x itself
 # told: named
 # now: named
 # says: residual from the normalised x
@@ -282,7 +282,7 @@ class EncoderLayer(nn.Module):
         return x
 
 
-# === exercise: 6.7 · The encoder layer | function: EncoderLayer | kind: subtle | what is wrong: nn.functional.dropout without its argument training drops in eval mode, too
+# === exercise: encoder-layer | function: EncoderLayer | kind: subtle | what is wrong: nn.functional.dropout without its argument training drops in eval mode, too
 # told: named
 # now: named
 # says: dropout active in evaluation
@@ -318,7 +318,7 @@ class EncoderLayer(nn.Module):
         return self.norm_2(a + self._branch(self.feed_forward(a)))
 
 
-# === exercise: 6.7 · The encoder layer | function: EncoderLayer | kind: double | what is wrong: dropout acts after the addition, on the stream, and norm_1 is used in both halves
+# === exercise: encoder-layer | function: EncoderLayer | kind: double | what is wrong: dropout acts after the addition, on the stream, and norm_1 is used in both halves
 # told: named
 # now: named
 # says: one norm for both halves
@@ -354,7 +354,7 @@ class EncoderLayer(nn.Module):
         return x
 
 
-# === exercise: 6.8 · PyTorch's weights in your layer | function: encoder_layer_from_torch | kind: plain | what is wrong: the two matrices of the feed-forward network are not transposed
+# === exercise: encoder-layer-from-torch | function: encoder_layer_from_torch | kind: plain | what is wrong: the two matrices of the feed-forward network are not transposed
 # told: named
 # now: named
 # says: a matrix is not transposed
@@ -377,7 +377,7 @@ def encoder_layer_from_torch(state: dict) -> dict:
     return new
 
 
-# === exercise: 6.8 · PyTorch's weights in your layer | function: encoder_layer_from_torch | kind: double | what is wrong: the matrices are brought to the other shape by reshape in place of a transposition, and gamma gets the norm's bias and beta its weight
+# === exercise: encoder-layer-from-torch | function: encoder_layer_from_torch | kind: double | what is wrong: the matrices are brought to the other shape by reshape in place of a transposition, and gamma gets the norm's bias and beta its weight
 # told: named
 # now: named
 # says: two tensors exchanged
@@ -399,7 +399,7 @@ def encoder_layer_from_torch(state: dict) -> dict:
     return result
 
 
-# === exercise: 6.9 · The stack | function: Encoder | kind: subtle | what is wrong: the layers are deep copies of one layer, so all start with the same numbers in place of random numbers of their own
+# === exercise: encoder | function: Encoder | kind: subtle | what is wrong: the layers are deep copies of one layer, so all start with the same numbers in place of random numbers of their own
 # told: named
 # now: named
 # says: the layers start as copies
@@ -429,7 +429,7 @@ class Encoder(nn.Module):
         return self.norm(x)
 
 
-# === exercise: 6.9 · The stack | function: Encoder | kind: double | what is wrong: activation is not passed on to the layers, and the last norm stands in post-norm in place of pre-norm
+# === exercise: encoder | function: Encoder | kind: double | what is wrong: activation is not passed on to the layers, and the last norm stands in post-norm in place of pre-norm
 # told: named
 # now: named
 # says: final norm in post-norm
@@ -466,7 +466,7 @@ class Encoder(nn.Module):
         return self.norm(out)
 
 
-# === exercise: 6.10 · Hide some words | function: mask_tokens | kind: plain | what is wrong: works on ids itself, which changes the caller's batch, and with it the labels
+# === exercise: mask-tokens | function: mask_tokens | kind: plain | what is wrong: works on ids itself, which changes the caller's batch, and with it the labels
 # told: named
 # now: named
 # says: changes its argument in place
@@ -490,7 +490,7 @@ def mask_tokens(
     return inputs, labels
 
 
-# === exercise: 6.10 · Hide some words | function: mask_tokens | kind: subtle | what is wrong: the labels have the right values but are floats in place of integers
+# === exercise: mask-tokens | function: mask_tokens | kind: subtle | what is wrong: the labels have the right values but are floats in place of integers
 # told: named
 # now: named
 def mask_tokens(
@@ -513,7 +513,7 @@ def mask_tokens(
     return inputs, labels
 
 
-# === exercise: 6.10 · Hide some words | function: mask_tokens | kind: double | what is wrong: compares with a fixed 0.15 in place of the argument probability, and exchanges the last two cases (0.8 to 0.9 unchanged, from 0.9 random)
+# === exercise: mask-tokens | function: mask_tokens | kind: double | what is wrong: compares with a fixed 0.15 in place of the argument probability, and exchanges the last two cases (0.8 to 0.9 unchanged, from 0.9 random)
 # told: named
 # now: named
 # says: probability is always 0.15, and random and unchanged exchanged
@@ -535,7 +535,7 @@ def mask_tokens(
     return inputs, labels
 
 
-# === exercise: 6.11 · The loss of a masked language model | function: masked_language_model_loss | kind: subtle | what is wrong: when nothing is scored it returns a new constant that hangs on no graph, so backward() fails
+# === exercise: masked-language-model-loss | function: masked_language_model_loss | kind: subtle | what is wrong: when nothing is scored it returns a new constant that hangs on no graph, so backward() fails
 # told: named
 # now: named
 # says: a constant when nothing is scored
@@ -550,7 +550,7 @@ def masked_language_model_loss(
     return -picked.mean()
 
 
-# === exercise: 6.11 · The loss of a masked language model | function: masked_language_model_loss | kind: double | what is wrong: averages the means of the sentences in place of all scored positions together, and takes the logarithm of a softmax without protection from large logits
+# === exercise: masked-language-model-loss | function: masked_language_model_loss | kind: double | what is wrong: averages the means of the sentences in place of all scored positions together, and takes the logarithm of a softmax without protection from large logits
 # told: named
 # now: named
 # says: the mean of the sentences' means
@@ -566,7 +566,7 @@ def masked_language_model_loss(
     return per_sentence.mean()
 
 
-# === exercise: 6.12 · An encoder that classifies sentences | function: EncoderClassifier | kind: plain | what is wrong: makes a padding mask of the width T + 1 from the lengths without the class token, which hides the last word of each sentence
+# === exercise: encoder-classifier | function: EncoderClassifier | kind: plain | what is wrong: makes a padding mask of the width T + 1 from the lengths without the class token, which hides the last word of each sentence
 # told: named
 # now: named
 # says: the last word of each sentence is hidden
@@ -597,7 +597,7 @@ class EncoderClassifier(nn.Module):
         return self.head(self.encoder(x, mask))
 
 
-# === exercise: 6.12 · An encoder that classifies sentences | function: EncoderClassifier | kind: subtle | what is wrong: takes every id other than 0 for a word and ignores lengths, so what stands after a sentence's end matters
+# === exercise: encoder-classifier | function: EncoderClassifier | kind: subtle | what is wrong: takes every id other than 0 for a word and ignores lengths, so what stands after a sentence's end matters
 # told: named
 # now: named
 # says: the padding's words have a say
@@ -629,7 +629,7 @@ class EncoderClassifier(nn.Module):
         return self.head(self.encoder(tokens, mask=mask))
 
 
-# === exercise: 6.11 · The loss of a masked language model | function: masked_language_model_loss | kind: plain | what is wrong: divides by the number of all positions instead of the scored ones
+# === exercise: masked-language-model-loss | function: masked_language_model_loss | kind: plain | what is wrong: divides by the number of all positions instead of the scored ones
 # told: named
 # now: named
 # says: the mean over all positions
@@ -644,7 +644,7 @@ def masked_language_model_loss(
     return losses.mean()
 
 
-# === exercise: 6.9 · The stack | function: Encoder | kind: plain | what is wrong: one layer repeated, all layers share their parameters
+# === exercise: encoder | function: Encoder | kind: plain | what is wrong: one layer repeated, all layers share their parameters
 # told: named
 # now: named
 # says: one layer, repeated
@@ -672,7 +672,7 @@ class Encoder(nn.Module):
         return self.norm(x)
 
 
-# === exercise: 6.7 · The encoder layer | function: EncoderLayer | kind: subtle | what is wrong: the activation is not passed on to the feed-forward network, which always uses ReLU
+# === exercise: encoder-layer | function: EncoderLayer | kind: subtle | what is wrong: the activation is not passed on to the feed-forward network, which always uses ReLU
 # told: named
 # now: named
 # says: activation not passed on
@@ -710,7 +710,7 @@ class EncoderLayer(nn.Module):
         return self.norm_2(x + self._feed(x))
 
 
-# === exercise: 6.10 · Hide some words | function: mask_tokens | kind: subtle | what is wrong: labels are set only where the input was changed, so chosen tokens that stay (kind from 0.9, or a random token equal to the original) are not scored
+# === exercise: mask-tokens | function: mask_tokens | kind: subtle | what is wrong: labels are set only where the input was changed, so chosen tokens that stay (kind from 0.9, or a random token equal to the original) are not scored
 # told: named
 # now: named
 # says: only changed tokens are scored
@@ -737,7 +737,7 @@ def mask_tokens(
     return inputs, labels
 
 
-# === exercise: 6.4 · GELU, and dead units | functions: gelu, dead_units | kind: double | what is wrong: (1) gelu is the tanh approximation and not the exact function; (2) dead_units tests the values of the activation instead of its slopes
+# === exercise: gelu | functions: gelu, dead_units | kind: double | what is wrong: (1) gelu is the tanh approximation and not the exact function; (2) dead_units tests the values of the activation instead of its slopes
 # told: named
 # now: named
 # says: the tanh approximation
@@ -752,7 +752,7 @@ def dead_units(x: torch.Tensor, activation: str) -> torch.Tensor:
     return (y == 0).all(dim=0)
 
 
-# === exercise: 6.12 · An encoder that classifies sentences | function: EncoderClassifier | kind: double | what is wrong: (1) positions are added before the class token is prepended; (2) the padding mask is made T + 1 wide without counting the class token in the lengths, which hides the last word
+# === exercise: encoder-classifier | function: EncoderClassifier | kind: double | what is wrong: (1) positions are added before the class token is prepended; (2) the padding mask is made T + 1 wide without counting the class token in the lengths, which hides the last word
 # told: told
 # now: told
 # says: positions before the class token

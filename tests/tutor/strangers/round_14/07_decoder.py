@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 7.1 · The decoder's mask | function: decoder_mask | kind: plain | what is wrong: the padding condition is put on the queries (rows) instead of the keys, so rows of padding have no key at all
+# === exercise: decoder-mask | function: decoder_mask | kind: plain | what is wrong: the padding condition is put on the queries (rows) instead of the keys, so rows of padding have no key at all
 # told: named
 # now: named
 # says: the rows of padding are empty
@@ -12,7 +12,7 @@ def decoder_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return not_later & real.unsqueeze(-1)
 
 
-# === exercise: 7.1 · The decoder's mask | function: decoder_mask | kind: double | what is wrong: (1) triu in place of tril, so each position sees the later ones; (2) <= lengths, so one padding token too many is allowed
+# === exercise: decoder-mask | function: decoder_mask | kind: double | what is wrong: (1) triu in place of tril, so each position sees the later ones; (2) <= lengths, so one padding token too many is allowed
 # told: named
 # now: named
 # says: upper triangle, and the lengths are off by one
@@ -25,7 +25,7 @@ def decoder_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return causal.unsqueeze(0) & no_padding.unsqueeze(1)
 
 
-# === exercise: 7.2 · A learning rate that warms up | function: noam_rate | kind: plain | what is wrong: after the warm-up the rate falls with 1/step instead of 1/sqrt(step)
+# === exercise: noam-rate | function: noam_rate | kind: plain | what is wrong: after the warm-up the rate falls with 1/step instead of 1/sqrt(step)
 # told: useless
 # now: named
 # says: falls with the step itself
@@ -38,7 +38,7 @@ def noam_rate(step: int, d_model: int, warmup: int = 4000) -> float:
     return peak * warmup / step
 
 
-# === exercise: 7.3 · One step to the right | function: shift_right | kind: subtle | what is wrong: cuts both from one padded row with <sos> and <eos>, so the inputs of every shorter sentence keep their <eos>
+# === exercise: shift-right | function: shift_right | kind: subtle | what is wrong: cuts both from one padded row with <sos> and <eos>, so the inputs of every shorter sentence keep their <eos>
 # told: named
 # now: named
 # says: <eos> among the inputs
@@ -54,7 +54,7 @@ def shift_right(
     return full[:, :-1], full[:, 1:]
 
 
-# === exercise: 7.3 · One step to the right | function: shift_right | kind: double | what is wrong: (1) appends <eos> to the caller's lists; (2) fills up with zeros and never uses pad_id
+# === exercise: shift-right | function: shift_right | kind: double | what is wrong: (1) appends <eos> to the caller's lists; (2) fills up with zeros and never uses pad_id
 # told: named
 # now: named
 # says: changes its argument in place
@@ -75,7 +75,7 @@ def shift_right(
     return inputs, labels
 
 
-# === exercise: 7.4 · The loss of a batch of sentences | function: sequence_loss | kind: subtle | what is wrong: PyTorch's mean with ignore_index is NaN when no label is real; 0 is asked for
+# === exercise: sequence-loss | function: sequence_loss | kind: subtle | what is wrong: PyTorch's mean with ignore_index is NaN when no label is real; 0 is asked for
 # told: named
 # now: named
 # says: NaN when nothing is scored
@@ -93,7 +93,7 @@ def sequence_loss(
     )
 
 
-# === exercise: 7.4 · The loss of a batch of sentences | function: sequence_loss | kind: double | what is wrong: (1) the share epsilon is spread over the V-1 other classes, without the label; (2) a mean of the sentences' means instead of one mean over all real labels
+# === exercise: sequence-loss | function: sequence_loss | kind: double | what is wrong: (1) the share epsilon is spread over the V-1 other classes, without the label; (2) a mean of the sentences' means instead of one mean over all real labels
 # told: named
 # now: named
 # says: the mean of the sentences' means, and spread over the other classes only
@@ -115,7 +115,7 @@ def sequence_loss(
     return per_sentence.mean()
 
 
-# === exercise: 7.5 · A decoder without an encoder | function: DecoderOnly | kind: plain | what is wrong: a linear layer of its own makes the logits instead of the embedding's table
+# === exercise: decoder-only | function: DecoderOnly | kind: plain | what is wrong: a linear layer of its own makes the logits instead of the embedding's table
 # told: named
 # now: named
 # says: more than one table
@@ -146,7 +146,7 @@ class DecoderOnly(nn.Module):
         return self.to_vocabulary(x)
 
 
-# === exercise: 7.6 · GPT-2's weights in your model | function: weights_from_gpt2 | kind: subtle | what is wrong: of the last norm only gamma is multiplied by the root of d, beta is copied as it is
+# === exercise: gpt2-weights | function: weights_from_gpt2 | kind: subtle | what is wrong: of the last norm only gamma is multiplied by the root of d, beta is copied as it is
 # told: named
 # now: named
 # says: beta of the last norm is not multiplied
@@ -170,7 +170,7 @@ def weights_from_gpt2(state: dict) -> dict:
     return ours
 
 
-# === exercise: 7.6 · GPT-2's weights in your model | function: weights_from_gpt2 | kind: double | what is wrong: (1) the parts of c_attn are taken as keys, queries, values instead of queries, keys, values; (2) the last norm is not multiplied by the root of d
+# === exercise: gpt2-weights | function: weights_from_gpt2 | kind: double | what is wrong: (1) the parts of c_attn are taken as keys, queries, values instead of queries, keys, values; (2) the last norm is not multiplied by the root of d
 # told: named
 # now: named
 # says: the last norm is not multiplied by √d_model, and the three parts in another order
@@ -195,7 +195,7 @@ def weights_from_gpt2(state: dict) -> dict:
     return result
 
 
-# === exercise: 7.7 · The decoder layer | function: DecoderLayer | kind: plain | what is wrong: with pre-norm the memory goes through norm_2 as well
+# === exercise: decoder-layer | function: DecoderLayer | kind: plain | what is wrong: with pre-norm the memory goes through norm_2 as well
 # told: named
 # now: named
 # says: the memory is normalised again
@@ -243,7 +243,7 @@ class DecoderLayer(nn.Module):
         return self.norm_3(x + self.dropout(self.feed_forward(x)))
 
 
-# === exercise: 7.7 · The decoder layer | function: DecoderLayer | kind: subtle | what is wrong: dropout acts on the sum of stream and branch instead of on the branch (the same in eval mode)
+# === exercise: decoder-layer | function: DecoderLayer | kind: subtle | what is wrong: dropout acts on the sum of stream and branch instead of on the branch (the same in eval mode)
 # told: named
 # now: named
 # says: dropout after the addition
@@ -290,7 +290,7 @@ class DecoderLayer(nn.Module):
         return self.sub_layer(x, self.norm_3, self.feed_forward)
 
 
-# === exercise: 7.8 · The stack | function: Decoder | kind: plain | what is wrong: memory_mask is not handed on to the layers, so padding of the source is read
+# === exercise: decoder | function: Decoder | kind: plain | what is wrong: memory_mask is not handed on to the layers, so padding of the source is read
 # told: named
 # now: named
 # says: memory_mask not passed on
@@ -330,7 +330,7 @@ class Decoder(nn.Module):
         return self.norm(x)
 
 
-# === exercise: 7.9 · The Transformer | function: Transformer | kind: subtle | what is wrong: padding is always id 0, the argument pad_id is never used
+# === exercise: transformer | function: Transformer | kind: subtle | what is wrong: padding is always id 0, the argument pad_id is never used
 # told: named
 # now: named
 # says: pad_id is ignored
@@ -378,7 +378,7 @@ class Transformer(nn.Module):
         return tied_logits(hidden, self.embedding.weight)
 
 
-# === exercise: 7.9 · The Transformer | function: Transformer | kind: double | what is wrong: (1) the decoder's input gets no positions; (2) the target's mask is only causal and does not hide padding
+# === exercise: transformer | function: Transformer | kind: double | what is wrong: (1) the decoder's input gets no positions; (2) the target's mask is only causal and does not hide padding
 # told: named
 # now: named
 # says: padding of the target is not hidden, and no positions in the decoder
@@ -426,7 +426,7 @@ class Transformer(nn.Module):
         return tied_logits(hidden, self.embedding.weight)
 
 
-# === exercise: 7.10 · Spot the bug: an epoch in which everything is wrong | functions: find_bugs, repaired_epoch | kind: plain | what is wrong: find_bugs exchanges the names of lines 14 and 15 (repaired_epoch is right)
+# === exercise: bug-hunt | functions: find_bugs, repaired_epoch | kind: plain | what is wrong: find_bugs exchanges the names of lines 14 and 15 (repaired_epoch is right)
 # told: named
 # now: named
 # says: two lines have each other's names
@@ -466,7 +466,7 @@ def repaired_epoch(
     return losses
 
 
-# === exercise: 7.10 · Spot the bug: an epoch in which everything is wrong | functions: find_bugs, repaired_epoch | kind: double | what is wrong: in repaired_epoch (1) the cross-entropy also scores the padding; (2) the losses come back as tensors, not as floats (find_bugs is right)
+# === exercise: bug-hunt | functions: find_bugs, repaired_epoch | kind: double | what is wrong: in repaired_epoch (1) the cross-entropy also scores the padding; (2) the losses come back as tensors, not as floats (find_bugs is right)
 # told: named
 # now: named
 # says: tensors in place of numbers
@@ -511,7 +511,7 @@ def repaired_epoch(
     return history
 
 
-# === exercise: 7.11 · The last token that is one | function: last_real | kind: subtle | what is wrong: multiplies by a mask of zeros and ones and adds up, so an infinity or NaN at another position (logits of -inf, for example) makes the result NaN
+# === exercise: last-real | function: last_real | kind: subtle | what is wrong: multiplies by a mask of zeros and ones and adds up, so an infinity or NaN at another position (logits of -inf, for example) makes the result NaN
 # told: passed
 # now: named
 # says: multiplied by zeros and ones
@@ -523,7 +523,7 @@ def last_real(hidden: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     return (hidden * is_last).sum(dim=1)
 
 
-# === exercise: 7.12 · Write the most probable token | function: greedy_decode | kind: plain | what is wrong: stops before eos_id is appended, so the end token is missing from the result
+# === exercise: greedy-decode | function: greedy_decode | kind: plain | what is wrong: stops before eos_id is appended, so the end token is missing from the result
 # told: named
 # now: named
 # says: the end token is left out
@@ -541,7 +541,7 @@ def greedy_decode(
     return ids
 
 
-# === exercise: 7.13 · Draw the next token | function: sample_next | kind: subtle | what is wrong: clamps the id instead of scaling the number by the last sum, so with rounding a last token of probability 0 can be drawn
+# === exercise: sample-next | function: sample_next | kind: subtle | what is wrong: clamps the id instead of scaling the number by the last sum, so with rounding a last token of probability 0 can be drawn
 # told: named
 # now: named
 # says: clamped to the last id
@@ -553,7 +553,7 @@ def sample_next(probabilities: torch.Tensor, uniform: torch.Tensor) -> torch.Ten
     return ids.clamp(max=probabilities.shape[-1] - 1)
 
 
-# === exercise: 7.14 · Temperature, top-k, top-p | function: filter_logits | kind: subtle | what is wrong: brings the top-p decision back with gather(order) instead of with the inverse order; right for logits that are sorted (or sorted by swapping pairs)
+# === exercise: filter-logits | function: filter_logits | kind: subtle | what is wrong: brings the top-p decision back with gather(order) instead of with the inverse order; right for logits that are sorted (or sorted by swapping pairs)
 # told: named
 # now: named
 # says: the sorting is done twice, not undone
@@ -582,7 +582,7 @@ def filter_logits(
     return scaled
 
 
-# === exercise: 7.14 · Temperature, top-k, top-p | function: filter_logits | kind: double | what is wrong: (1) top-p takes the probabilities of all tokens, not of what top-k has left; (2) top_p=1 is refused although it is allowed
+# === exercise: filter-logits | function: filter_logits | kind: double | what is wrong: (1) top-p takes the probabilities of all tokens, not of what top-k has left; (2) top_p=1 is refused although it is allowed
 # told: named
 # now: named
 # says: top-p before top-k
@@ -615,7 +615,7 @@ def filter_logits(
     return torch.where(keep, logits, torch.full_like(logits, float("-inf")))
 
 
-# === exercise: 7.15 · Remember keys and values | function: attend_cached | kind: plain | what is wrong: takes the first T_new rows of the large causal mask, which belong to the old tokens, instead of the last
+# === exercise: attend-cached | function: attend_cached | kind: plain | what is wrong: takes the first T_new rows of the large causal mask, which belong to the old tokens, instead of the last
 # told: named
 # now: named
 # says: the first rows of the mask
@@ -637,7 +637,7 @@ def attend_cached(
     return weights @ v, {"k": k, "v": v}
 
 
-# === exercise: 7.15 · Remember keys and values | function: attend_cached | kind: double | what is wrong: (1) writes the joined keys and values into the old cache; (2) divides the scores by d_k instead of by its root
+# === exercise: attend-cached | function: attend_cached | kind: double | what is wrong: (1) writes the joined keys and values into the old cache; (2) divides the scores by d_k instead of by its root
 # told: named
 # now: named
 # says: changes its argument in place
@@ -661,7 +661,7 @@ def attend_cached(
     return output, cache
 
 
-# === exercise: 7.17 · Beam search | function: beam_search | kind: subtle | what is wrong: stops as soon as beam_width hypotheses are finished, although some still live and could win
+# === exercise: beam-search | function: beam_search | kind: subtle | what is wrong: stops as soon as beam_width hypotheses are finished, although some still live and could win
 # told: named
 # now: named
 # says: stops when beam_width have ended
@@ -694,7 +694,7 @@ def beam_search(
     return best[1], score(best)
 
 
-# === exercise: 7.17 · Beam search | function: beam_search | kind: double | what is wrong: (1) adds up raw logits without log-softmax; (2) the length in the score counts the prefix, too
+# === exercise: beam-search | function: beam_search | kind: double | what is wrong: (1) adds up raw logits without log-softmax; (2) the length in the score counts the prefix, too
 # told: useless
 # now: named
 # says: the length counts the prefix, and logits in place of log-probabilities
@@ -732,7 +732,7 @@ def beam_search(
     return best_ids, best_score
 
 
-# === exercise: 7.18 · BLEU | function: bleu | kind: plain | what is wrong: the counts are not clipped, every n-gram that occurs anywhere in the reference counts as often as the hypothesis has it
+# === exercise: bleu | function: bleu | kind: plain | what is wrong: the counts are not clipped, every n-gram that occurs anywhere in the reference counts as often as the hypothesis has it
 # told: named
 # now: named
 # says: counts are not clipped
@@ -758,7 +758,7 @@ def bleu(
     return 100 * penalty * math.exp(log_mean)
 
 
-# === exercise: 7.18 · BLEU | function: bleu | kind: plain | what is wrong: the counts are not clipped; an n-gram counts as often as the hypothesis has it
+# === exercise: bleu | function: bleu | kind: plain | what is wrong: the counts are not clipped; an n-gram counts as often as the hypothesis has it
 # told: named
 # now: named
 # says: counts are not clipped
@@ -785,7 +785,7 @@ def bleu(
     return 100 * penalty * math.exp(log_mean)
 
 
-# === exercise: 7.17 · Beam search | function: beam_search | kind: plain | what is wrong: the score divides by the whole length, prefix included, instead of the number of new tokens
+# === exercise: beam-search | function: beam_search | kind: plain | what is wrong: the score divides by the whole length, prefix included, instead of the number of new tokens
 # told: named
 # now: named
 # says: the length counts the prefix
@@ -817,7 +817,7 @@ def beam_search(
     return max(scored, key=lambda pair: pair[1])
 
 
-# === exercise: 7.13 · Draw the next token | function: sample_next | kind: subtle | what is wrong: takes the first id whose running sum is not smaller than the number (>= instead of >), so the number 0 draws a token of probability 0 and edges go to the wrong side
+# === exercise: sample-next | function: sample_next | kind: subtle | what is wrong: takes the first id whose running sum is not smaller than the number (>= instead of >), so the number 0 draws a token of probability 0 and edges go to the wrong side
 # told: named
 # now: named
 # says: a token of probability 0 is drawn
@@ -827,7 +827,7 @@ def sample_next(probabilities: torch.Tensor, uniform: torch.Tensor) -> torch.Ten
     return torch.searchsorted(sums, number).squeeze(-1)
 
 
-# === exercise: 7.15 · Remember keys and values | function: attend_cached | kind: subtle | what is wrong: writes the longer keys and values into the caller's cache instead of returning a new one
+# === exercise: attend-cached | function: attend_cached | kind: subtle | what is wrong: writes the longer keys and values into the caller's cache instead of returning a new one
 # told: named
 # now: named
 # says: changes its argument in place
@@ -848,7 +848,7 @@ def attend_cached(
     return output, cache
 
 
-# === exercise: 7.14 · Temperature, top-k, top-p | function: filter_logits | kind: double | what is wrong: (1) ties with the k-th largest are dropped, exactly k tokens stay; (2) top-p also drops the token with which the sum goes past p
+# === exercise: filter-logits | function: filter_logits | kind: double | what is wrong: (1) ties with the k-th largest are dropped, exactly k tokens stay; (2) top-p also drops the token with which the sum goes past p
 # told: named
 # now: named
 # says: ties are cut, and one token short
@@ -878,7 +878,7 @@ def filter_logits(
     return logits
 
 
-# === exercise: 7.12 · Write the most probable token | function: greedy_decode | kind: double | what is wrong: (1) appends to the caller's list; (2) the end token is left out of the result
+# === exercise: greedy-decode | function: greedy_decode | kind: double | what is wrong: (1) appends to the caller's list; (2) the end token is left out of the result
 # told: named
 # now: named
 # says: changes its argument in place

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 8.1 · Cut an image into patches | function: patchify | kind: plain | what is wrong: the patches come down each column first, not in reading order
+# === exercise: patchify | function: patchify | kind: plain | what is wrong: the patches come down each column first, not in reading order
 # told: named
 # now: named
 # says: patches in column order
@@ -16,7 +16,7 @@ def patchify(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     return torch.stack(pieces, dim=1)
 
 
-# === exercise: 8.1 · Cut an image into patches | function: patchify | kind: subtle | what is wrong: unfold puts the channels first inside a patch; the same only for one channel
+# === exercise: patchify | function: patchify | kind: subtle | what is wrong: unfold puts the channels first inside a patch; the same only for one channel
 # told: named
 # now: named
 # says: channels first inside a patch
@@ -26,7 +26,7 @@ def patchify(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     return columns.transpose(1, 2)
 
 
-# === exercise: 8.2 · Put the patches together again | function: unpatchify | kind: subtle | what is wrong: the grid is split as (width/P, height/P) instead of (height/P, width/P); right for square images
+# === exercise: unpatchify | function: unpatchify | kind: subtle | what is wrong: the grid is split as (width/P, height/P) instead of (height/P, width/P); right for square images
 # told: named
 # now: named
 # says: height and width exchanged
@@ -43,7 +43,7 @@ def unpatchify(
     return x.reshape(b, c, height, width)
 
 
-# === exercise: 8.2 · Put the patches together again | function: unpatchify | kind: double | what is wrong: (1) rows and columns of pixels inside a patch are exchanged; (2) a wrong number of patches is not refused (the -1 hides it in the channels)
+# === exercise: unpatchify | function: unpatchify | kind: double | what is wrong: (1) rows and columns of pixels inside a patch are exchanged; (2) a wrong number of patches is not refused (the -1 hides it in the channels)
 # told: named
 # now: named
 # says: rows and columns of pixels exchanged
@@ -57,7 +57,7 @@ def unpatchify(
     return x.flatten(4, 5).flatten(2, 3)
 
 
-# === exercise: 8.3 · Embed the patches | function: PatchEmbedding | kind: plain | what is wrong: the weight is divided by P*P*C itself, not by its root
+# === exercise: patch-embedding | function: PatchEmbedding | kind: plain | what is wrong: the weight is divided by P*P*C itself, not by its root
 # told: named
 # now: named
 # says: the weights start too small
@@ -75,7 +75,7 @@ class PatchEmbedding(nn.Module):
         return patchify(images, self.patch_size) @ self.weight + self.bias
 
 
-# === exercise: 8.3 · Embed the patches | function: PatchEmbedding | kind: double | what is wrong: (1) divides the weight by P only and forgets the channels under the root; (2) the bias is drawn at random instead of starting at zero
+# === exercise: patch-embedding | function: PatchEmbedding | kind: double | what is wrong: (1) divides the weight by P only and forgets the channels under the root; (2) the bias is drawn at random instead of starting at zero
 # told: named
 # now: named
 # says: the biases do not start at zero
@@ -96,7 +96,7 @@ class PatchEmbedding(nn.Module):
         return torch.einsum("bnk,kd->bnd", rows, self.weight) + self.bias
 
 
-# === exercise: 8.4 · The Vision Transformer | function: VisionTransformer | kind: plain | what is wrong: the table of positions has N + 1 rows with pooling="mean", too
+# === exercise: vision-transformer | function: VisionTransformer | kind: plain | what is wrong: the table of positions has N + 1 rows with pooling="mean", too
 # told: named
 # now: named
 # says: a position too many
@@ -145,7 +145,7 @@ class VisionTransformer(nn.Module):
         return self.head(x)
 
 
-# === exercise: 8.4 · The Vision Transformer | function: VisionTransformer | kind: subtle | what is wrong: dropout is not handed to the encoder, which keeps its default of 0; the same in eval mode
+# === exercise: vision-transformer | function: VisionTransformer | kind: subtle | what is wrong: dropout is not handed to the encoder, which keeps its default of 0; the same in eval mode
 # told: named
 # now: named
 # says: dropout not passed to the encoder
@@ -188,7 +188,7 @@ class VisionTransformer(nn.Module):
         return self.head(self.encoder(self.position(tokens)))
 
 
-# === exercise: 8.4 · The Vision Transformer | function: VisionTransformer | kind: double | what is wrong: (1) the class token is joined after the positions (whose table has N rows); (2) the encoder's activation is ReLU instead of GELU
+# === exercise: vision-transformer | function: VisionTransformer | kind: double | what is wrong: (1) the class token is joined after the positions (whose table has N rows); (2) the encoder's activation is ReLU instead of GELU
 # told: named
 # now: named
 # says: class token without a position
@@ -237,7 +237,7 @@ class VisionTransformer(nn.Module):
         return self.head(self.encoder(x))
 
 
-# === exercise: 8.5 · Positions for another image size | function: interpolate_positions | kind: subtle | what is wrong: antialias=True, the same for a larger grid, but a smaller one is smoothed over more than the neighbouring middles
+# === exercise: interpolate-positions | function: interpolate_positions | kind: subtle | what is wrong: antialias=True, the same for a larger grid, but a smaller one is smoothed over more than the neighbouring middles
 # told: named
 # now: named
 # says: smoothed before it is made smaller
@@ -255,7 +255,7 @@ def interpolate_positions(
     return torch.cat((special, picture[0].flatten(1).T))
 
 
-# === exercise: 8.5 · Positions for another image size | function: interpolate_positions | kind: double | what is wrong: (1) always one class token, the argument class_tokens is ignored; (2) the new rows come column by column instead of in reading order
+# === exercise: interpolate-positions | function: interpolate_positions | kind: double | what is wrong: (1) always one class token, the argument class_tokens is ignored; (2) the new rows come column by column instead of in reading order
 # told: named
 # now: named
 # says: the grid is transposed
@@ -277,7 +277,7 @@ def interpolate_positions(
     return torch.cat([cls, rows], dim=0)
 
 
-# === exercise: 8.6 · Attention that looks one step to the right | function: shift_weights | kind: plain | what is wrong: places outside the grid come in again on the other side (modulo), instead of a row of zeros
+# === exercise: shift-weights | function: shift_weights | kind: plain | what is wrong: places outside the grid come in again on the other side (modulo), instead of a row of zeros
 # told: named
 # now: named
 # says: wraps around the border
@@ -294,7 +294,7 @@ def shift_weights(
     return weights
 
 
-# === exercise: 8.6 · Attention that looks one step to the right | function: shift_weights | kind: subtle | what is wrong: a step longer than the side of the grid makes a matrix of the wrong shape, where (N, N) zeros are wanted
+# === exercise: shift-weights | function: shift_weights | kind: subtle | what is wrong: a step longer than the side of the grid makes a matrix of the wrong shape, where (N, N) zeros are wanted
 # told: shown
 # now: named
 # says: a step beyond the grid makes the matrix grow
@@ -311,7 +311,7 @@ def shift_weights(
     return torch.kron(down, right)
 
 
-# === exercise: 8.7 · A convolution made of attention heads | function: convolution_by_heads | kind: plain | what is wrong: flips the kernel: the step is (k//2 - i, k//2 - j), a convolution as in mathematics
+# === exercise: convolution-by-heads | function: convolution_by_heads | kind: plain | what is wrong: flips the kernel: the step is (k//2 - i, k//2 - j), a convolution as in mathematics
 # told: named
 # now: named
 # says: the kernel is flipped
@@ -328,7 +328,7 @@ def convolution_by_heads(
     return total
 
 
-# === exercise: 8.7 · A convolution made of attention heads | function: convolution_by_heads | kind: double | what is wrong: (1) steps of rows and of columns exchanged (j down, i to the right); (2) the kernel's matrix is not transposed
+# === exercise: convolution-by-heads | function: convolution_by_heads | kind: double | what is wrong: (1) steps of rows and of columns exchanged (j down, i to the right); (2) the kernel's matrix is not transposed
 # told: named
 # now: named
 # says: rows and columns of the kernel exchanged
@@ -345,7 +345,7 @@ def convolution_by_heads(
     return torch.stack(heads).sum(dim=0)
 
 
-# === exercise: 8.8 · How far does an output see? | function: receptive_field | kind: plain | what is wrong: counts the rows and columns that are seen, without those in the gaps of the box
+# === exercise: receptive-field | function: receptive_field | kind: plain | what is wrong: counts the rows and columns that are seen, without those in the gaps of the box
 # told: named
 # now: named
 # says: rows and columns counted, not the box
@@ -356,7 +356,7 @@ def receptive_field(gradient: torch.Tensor) -> tuple[int, int]:
     return int(rows), int(columns)
 
 
-# === exercise: 8.8 · How far does an output see? | function: receptive_field | kind: subtle | what is wrong: squares the gradient, so that tiny entries (1e-30 in float32) become 0 and are not seen
+# === exercise: receptive-field | function: receptive_field | kind: subtle | what is wrong: squares the gradient, so that tiny entries (1e-30 in float32) become 0 and are not seen
 # told: passed
 # now: named
 # says: small entries left out
@@ -370,7 +370,7 @@ def receptive_field(gradient: torch.Tensor) -> tuple[int, int]:
     return extent(energy.sum(dim=1)), extent(energy.sum(dim=0))
 
 
-# === exercise: 8.9 · What the patch embedding has learned | function: principal_filters | kind: plain | what is wrong: the mean of the filters is not subtracted
+# === exercise: principal-filters | function: principal_filters | kind: plain | what is wrong: the mean of the filters is not subtracted
 # told: named
 # now: named
 # says: not centred
@@ -384,7 +384,7 @@ def principal_filters(
     return components, (variances / variances.sum())[:count]
 
 
-# === exercise: 8.9 · What the patch embedding has learned | function: principal_filters | kind: subtle | what is wrong: takes the numbers of a filter as (channel, row, column), not in the order of patchify; the same for one channel or for P = 1
+# === exercise: principal-filters | function: principal_filters | kind: subtle | what is wrong: takes the numbers of a filter as (channel, row, column), not in the order of patchify; the same for one channel or for P = 1
 # told: named
 # now: named
 # says: channels first inside a patch
@@ -399,7 +399,7 @@ def principal_filters(
     return pictures, share[:count]
 
 
-# === exercise: 8.9 · What the patch embedding has learned | function: principal_filters | kind: double | what is wrong: (1) subtracts from each filter its own mean instead of the mean filter; (2) the share is computed from the singular values without squares
+# === exercise: principal-filters | function: principal_filters | kind: double | what is wrong: (1) subtracts from each filter its own mean instead of the mean filter; (2) the share is computed from the singular values without squares
 # told: named
 # now: named
 # says: centred along the wrong axis
@@ -414,7 +414,7 @@ def principal_filters(
     return components, ratio
 
 
-# === exercise: 8.10 · Attention through all layers | function: attention_rollout | kind: plain | what is wrong: multiplies from the wrong side, the first layer stands leftmost
+# === exercise: attention-rollout | function: attention_rollout | kind: plain | what is wrong: multiplies from the wrong side, the first layer stands leftmost
 # told: named
 # now: named
 # says: multiplied in the wrong order
@@ -428,7 +428,7 @@ def attention_rollout(weights: list[torch.Tensor]) -> torch.Tensor:
     return rollout
 
 
-# === exercise: 8.10 · Attention through all layers | function: attention_rollout | kind: double | what is wrong: (1) the largest of the heads instead of their mean; (2) the identity is mixed in once, with the finished product, instead of in every layer
+# === exercise: attention-rollout | function: attention_rollout | kind: double | what is wrong: (1) the largest of the heads instead of their mean; (2) the identity is mixed in once, with the finished product, instead of in every layer
 # told: named
 # now: named
 # says: the identity only once, and the maximum over the heads in place of the mean
@@ -441,7 +441,7 @@ def attention_rollout(weights: list[torch.Tensor]) -> torch.Tensor:
     return (flow + torch.eye(len(flow))) / 2
 
 
-# === exercise: 8.11 · Mixup, and what it changes | functions: mixup, seed_interval | kind: subtle | what is wrong: seed_interval divides by the root of n - 1 although std has already used n - 1 (mixup is right)
+# === exercise: mixup | functions: mixup, seed_interval | kind: subtle | what is wrong: seed_interval divides by the root of n - 1 although std has already used n - 1 (mixup is right)
 # told: shown
 # now: named
 # says: divided by √(n − 1) in place of √n
@@ -466,7 +466,7 @@ def seed_interval(
     return centre - margin, centre + margin
 
 
-# === exercise: 8.11 · Mixup, and what it changes | functions: mixup, seed_interval | kind: double | what is wrong: (1) mixup overwrites the caller's images and targets; (2) seed_interval takes the spread of two independent samples, not of the paired differences
+# === exercise: mixup | functions: mixup, seed_interval | kind: double | what is wrong: (1) mixup overwrites the caller's images and targets; (2) seed_interval takes the spread of two independent samples, not of the paired differences
 # told: named
 # now: named
 # says: changes its argument in place
@@ -493,7 +493,7 @@ def seed_interval(
     return mean - half, mean + half
 
 
-# === exercise: 8.12 · CutMix | function: cutmix | kind: plain | what is wrong: the shares of the targets are exchanged: the image itself gets the box's share
+# === exercise: cutmix | function: cutmix | kind: plain | what is wrong: the shares of the targets are exchanged: the image itself gets the box's share
 # told: named
 # now: named
 # says: labels mixed by the wrong share
@@ -511,7 +511,7 @@ def cutmix(
     return mixed, share * targets + (1 - share) * targets[permutation]
 
 
-# === exercise: 8.12 · CutMix | function: cutmix | kind: subtle | what is wrong: the area of the box is divided by all numbers of an image, channels included; the same for one channel
+# === exercise: cutmix | function: cutmix | kind: subtle | what is wrong: the area of the box is divided by all numbers of an image, channels included; the same for one channel
 # told: named
 # now: named
 # says: the area is wrong
@@ -529,7 +529,7 @@ def cutmix(
     return pasted, torch.lerp(targets[permutation], targets, keep)
 
 
-# === exercise: 8.12 · CutMix | function: cutmix | kind: double | what is wrong: (1) height and width of the box exchanged in the slices; (2) partners are read from the copy that is being written, so boxes are pasted on
+# === exercise: cutmix | function: cutmix | kind: double | what is wrong: (1) height and width of the box exchanged in the slices; (2) partners are read from the copy that is being written, so boxes are pasted on
 # told: named
 # now: named
 # says: rows and columns of the box exchanged, and partners that are mixed already
@@ -548,7 +548,7 @@ def cutmix(
     return result, mixed_targets
 
 
-# === exercise: 8.10 · Attention through all layers | function: attention_rollout | kind: plain | what is wrong: the product is taken in the wrong order (first layer leftmost)
+# === exercise: attention-rollout | function: attention_rollout | kind: plain | what is wrong: the product is taken in the wrong order (first layer leftmost)
 # told: named
 # now: named
 # says: multiplied in the wrong order
@@ -561,7 +561,7 @@ def attention_rollout(weights: list[torch.Tensor]) -> torch.Tensor:
     return rollout
 
 
-# === exercise: 8.6 · Attention that looks one step to the right | function: shift_weights | kind: plain | what is wrong: tests only the joined number of the place, so a step over the right or left border wraps into the next row
+# === exercise: shift-weights | function: shift_weights | kind: plain | what is wrong: tests only the joined number of the place, so a step over the right or left border wraps into the next row
 # told: named
 # now: named
 # says: runs on into the next row
@@ -578,7 +578,7 @@ def shift_weights(
     return weights
 
 
-# === exercise: 8.9 · What the patch embedding has learned | function: principal_filters | kind: subtle | what is wrong: the shares are divided by the sum over the first count components instead of all singular values (equal when count is the largest possible)
+# === exercise: principal-filters | function: principal_filters | kind: subtle | what is wrong: the shares are divided by the sum over the first count components instead of all singular values (equal when count is the largest possible)
 # told: named
 # now: named
 # says: shares of the first components only
@@ -595,7 +595,7 @@ def principal_filters(
     return components, ratio
 
 
-# === exercise: 8.5 · Positions for another image size | function: interpolate_positions | kind: subtle | what is wrong: height and width of the old grid are exchanged when the rows are laid out (nothing to see on square grids)
+# === exercise: interpolate-positions | function: interpolate_positions | kind: subtle | what is wrong: height and width of the old grid are exchanged when the rows are laid out (nothing to see on square grids)
 # told: named
 # now: named
 # says: the grid is transposed
@@ -615,7 +615,7 @@ def interpolate_positions(
     return torch.cat([special, places], dim=0)
 
 
-# === exercise: 8.11 · Mixup, and what it changes | functions: mixup, seed_interval | kind: double | what is wrong: (1) mixup writes into the caller's images and targets; (2) the spread divides by n instead of n - 1
+# === exercise: mixup | functions: mixup, seed_interval | kind: double | what is wrong: (1) mixup writes into the caller's images and targets; (2) the spread divides by n instead of n - 1
 # told: named
 # now: named
 # says: changes its argument in place
@@ -645,7 +645,7 @@ def seed_interval(
     return mean - half, mean + half
 
 
-# === exercise: 8.12 · CutMix | function: cutmix | kind: double | what is wrong: (1) rows and columns of the box are exchanged; (2) the image's own target gets the share of the box instead of what is left
+# === exercise: cutmix | function: cutmix | kind: double | what is wrong: (1) rows and columns of the box are exchanged; (2) the image's own target gets the share of the box instead of what is left
 # told: named
 # now: named
 # says: labels mixed by the wrong share, and rows and columns of the box exchanged

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: plain | what is wrong: the width is chosen without the place for <sos>/<eos>, so a target that exactly fills a width is cut (F.pad with a negative number crops <eos>)
+# === exercise: fixed-batch | function: fixed_batch | kind: plain | what is wrong: the width is chosen without the place for <sos>/<eos>, so a target that exactly fills a width is cut (F.pad with a negative number crops <eos>)
 # told: named
 # now: named
 # says: no place for the special token
@@ -26,7 +26,7 @@ def fixed_batch(
     return source, inputs, labels
 
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: subtle | what is wrong: takes the first width of the tuple that is large enough, not the narrowest one (the widths come in any order)
+# === exercise: fixed-batch | function: fixed_batch | kind: subtle | what is wrong: takes the first width of the tuple that is large enough, not the narrowest one (the widths come in any order)
 # told: named
 # now: named
 # says: the first width that fits, not the narrowest
@@ -59,7 +59,7 @@ def fixed_batch(
     )
 
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: subtle | what is wrong: shift_right is called without pad_id, so inputs and labels are filled with 0 up to the longest target and with pad_id behind it
+# === exercise: fixed-batch | function: fixed_batch | kind: subtle | what is wrong: shift_right is called without pad_id, so inputs and labels are filled with 0 up to the longest target and with pad_id behind it
 # told: named
 # now: named
 # says: filled with 0 in place of pad_id
@@ -87,7 +87,7 @@ def fixed_batch(
     return source, widen(inputs), widen(labels)
 
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: double | what is wrong: (1) a width that fits exactly is refused (> in place of >=); (2) the tables are floats, not integers
+# === exercise: fixed-batch | function: fixed_batch | kind: double | what is wrong: (1) a width that fits exactly is refused (> in place of >=); (2) the tables are floats, not integers
 # told: named
 # now: named
 # says: a width that fits exactly is passed over
@@ -122,7 +122,7 @@ def fixed_batch(
     return tuple(tables)
 
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: double | what is wrong: (1) the source gets an <eos> of its own; (2) where no width is large enough the widest is taken and the rows are cut in silence, no ValueError
+# === exercise: fixed-batch | function: fixed_batch | kind: double | what is wrong: (1) the source gets an <eos> of its own; (2) where no width is large enough the widest is taken and the rows are cut in silence, no ValueError
 # told: named
 # now: named
 # says: the source with special tokens
@@ -148,7 +148,7 @@ def fixed_batch(
     return rectangle(sources), rectangle(inputs), rectangle(labels)
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: plain | what is wrong: counters (tensors of whole numbers) are averaged too, not taken from the last state
+# === exercise: average-states | function: average_states | kind: plain | what is wrong: counters (tensors of whole numbers) are averaged too, not taken from the last state
 # told: named
 # now: named
 # says: integers averaged
@@ -160,7 +160,7 @@ def average_states(states: list[dict]) -> dict:
     return result
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: subtle | what is wrong: .float() of a float32 tensor is the same tensor, so += adds all states into the first one, which is changed in place
+# === exercise: average-states | function: average_states | kind: subtle | what is wrong: .float() of a float32 tensor is the same tensor, so += adds all states into the first one, which is changed in place
 # told: named
 # now: named
 # says: changes its argument in place
@@ -178,7 +178,7 @@ def average_states(states: list[dict]) -> dict:
     return average
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: subtle | what is wrong: adds up in the dtype of the states, so that float16 overflows to inf and bfloat16 loses digits
+# === exercise: average-states | function: average_states | kind: subtle | what is wrong: adds up in the dtype of the states, so that float16 overflows to inf and bfloat16 loses digits
 # told: named
 # now: named
 # says: added up in half precision
@@ -192,7 +192,7 @@ def average_states(states: list[dict]) -> dict:
     }
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: double | what is wrong: (1) a running (old + new) / 2, so later states weigh more; (2) whole numbers come from the first state
+# === exercise: average-states | function: average_states | kind: double | what is wrong: (1) a running (old + new) / 2, so later states weigh more; (2) whole numbers come from the first state
 # told: named
 # now: named
 # says: an average of averages, and the counter of another checkpoint
@@ -206,7 +206,7 @@ def average_states(states: list[dict]) -> dict:
     return result
 
 
-# === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: plain | what is wrong: bits in place of nats
+# === exercise: smoothing-floor | function: smoothing_floor | kind: plain | what is wrong: bits in place of nats
 # told: named
 # now: named
 # says: base 2 in place of e
@@ -220,7 +220,7 @@ def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     )
 
 
-# === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: plain | what is wrong: spreads ε over the V - 1 wrong classes only: the right one gets 1 - ε and the others ε / (V - 1)
+# === exercise: smoothing-floor | function: smoothing_floor | kind: plain | what is wrong: spreads ε over the V - 1 wrong classes only: the right one gets 1 - ε and the others ε / (V - 1)
 # told: named
 # now: named
 # says: spread over the wrong classes only
@@ -231,7 +231,7 @@ def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     return -sum(p * math.log(p) for p in chances)
 
 
-# === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: subtle | what is wrong: treats all wrong classes together as one class (the entropy of a coin), right for V = 2 only
+# === exercise: smoothing-floor | function: smoothing_floor | kind: subtle | what is wrong: treats all wrong classes together as one class (the entropy of a coin), right for V = 2 only
 # told: named
 # now: named
 # says: the wrong classes counted as one
@@ -245,7 +245,7 @@ def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     return entropy
 
 
-# === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: double | what is wrong: (1) counts V others in place of V - 1; (2) without smoothing it takes the logarithm of 0 and fails
+# === exercise: smoothing-floor | function: smoothing_floor | kind: double | what is wrong: (1) counts V others in place of V - 1; (2) without smoothing it takes the logarithm of 0 and fails
 # told: named
 # now: named
 # says: all V classes counted as wrong ones
@@ -260,7 +260,7 @@ def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     return term(on) + vocab_size * term(off)
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: plain | what is wrong: padding counts among the tokens (mean over all places)
+# === exercise: forced-accuracy | function: forced_accuracy | kind: plain | what is wrong: padding counts among the tokens (mean over all places)
 # told: named
 # now: named
 # says: padding is counted
@@ -274,7 +274,7 @@ def forced_accuracy(
     return tokens, sentences
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: subtle | what is wrong: a row that is all padding has the share 0 / 0 = NaN, which is not 1, and so counts as wrong
+# === exercise: forced-accuracy | function: forced_accuracy | kind: subtle | what is wrong: a row that is all padding has the share 0 / 0 = NaN, which is not 1, and so counts as wrong
 # told: named
 # now: named
 # says: a row of nothing but padding counted as wrong
@@ -290,7 +290,7 @@ def forced_accuracy(
     return tokens.item(), whole.item()
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: subtle | what is wrong: the model is forbidden to say padding: where its largest logit at a real label is that of pad_id, the second best token is judged
+# === exercise: forced-accuracy | function: forced_accuracy | kind: subtle | what is wrong: the model is forbidden to say padding: where its largest logit at a real label is that of pad_id, the second best token is judged
 # told: shown
 # now: named
 # says: the model may not say padding
@@ -309,7 +309,7 @@ def forced_accuracy(
     return hits.double().mean().item(), sum(sentences) / len(sentences)
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: double | what is wrong: (1) padding is taken to be 0 whatever pad_id says; (2) the token share is the mean of the sentences' shares, not one division over the batch
+# === exercise: forced-accuracy | function: forced_accuracy | kind: double | what is wrong: (1) padding is taken to be 0 whatever pad_id says; (2) the token share is the mean of the sentences' shares, not one division over the batch
 # told: named
 # now: named
 # says: the mean of the sentences' shares, and pad_id is ignored
@@ -327,7 +327,7 @@ def forced_accuracy(
     return sum(shares) / len(shares), perfect / len(labels)
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: double | what is wrong: (1) padding that the model says counts as a right token, though only real labels are in the denominator; (2) .all goes down the columns: shares of positions in place of sentences
+# === exercise: forced-accuracy | function: forced_accuracy | kind: double | what is wrong: (1) padding that the model says counts as a right token, though only real labels are in the denominator; (2) .all goes down the columns: shares of positions in place of sentences
 # told: named
 # now: named
 # says: padding is counted, and the positions in place of the sentences
@@ -342,7 +342,7 @@ def forced_accuracy(
     return tokens, sentences
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: plain | what is wrong: argmax along the axis of the target: for each source token the target token that looks at it most
+# === exercise: align | function: align | kind: plain | what is wrong: argmax along the axis of the target: for each source token the target token that looks at it most
 # told: named
 # now: named
 # says: rows and columns exchanged
@@ -352,7 +352,7 @@ def align(weights: torch.Tensor, source_length: int, target_length: int) -> list
     return mean.argmax(dim=0).tolist()
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: plain | what is wrong: only the rows of padding are cut off, the columns are not, so a position of padding can be the answer
+# === exercise: align | function: align | kind: plain | what is wrong: only the rows of padding are cut off, the columns are not, so a position of padding can be the answer
 # told: named
 # now: named
 # says: padding not cut off
@@ -364,7 +364,7 @@ def align(weights: torch.Tensor, source_length: int, target_length: int) -> list
     return answer
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: subtle | what is wrong: takes the largest weight of any head in place of the mean over the heads
+# === exercise: align | function: align | kind: subtle | what is wrong: takes the largest weight of any head in place of the mean over the heads
 # told: named
 # now: named
 # says: the largest weight of any head
@@ -374,7 +374,7 @@ def align(weights: torch.Tensor, source_length: int, target_length: int) -> list
     return [row.argmax().item() for row in strongest]
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: double | what is wrong: (1) the two lengths are exchanged when the padding is cut off; (2) each head votes for its own maximum, the heads are not averaged
+# === exercise: align | function: align | kind: double | what is wrong: (1) the two lengths are exchanged when the padding is cut off; (2) each head votes for its own maximum, the heads are not averaged
 # told: named
 # now: named
 # says: a vote of the heads, and the two lengths are exchanged
@@ -384,7 +384,7 @@ def align(weights: torch.Tensor, source_length: int, target_length: int) -> list
     return votes.mode(dim=0).values.tolist()
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: double | what is wrong: (1) begins with row 1 since "the inputs are shifted", so every token gets the row of the next one; (2) gives a tensor in place of a list
+# === exercise: align | function: align | kind: double | what is wrong: (1) begins with row 1 since "the inputs are shifted", so every token gets the row of the next one; (2) gives a tensor in place of a list
 # told: named
 # now: named
 # says: a tensor in place of a list
@@ -394,7 +394,7 @@ def align(weights: torch.Tensor, source_length: int, target_length: int) -> list
     return torch.einsum("hts->ts", rows).div(len(weights)).argmax(-1)
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: plain | what is wrong: first minus second
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: plain | what is wrong: first minus second
 # told: named
 # now: named
 # says: first minus second
@@ -406,7 +406,7 @@ def paired_bootstrap(
     return (first.mean() - second.mean()).item(), low, high
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: plain | what is wrong: averages over the samples (axis 0) in place of the sentences of each sample
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: plain | what is wrong: averages over the samples (axis 0) in place of the sentences of each sample
 # told: named
 # now: named
 # says: averaged over the samples, not over the sentences
@@ -419,7 +419,7 @@ def paired_bootstrap(
     return (gap.mean().item(), *ends.tolist())
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: subtle | what is wrong: the first number is the mean of the samples' differences, not the difference on the whole test set (equal in the example by hand)
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: subtle | what is wrong: the first number is the mean of the samples' differences, not the difference on the whole test set (equal in the example by hand)
 # told: named
 # now: named
 # says: the mean of the samples as the difference
@@ -434,7 +434,7 @@ def paired_bootstrap(
     )
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: double | what is wrong: (1) the second system gets other samples than the first (the rows in reverse order); (2) percentiles 5 and 95, an interval of 90 %
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: double | what is wrong: (1) the second system gets other samples than the first (the rows in reverse order); (2) percentiles 5 and 95, an interval of 90 %
 # told: named
 # now: named
 # says: the samples of the two systems drawn apart, and 5 and 95 percent
@@ -451,7 +451,7 @@ def paired_bootstrap(
     return observed, lower, upper
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: plain | what is wrong: the first share is the mean of the sentences' own shares instead of one division over the whole batch
+# === exercise: forced-accuracy | function: forced_accuracy | kind: plain | what is wrong: the first share is the mean of the sentences' own shares instead of one division over the whole batch
 # told: named
 # now: named
 # says: the mean of the sentences' shares
@@ -469,7 +469,7 @@ def forced_accuracy(
     return sum(token_shares) / len(token_shares), sum(whole) / len(whole)
 
 
-# === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: plain | what is wrong: spreads ε over the V - 1 other classes only and leaves 1 - ε for the right one
+# === exercise: smoothing-floor | function: smoothing_floor | kind: plain | what is wrong: spreads ε over the V - 1 other classes only and leaves 1 - ε for the right one
 # told: named
 # now: named
 # says: spread over the wrong classes only
@@ -483,7 +483,7 @@ def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     return entropy
 
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: subtle | what is wrong: pad_id is not passed on to shift_right, so inputs and labels are partly padded with 0 when the padding has another id
+# === exercise: fixed-batch | function: fixed_batch | kind: subtle | what is wrong: pad_id is not passed on to shift_right, so inputs and labels are partly padded with 0 when the padding has another id
 # told: named
 # now: named
 # says: filled with 0 in place of pad_id
@@ -509,7 +509,7 @@ def fixed_batch(
     return source, inputs, labels
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: subtle | what is wrong: adds up in the dtype of the states instead of float32 (half precision overflows and loses digits)
+# === exercise: average-states | function: average_states | kind: subtle | what is wrong: adds up in the dtype of the states instead of float32 (half precision overflows and loses digits)
 # told: named
 # now: named
 # says: added up in half precision
@@ -526,7 +526,7 @@ def average_states(states: list[dict]) -> dict:
     return average
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: double | what is wrong: (1) averages over the samples instead of over the sentences of each sample; (2) takes the percentiles 5 and 95
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: double | what is wrong: (1) averages over the samples instead of over the sentences of each sample; (2) takes the percentiles 5 and 95
 # told: named
 # now: named
 # says: averaged over the samples, not over the sentences, and 5 and 95 percent
@@ -540,7 +540,7 @@ def paired_bootstrap(
     return gain.mean().item(), low.item(), high.item()
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: double | what is wrong: (1) takes the largest over the heads instead of their mean; (2) the padding of the source is not cut off
+# === exercise: align | function: align | kind: double | what is wrong: (1) takes the largest over the heads instead of their mean; (2) the padding of the source is not cut off
 # told: named
 # now: named
 # says: the largest weight of any head, and padding not cut off

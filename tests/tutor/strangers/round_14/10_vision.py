@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: plain | what is wrong: mean and spread are measured on the images that are normalised, not on the training images
+# === exercise: standardise | function: standardise | kind: plain | what is wrong: mean and spread are measured on the images that are normalised, not on the training images
 # told: named
 # now: named
 # says: statistics of the images themselves
@@ -13,7 +13,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return (images - mean) / std
 
 
-# === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: plain | what is wrong: the sample standard deviation, divided by the count less one
+# === exercise: standardise | function: standardise | kind: plain | what is wrong: the sample standard deviation, divided by the count less one
 # told: named
 # now: named
 # says: the sample standard deviation
@@ -24,7 +24,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return (images - mu[:, None, None]) / sigma[:, None, None]
 
 
-# === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: subtle | what is wrong: the variance, not the spread, is compared with 1e-6, so a channel with a spread between 1e-6 and 1e-3 is not divided
+# === exercise: standardise | function: standardise | kind: subtle | what is wrong: the variance, not the spread, is compared with 1e-6, so a channel with a spread between 1e-6 and 1e-3 is not divided
 # told: named
 # now: named
 # says: the limit for contrast is too large
@@ -35,7 +35,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return (images - mean) / variance.sqrt()
 
 
-# === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: double | what is wrong: (1) one mean and one spread for all channels together; (2) a spread below 1e-6 becomes 1e-6, not 1
+# === exercise: standardise | function: standardise | kind: double | what is wrong: (1) one mean and one spread for all channels together; (2) a spread below 1e-6 becomes 1e-6, not 1
 # told: named
 # now: named
 # says: one mean for all channels
@@ -45,7 +45,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return (images - mean) / std
 
 
-# === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: double | what is wrong: (1) the spread is the mean of the spreads inside of each image, not that over all of train; (2) only a spread of exactly 0 counts as none
+# === exercise: standardise | function: standardise | kind: double | what is wrong: (1) the spread is the mean of the spreads inside of each image, not that over all of train; (2) only a spread of exactly 0 counts as none
 # told: named
 # now: named
 # says: the mean of the spreads of single images
@@ -61,7 +61,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return result
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: plain | what is wrong: row i comes from i plus the shift: up and down, left and right are exchanged
+# === exercise: shift-images | function: shift_images | kind: plain | what is wrong: row i comes from i plus the shift: up and down, left and right are exchanged
 # told: named
 # now: named
 # says: the wrong way, in both directions
@@ -82,7 +82,7 @@ def shift_images(
     return found.masked_fill(~inside[:, None], 0)
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: subtle | what is wrong: a shift of 0 falls into the branch for negative ones, where [0:] is the whole axis: an image that is not moved becomes black
+# === exercise: shift-images | function: shift_images | kind: subtle | what is wrong: a shift of 0 falls into the branch for negative ones, where [0:] is the whole axis: an image that is not moved becomes black
 # told: named
 # now: named
 # says: images that are not moved are lost
@@ -105,7 +105,7 @@ def shift_images(
     return torch.stack(moved)
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: subtle | what is wrong: if no image of the batch is moved the argument itself is returned, not a new tensor
+# === exercise: shift-images | function: shift_images | kind: subtle | what is wrong: if no image of the batch is moved the argument itself is returned, not a new tensor
 # told: named
 # now: named
 # says: the caller's own images are returned
@@ -130,7 +130,7 @@ def shift_images(
     return torch.where(visible.unsqueeze(1), fetched, torch.zeros_like(fetched))
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: double | what is wrong: (1) down moves the columns and right the rows; (2) places beyond the last row or column count as inside, so the edge is repeated there
+# === exercise: shift-images | function: shift_images | kind: double | what is wrong: (1) down moves the columns and right the rows; (2) places beyond the last row or column count as inside, so the edge is repeated there
 # told: named
 # now: named
 # says: rows and columns exchanged, and the edge is repeated
@@ -148,7 +148,7 @@ def shift_images(
     return out
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: double | what is wrong: (1) torch.roll: what moves out comes in on the other side; (2) the result is written into the argument
+# === exercise: shift-images | function: shift_images | kind: double | what is wrong: (1) torch.roll: what moves out comes in on the other side; (2) the result is written into the argument
 # told: named
 # now: named
 # says: changes its argument in place
@@ -160,7 +160,7 @@ def shift_images(
     return images
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: plain | what is wrong: matrix[labels, predictions] += 1 counts several equal pairs once
+# === exercise: confusion | function: confusion | kind: plain | what is wrong: matrix[labels, predictions] += 1 counts several equal pairs once
 # told: named
 # now: named
 # says: equal pairs count once
@@ -174,7 +174,7 @@ def confusion(
     return matrix, (a, b)
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: subtle | what is wrong: fill_diagonal_ works in place on the matrix that is returned, whose diagonal is 0
+# === exercise: confusion | function: confusion | kind: subtle | what is wrong: fill_diagonal_ works in place on the matrix that is returned, whose diagonal is 0
 # told: named
 # now: named
 # says: right answers are left out
@@ -189,7 +189,7 @@ def confusion(
     return matrix, (place // classes, place % classes)
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: subtle | what is wrong: of equal pairs the first column by column, not in reading order: (1, 2) wins against (0, 3)
+# === exercise: confusion | function: confusion | kind: subtle | what is wrong: of equal pairs the first column by column, not in reading order: (1, 2) wins against (0, 3)
 # told: named
 # now: named
 # says: of equal pairs the one with the smaller second class
@@ -208,7 +208,7 @@ def confusion(
     return matrix, pair
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: double | what is wrong: (1) rows are the predictions and columns the labels; (2) the pair has the largest count in one direction, the directions are not added
+# === exercise: confusion | function: confusion | kind: double | what is wrong: (1) rows are the predictions and columns the labels; (2) the pair has the largest count in one direction, the directions are not added
 # told: named
 # now: named
 # says: rows and columns exchanged, and one direction only
@@ -223,7 +223,7 @@ def confusion(
     return matrix, (min(i, j), max(i, j))
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: plain | what is wrong: absolute values image by image, before right and wrong images of a bin have met
+# === exercise: calibration-error | function: calibration_error | kind: plain | what is wrong: absolute values image by image, before right and wrong images of a bin have met
 # told: named
 # now: named
 # says: absolute values image by image
@@ -237,7 +237,7 @@ def calibration_error(
     return sums.sum() / len(labels)
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: plain | what is wrong: all bins that are not empty weigh the same, however many images they hold
+# === exercise: calibration-error | function: calibration_error | kind: plain | what is wrong: all bins that are not empty weigh the same, however many images they hold
 # told: named
 # now: named
 # says: every bin counts alike
@@ -255,7 +255,7 @@ def calibration_error(
     return torch.stack(errors).mean()
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: subtle | what is wrong: a confidence of exactly 1 goes into bin 0 (remainder) and not into the last one
+# === exercise: calibration-error | function: calibration_error | kind: subtle | what is wrong: a confidence of exactly 1 goes into bin 0 (remainder) and not into the last one
 # told: named
 # now: named
 # says: a confidence of 1 falls into the first bin
@@ -269,7 +269,7 @@ def calibration_error(
     return ((r - c) @ table).abs().sum() / c.numel()
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: double | what is wrong: (1) the confidence is the probability of the right class, not the largest one; (2) an edge belongs to the bin below it
+# === exercise: calibration-error | function: calibration_error | kind: double | what is wrong: (1) the confidence is the probability of the right class, not the largest one; (2) an edge belongs to the bin below it
 # told: named
 # now: named
 # says: the probability of the right class
@@ -289,7 +289,7 @@ def calibration_error(
     return error
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: double | what is wrong: (1) the difference is squared in place of its absolute value; (2) an empty bin gives 0 / 0, and the result is NaN
+# === exercise: calibration-error | function: calibration_error | kind: double | what is wrong: (1) the difference is squared in place of its absolute value; (2) an empty bin gives 0 / 0, and the result is NaN
 # told: named
 # now: named
 # says: an empty bin gives NaN
@@ -308,7 +308,7 @@ def calibration_error(
     return total
 
 
-# === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: plain | what is wrong: divides by one of the two lengths only
+# === exercise: position-similarity | function: position_similarity | kind: plain | what is wrong: divides by one of the two lengths only
 # told: named
 # now: named
 # says: only one of two lengths
@@ -321,7 +321,7 @@ def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.T
     return (unit @ patches.T).reshape(rows, columns, rows, columns)
 
 
-# === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: subtle | what is wrong: norms * norms without a transpose: each row is divided by its own length squared (right only if all lengths are equal, as by hand)
+# === exercise: position-similarity | function: position_similarity | kind: subtle | what is wrong: norms * norms without a transpose: each row is divided by its own length squared (right only if all lengths are equal, as by hand)
 # told: named
 # now: named
 # says: only one of two lengths
@@ -337,7 +337,7 @@ def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.T
     return cosine.view(rows, columns, rows, columns)
 
 
-# === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: subtle | what is wrong: with a class token the last row is left out in place of the first
+# === exercise: position-similarity | function: position_similarity | kind: subtle | what is wrong: with a class token the last row is left out in place of the first
 # told: named
 # now: named
 # says: the last position left out in place of the first
@@ -349,7 +349,7 @@ def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.T
     return (unit @ unit.mT).unflatten(1, (rows, columns)).unflatten(0, (rows, columns))
 
 
-# === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: double | what is wrong: (1) the lengths are those of the columns (dim=0); (2) a table with more than N + 1 or fewer than N rows raises no ValueError
+# === exercise: position-similarity | function: position_similarity | kind: double | what is wrong: (1) the lengths are those of the columns (dim=0); (2) a table with more than N + 1 or fewer than N rows raises no ValueError
 # told: named
 # now: named
 # says: lengths of the columns
@@ -360,7 +360,7 @@ def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.T
     return S.reshape(rows, columns, rows, columns)
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: plain | what is wrong: pooling by the mean averages over the inputs (last axis), so every patch has the same share
+# === exercise: read-by-the-head | function: read_by_the_head | kind: plain | what is wrong: pooling by the mean averages over the inputs (last axis), so every patch has the same share
 # told: named
 # now: named
 # says: the mean over the inputs
@@ -376,7 +376,7 @@ def read_by_the_head(
     return shares.reshape(-1, rows, columns)
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: plain | what is wrong: with a class token the shares of the patches are not divided by what is left, the pictures do not sum to 1
+# === exercise: read-by-the-head | function: read_by_the_head | kind: plain | what is wrong: with a class token the shares of the patches are not divided by what is left, the pictures do not sum to 1
 # told: named
 # now: named
 # says: the sum is not 1
@@ -390,7 +390,7 @@ def read_by_the_head(
     return torch.stack(pictures)
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: subtle | what is wrong: divides by the sum over the whole batch: right for one image, else each picture does not sum to 1
+# === exercise: read-by-the-head | function: read_by_the_head | kind: subtle | what is wrong: divides by the sum over the whole batch: right for one image, else each picture does not sum to 1
 # told: named
 # now: named
 # says: one sum for the whole batch
@@ -403,7 +403,7 @@ def read_by_the_head(
     return (patches / patches.sum()).unflatten(-1, (rows, columns))
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: double | what is wrong: (1) with a class token column 0 is read in place of row 0; (2) the patches are laid out column by column (reshape to (columns, rows), then transposed)
+# === exercise: read-by-the-head | function: read_by_the_head | kind: double | what is wrong: (1) with a class token column 0 is read in place of row 0; (2) the patches are laid out column by column (reshape to (columns, rows), then transposed)
 # told: named
 # now: named
 # says: the column in place of the row, and rows and columns of the grid exchanged
@@ -421,7 +421,7 @@ def read_by_the_head(
     return kept.reshape(batch, columns, rows).transpose(1, 2)
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: plain | what is wrong: matrix[labels, predictions] += 1 counts equal pairs only once
+# === exercise: confusion | function: confusion | kind: plain | what is wrong: matrix[labels, predictions] += 1 counts equal pairs only once
 # told: named
 # now: named
 # says: equal pairs count once
@@ -439,7 +439,7 @@ def confusion(
     return matrix, pair
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: plain | what is wrong: for pooling "mean" the average is taken over the inputs (last axis), so every patch has the same share
+# === exercise: read-by-the-head | function: read_by_the_head | kind: plain | what is wrong: for pooling "mean" the average is taken over the inputs (last axis), so every patch has the same share
 # told: named
 # now: named
 # says: the mean over the inputs
@@ -454,7 +454,7 @@ def read_by_the_head(
     return shares.unflatten(-1, (rows, columns))
 
 
-# === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: subtle | what is wrong: a channel with hardly any contrast is divided by 1e-6 instead of 1
+# === exercise: standardise | function: standardise | kind: subtle | what is wrong: a channel with hardly any contrast is divided by 1e-6 instead of 1
 # told: named
 # now: named
 # says: a small spread does not count as 1
@@ -465,7 +465,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return (images - mean) / spread
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: subtle | what is wrong: an edge belongs to the bin below it (low < c <= high) instead of the bin above it
+# === exercise: calibration-error | function: calibration_error | kind: subtle | what is wrong: an edge belongs to the bin below it (low < c <= high) instead of the bin above it
 # told: named
 # now: named
 # says: an edge belongs to the bin below
@@ -484,7 +484,7 @@ def calibration_error(
     return error
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: double | what is wrong: (1) the result's rows and columns come from i + shift instead of i - shift; (2) row 0 and column 0 of the image count as outside
+# === exercise: shift-images | function: shift_images | kind: double | what is wrong: (1) the result's rows and columns come from i + shift instead of i - shift; (2) row 0 and column 0 of the image count as outside
 # told: named
 # now: named
 # says: the wrong way, in both directions, and place 0 counts as outside
@@ -503,7 +503,7 @@ def shift_images(
     return fetched * inside[:, None]
 
 
-# === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: double | what is wrong: (1) leaves out the last row instead of the class token's row 0; (2) divides by the lengths of the columns instead of the rows
+# === exercise: position-similarity | function: position_similarity | kind: double | what is wrong: (1) leaves out the last row instead of the class token's row 0; (2) divides by the lengths of the columns instead of the rows
 # told: named
 # now: named
 # says: lengths of the columns, and the last position left out in place of the first

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 11.1 · Bits per byte | function: bits_per_byte | kind: plain | what is wrong: divides by the number of characters, not of bytes
+# === exercise: bits-per-byte | function: bits_per_byte | kind: plain | what is wrong: divides by the number of characters, not of bytes
 # told: named
 # now: named
 # says: characters in place of bytes
@@ -11,7 +11,7 @@ def bits_per_byte(losses: torch.Tensor, text: str) -> float:
     return bits / len(text)
 
 
-# === exercise: 11.1 · Bits per byte | function: bits_per_byte | kind: double | what is wrong: (1) the mean loss of a token in place of the sum; (2) nats times ln 2 in place of divided by it
+# === exercise: bits-per-byte | function: bits_per_byte | kind: double | what is wrong: (1) the mean loss of a token in place of the sum; (2) nats times ln 2 in place of divided by it
 # told: named
 # now: named
 # says: a mean in place of the sum, and multiplied by ln 2
@@ -20,7 +20,7 @@ def bits_per_byte(losses: torch.Tensor, text: str) -> float:
     return bits / len(text.encode("utf-8"))
 
 
-# === exercise: 11.2 · Documents into blocks | function: pack_documents | kind: subtle | what is wrong: as many blocks as n // T: if n is a multiple of T there is one block too many, and its last label is the first token of the stream (roll goes in a circle)
+# === exercise: pack-documents | function: pack_documents | kind: subtle | what is wrong: as many blocks as n // T: if n is a multiple of T there is one block too many, and its last label is the first token of the stream (roll goes in a circle)
 # told: named
 # now: named
 # says: what is left over makes a block
@@ -39,7 +39,7 @@ def pack_documents(
     )
 
 
-# === exercise: 11.2 · Documents into blocks | function: pack_documents | kind: double | what is wrong: (1) an empty document is left out, without its end id; (2) blocks begin T + 1 apart, so a token between two blocks is never an input
+# === exercise: pack-documents | function: pack_documents | kind: double | what is wrong: (1) an empty document is left out, without its end id; (2) blocks begin T + 1 apart, so a token between two blocks is never an input
 # told: named
 # now: named
 # says: a token is lost between two blocks, and an empty document is left out
@@ -64,7 +64,7 @@ def pack_documents(
     return ids[:, :-1], ids[:, 1:], owners[:, :-1], positions[:, :-1]
 
 
-# === exercise: 11.3 · A mask between documents | function: document_mask | kind: subtle | what is wrong: puts triangles along the diagonal in the order of the sorted numbers: wrong where the numbers of a row do not rise
+# === exercise: document-mask | function: document_mask | kind: subtle | what is wrong: puts triangles along the diagonal in the order of the sorted numbers: wrong where the numbers of a row do not rise
 # told: named
 # now: named
 # says: documents in the order of their numbers
@@ -77,7 +77,7 @@ def document_mask(documents: torch.Tensor) -> torch.Tensor:
     return torch.stack(masks).unsqueeze(1)
 
 
-# === exercise: 11.4 · One attention for all choices | function: causal_attention | kind: plain | what is wrong: repeat deals the heads of keys and values out in turn, neighbours do not share
+# === exercise: causal-attention | function: causal_attention | kind: plain | what is wrong: repeat deals the heads of keys and values out in turn, neighbours do not share
 # told: named
 # now: named
 # says: kv heads dealt out in turn
@@ -93,7 +93,7 @@ def causal_attention(
     return z
 
 
-# === exercise: 11.4 · One attention for all choices | function: causal_attention | kind: double | what is wrong: (1) rotates with heads and positions exchanged, by the number of the head and not by the position; (2) rotates the values, too
+# === exercise: causal-attention | function: causal_attention | kind: double | what is wrong: (1) rotates with heads and positions exchanged, by the number of the head and not by the position; (2) rotates the values, too
 # told: told
 # now: told
 # says: the values are rotated, too
@@ -112,7 +112,7 @@ def causal_attention(
     return scaled_dot_product_attention(q, k, v, mask)[0]
 
 
-# === exercise: 11.5 · The block, from a configuration | function: DecoderBlock | kind: plain | what is wrong: in finish the network's result is added to the normalised y, not to y
+# === exercise: block-from-configuration | function: DecoderBlock | kind: plain | what is wrong: in finish the network's result is added to the normalised y, not to y
 # told: named
 # now: named
 # says: residual from the normalised x
@@ -176,7 +176,7 @@ class DecoderBlock(nn.Module):
         return self.finish(x, causal_attention(q, k, v, self.rotary))
 
 
-# === exercise: 11.5 · The block, from a configuration | function: DecoderBlock | kind: subtle | what is wrong: nn.functional.dropout without training=self.training drops in evaluation mode, too
+# === exercise: block-from-configuration | function: DecoderBlock | kind: subtle | what is wrong: nn.functional.dropout without training=self.training drops in evaluation mode, too
 # told: named
 # now: named
 # says: dropout active in evaluation
@@ -243,7 +243,7 @@ class DecoderBlock(nn.Module):
         return self.finish(x, causal_attention(q, k, v, self.rotary))
 
 
-# === exercise: 11.6 · Write with a cache | function: write_with_cache | kind: subtle | what is wrong: appends to the caller's prompt, which is changed in place
+# === exercise: write-with-cache | function: write_with_cache | kind: subtle | what is wrong: appends to the caller's prompt, which is changed in place
 # told: named
 # now: named
 # says: changes its argument in place
@@ -260,7 +260,7 @@ def write_with_cache(model: nn.Module, prompt: list[int], length: int) -> list[i
     return ids
 
 
-# === exercise: 11.6 · Write with a cache | function: write_with_cache | kind: double | what is wrong: (1) the new token is read at the position behind its own; (2) the last token is read, too, and for a length of 0 the prompt
+# === exercise: write-with-cache | function: write_with_cache | kind: double | what is wrong: (1) the new token is read at the position behind its own; (2) the last token is read, too, and for a length of 0 the prompt
 # told: named
 # now: named
 # says: positions one too far
@@ -277,7 +277,7 @@ def write_with_cache(model: nn.Module, prompt: list[int], length: int) -> list[i
     return text
 
 
-# === exercise: 11.7 · Softmax, a block at a time | functions: online_step, online_softmax | kind: plain | what is wrong: only the old sum is rescaled, the old output is not
+# === exercise: online-softmax | functions: online_step, online_softmax | kind: plain | what is wrong: only the old sum is rescaled, the old output is not
 # told: named
 # now: named
 # says: the old output is not rescaled
@@ -306,7 +306,7 @@ def online_softmax(blocks: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Ten
     return output / total.masked_fill(total == 0, 1.0)
 
 
-# === exercise: 11.7 · Softmax, a block at a time | functions: online_step, online_softmax | kind: subtle | what is wrong: online_softmax begins with a maximum of 0 in place of -inf: if all scores are far below 0 every exp is 0, and so is the result
+# === exercise: online-softmax | functions: online_step, online_softmax | kind: subtle | what is wrong: online_softmax begins with a maximum of 0 in place of -inf: if all scores are far below 0 every exp is 0, and so is the result
 # told: named
 # now: named
 # says: the maximum begins at 0
@@ -338,7 +338,7 @@ def online_softmax(blocks: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Ten
     return output / torch.where(total == 0, torch.ones_like(total), total)
 
 
-# === exercise: 11.8 · Attention in tiles | functions: attend_from_tile, tiled_attention | kind: subtle | what is wrong: causal counts the queries from position 0: right for T_q = T_k only, the queries are the last T_q of T_k positions
+# === exercise: tiled-attention | functions: attend_from_tile, tiled_attention | kind: subtle | what is wrong: causal counts the queries from position 0: right for T_q = T_k only, the queries are the last T_q of T_k positions
 # told: named
 # now: named
 # says: causal from the first key on
@@ -385,7 +385,7 @@ def tiled_attention(
     )
 
 
-# === exercise: 11.8 · Attention in tiles | functions: attend_from_tile, tiled_attention | kind: double | what is wrong: (1) the scores are not divided by the root of d_k; (2) keys are counted from 0 in each tile when the future is hidden
+# === exercise: tiled-attention | functions: attend_from_tile, tiled_attention | kind: double | what is wrong: (1) the scores are not divided by the root of d_k; (2) keys are counted from 0 in each tile when the future is hidden
 # told: named
 # now: named
 # says: keys counted from 0 in each tile, and the scores are not scaled
@@ -431,7 +431,7 @@ def tiled_attention(
     return torch.cat(parts, dim=-2)
 
 
-# === exercise: 11.9 · A step of AdamW | function: adamw_step | kind: plain | what is wrong: returns the corrected moments, which the next step would correct again
+# === exercise: adamw-step | function: adamw_step | kind: plain | what is wrong: returns the corrected moments, which the next step would correct again
 # told: named
 # now: named
 # says: corrected moments are returned
@@ -456,7 +456,7 @@ def adamw_step(
     return parameter, first, second
 
 
-# === exercise: 11.9 · A step of AdamW | function: adamw_step | kind: double | what is wrong: (1) the decay is mixed into the gradient (L2), not beside it; (2) ε is inside of the root
+# === exercise: adamw-step | function: adamw_step | kind: double | what is wrong: (1) the decay is mixed into the gradient (L2), not beside it; (2) ε is inside of the root
 # told: named
 # now: named
 # says: the decay is mixed into the gradient, and eps inside the root
@@ -478,7 +478,7 @@ def adamw_step(
     return parameter - rate * m_hat / torch.sqrt(v_hat + eps), m, v
 
 
-# === exercise: 11.10 · Make a step orthogonal | function: orthogonalise | kind: plain | what is wrong: square**2 squares entry by entry, it is not the product of the matrix with itself
+# === exercise: orthogonalise | function: orthogonalise | kind: plain | what is wrong: square**2 squares entry by entry, it is not the product of the matrix with itself
 # told: named
 # now: named
 # says: entries squared in place of a matrix product
@@ -493,7 +493,7 @@ def orthogonalise(matrix: torch.Tensor, rounds: int = 5) -> torch.Tensor:
     return x.mT if tall else x
 
 
-# === exercise: 11.11 · What a run costs | function: run_budget | kind: plain | what is wrong: the matrices of keys and values are as wide as that of the queries
+# === exercise: run-budget | function: run_budget | kind: plain | what is wrong: the matrices of keys and values are as wide as that of the queries
 # told: named
 # now: named
 # says: keys and values as wide as the queries
@@ -528,7 +528,7 @@ def run_budget(
     }
 
 
-# === exercise: 11.11 · What a run costs | function: run_budget | kind: double | what is wrong: (1) the table is counted twice, as embedding and as output; (2) the window is kept whole even if the text is shorter
+# === exercise: run-budget | function: run_budget | kind: double | what is wrong: (1) the table is counted twice, as embedding and as output; (2) the window is kept whole even if the text is shorter
 # told: named
 # now: named
 # says: the table is counted twice, and the window of a shorter text
@@ -564,7 +564,7 @@ def run_budget(
     return budget
 
 
-# === exercise: 11.12 · A law of scale | functions: predicted_loss, fit_scaling_law, compute_optimal | kind: subtle | what is wrong: compute_optimal has the exponent a / (a + b) in place of b / (a + b) for the budget: right only if a = b
+# === exercise: scaling-law | functions: predicted_loss, fit_scaling_law, compute_optimal | kind: subtle | what is wrong: compute_optimal has the exponent a / (a + b) in place of b / (a + b) for the budget: right only if a = b
 # told: named
 # now: named
 # says: exponents exchanged
@@ -601,7 +601,7 @@ def compute_optimal(law: dict[str, float], budget: float) -> tuple[float, float]
     return N, budget / (6 * N)
 
 
-# === exercise: 11.12 · A law of scale | functions: predicted_loss, fit_scaling_law, compute_optimal | kind: double | what is wrong: (1) N leaves the embedding out; (2) each candidate is tried as a and b at once, pairs of two different exponents are not
+# === exercise: scaling-law | functions: predicted_loss, fit_scaling_law, compute_optimal | kind: double | what is wrong: (1) N leaves the embedding out; (2) each candidate is tried as a and b at once, pairs of two different exponents are not
 # told: named
 # now: named
 # says: the embedding is not counted, and only equal exponents are tried
@@ -634,7 +634,7 @@ def compute_optimal(law: dict[str, float], budget: float) -> tuple[float, float]
     return n, budget / 6 / n
 
 
-# === exercise: 11.13 · A head that looks at what came next last time | functions: induction_scores, best_head | kind: subtle | what is wrong: p(t) is the earliest occurrence of the token, not the latest earlier one: equal if no token occurs three times
+# === exercise: induction-score | functions: induction_scores, best_head | kind: subtle | what is wrong: p(t) is the earliest occurrence of the token, not the latest earlier one: equal if no token occurs three times
 # told: named
 # now: named
 # says: the first occurrence in place of the latest
@@ -655,7 +655,7 @@ def best_head(scores: torch.Tensor) -> tuple[int, int]:
     return divmod(place, scores.shape[1])
 
 
-# === exercise: 11.14 · What if it had been another? | functions: record_activations, run_patched, patching_effect | kind: plain | what is wrong: run_patched leaves its hook in the model
+# === exercise: patch-activations | functions: record_activations, run_patched, patching_effect | kind: plain | what is wrong: run_patched leaves its hook in the model
 # told: named
 # now: named
 # says: the hook is left in the model
@@ -712,7 +712,7 @@ def patching_effect(
     return effect
 
 
-# === exercise: 11.14 · What if it had been another? | functions: record_activations, run_patched, patching_effect | kind: subtle | what is wrong: to remove its hooks record_activations clears all hooks of the blocks, those of others too
+# === exercise: patch-activations | functions: record_activations, run_patched, patching_effect | kind: subtle | what is wrong: to remove its hooks record_activations clears all hooks of the blocks, those of others too
 # told: named
 # now: named
 # says: hooks of others are removed
@@ -779,7 +779,7 @@ def patching_effect(
     return torch.stack(rows)
 
 
-# === exercise: 11.15 · Layer by layer | functions: logit_lens, lens_gain | kind: plain | what is wrong: ranks are counted from 0
+# === exercise: logit-lens | functions: logit_lens, lens_gain | kind: plain | what is wrong: ranks are counted from 0
 # told: named
 # now: named
 # says: ranks counted from 0
@@ -813,7 +813,7 @@ def lens_gain(
     return (logs[:, t, targets] - logs[:, t, targets[order]]).mean(dim=-1)
 
 
-# === exercise: 11.15 · Layer by layer | functions: logit_lens, lens_gain | kind: double | what is wrong: (1) the rank counts tokens with an equal logit as ahead (>= in place of 1 plus >); (2) lens_gain shuffles the positions of the stream in place of the targets
+# === exercise: logit-lens | functions: logit_lens, lens_gain | kind: double | what is wrong: (1) the rank counts tokens with an equal logit as ahead (>= in place of 1 plus >); (2) lens_gain shuffles the positions of the stream in place of the targets
 # told: named
 # now: named
 # says: equal logits counted as larger
@@ -843,7 +843,7 @@ def lens_gain(
     return (right.log() - control.log()).mean(dim=1)
 
 
-# === exercise: 11.9 · A step of AdamW | function: adamw_step | kind: plain | what is wrong: the weight decay is mixed into the gradient (Adam with an L2 penalty) instead of acting on the parameter beside it
+# === exercise: adamw-step | function: adamw_step | kind: plain | what is wrong: the weight decay is mixed into the gradient (Adam with an L2 penalty) instead of acting on the parameter beside it
 # told: named
 # now: named
 # says: the decay is mixed into the gradient
@@ -867,7 +867,7 @@ def adamw_step(
     return parameter - rate * m_hat / (v_hat.sqrt() + eps), m, v
 
 
-# === exercise: 11.11 · What a run costs | function: run_budget | kind: plain | what is wrong: the table is counted twice, once for the embedding and once for the logits
+# === exercise: run-budget | function: run_budget | kind: plain | what is wrong: the table is counted twice, once for the embedding and once for the logits
 # told: named
 # now: named
 # says: the table is counted twice
@@ -904,7 +904,7 @@ def run_budget(
     )
 
 
-# === exercise: 11.13 · A head that looks at what came next last time | functions: induction_scores, best_head | kind: subtle | what is wrong: takes the earliest instead of the latest earlier occurrence of the token (argmax finds the first True; equal for tokens that occur twice)
+# === exercise: induction-score | functions: induction_scores, best_head | kind: subtle | what is wrong: takes the earliest instead of the latest earlier occurrence of the token (argmax finds the first True; equal for tokens that occur twice)
 # told: named
 # now: named
 # says: the first occurrence in place of the latest
@@ -920,7 +920,7 @@ def best_head(scores: torch.Tensor) -> tuple[int, int]:
     return layer, head
 
 
-# === exercise: 11.14 · What if it had been another? | functions: record_activations, run_patched, patching_effect | kind: subtle | what is wrong: run_patched clears all hooks of the block after the run, so hooks of others are gone, too
+# === exercise: patch-activations | functions: record_activations, run_patched, patching_effect | kind: subtle | what is wrong: run_patched clears all hooks of the block after the run, so hooks of others are gone, too
 # told: named
 # now: named
 # says: hooks of others are removed
@@ -979,7 +979,7 @@ def patching_effect(
     return effect
 
 
-# === exercise: 11.10 · Make a step orthogonal | function: orthogonalise | kind: double | what is wrong: (1) one Frobenius norm for the whole stack of matrices; (2) the second power of X Xᵀ is taken entry by entry instead of as a matrix product
+# === exercise: orthogonalise | function: orthogonalise | kind: double | what is wrong: (1) one Frobenius norm for the whole stack of matrices; (2) the second power of X Xᵀ is taken entry by entry instead of as a matrix product
 # told: named
 # now: named
 # says: one norm for the whole stack, and entries squared in place of a matrix product
@@ -996,7 +996,7 @@ def orthogonalise(matrix: torch.Tensor, rounds: int = 5) -> torch.Tensor:
     return x
 
 
-# === exercise: 11.15 · Layer by layer | functions: logit_lens, lens_gain | kind: double | what is wrong: (1) the rank counts tokens with an equal logit as ahead; (2) lens_gain takes the order the wrong way round (control[order] = targets instead of targets[order])
+# === exercise: logit-lens | functions: logit_lens, lens_gain | kind: double | what is wrong: (1) the rank counts tokens with an equal logit as ahead; (2) lens_gain takes the order the wrong way round (control[order] = targets instead of targets[order])
 # told: named
 # now: named
 # says: equal logits counted as larger

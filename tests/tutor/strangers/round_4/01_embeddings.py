@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 1.1 · A vocabulary | id: vocabulary | function: build_vocabulary | kind: subtle | what is wrong: a special token that also occurs in the text gets a second, later id (dict overwritten, gap at the start)
+# === exercise: vocabulary | function: build_vocabulary | kind: subtle | what is wrong: a special token that also occurs in the text gets a second, later id (dict overwritten, gap at the start)
 # told: shown
 # now: named
 # says: a special token in the text takes a new id
@@ -21,7 +21,7 @@ def build_vocabulary(
     return vocabulary
 
 
-# === exercise: 1.1 · A vocabulary | id: vocabulary | function: build_vocabulary | kind: plain | what is wrong: sorts the tokens alphabetically in place of first appearance
+# === exercise: vocabulary | function: build_vocabulary | kind: plain | what is wrong: sorts the tokens alphabetically in place of first appearance
 # told: named
 # now: named
 # says: tokens in alphabetical order
@@ -32,7 +32,7 @@ def build_vocabulary(
     return {token: i for i, token in enumerate(list(special_tokens) + words)}
 
 
-# === exercise: 1.2 · There and back | id: encode-decode | function: encode, decode | kind: double | what is wrong: encode uses the id 1 for unknown tokens whatever the vocabulary says AND decode takes the position of a key in the dict for its id
+# === exercise: encode-decode | function: encode, decode | kind: double | what is wrong: encode uses the id 1 for unknown tokens whatever the vocabulary says AND decode takes the position of a key in the dict for its id
 # told: named
 # now: named
 # says: the id of <unk> is assumed
@@ -56,7 +56,7 @@ def decode(ids: list[int], vocabulary: dict[str, int]) -> list[str]:
     return result
 
 
-# === exercise: 1.2 · There and back | id: encode-decode | function: encode, decode | kind: subtle | what is wrong: encode writes `get(token) or unk`, so that the token with id 0 becomes unknown
+# === exercise: encode-decode | function: encode, decode | kind: subtle | what is wrong: encode writes `get(token) or unk`, so that the token with id 0 becomes unknown
 # told: named
 # now: named
 # says: the id 0 is taken for none
@@ -73,7 +73,7 @@ def decode(ids: list[int], vocabulary: dict[str, int]) -> list[str]:
         raise ValueError(f"unknown id {e}") from e
 
 
-# === exercise: 1.3 · Count the pairs | id: pair-counts | function: pair_counts | kind: plain | what is wrong: every word counts once, the number of occurrences is ignored
+# === exercise: pair-counts | function: pair_counts | kind: plain | what is wrong: every word counts once, the number of occurrences is ignored
 # told: named
 # now: named
 # says: every word counts once
@@ -85,7 +85,7 @@ def pair_counts(words: dict[tuple[str, ...], int]) -> dict[tuple[str, str], int]
     return counts
 
 
-# === exercise: 1.3 · Count the pairs | id: pair-counts | function: pair_counts | kind: double | what is wrong: a set of the pairs of a word, so a pair twice in one word counts once AND result is ordered by count (most_common) rather than first appearance
+# === exercise: pair-counts | function: pair_counts | kind: double | what is wrong: a set of the pairs of a word, so a pair twice in one word counts once AND result is ordered by count (most_common) rather than first appearance
 # told: named
 # now: named
 # says: a pair counts once in a word
@@ -97,7 +97,7 @@ def pair_counts(words: dict[tuple[str, ...], int]) -> dict[tuple[str, str], int]
     return dict(counter.most_common())
 
 
-# === exercise: 1.4 · Merge a pair | id: merge-pair | function: merge_pair | kind: subtle | what is wrong: compares the joined strings, so ("a","bc") is merged for the pair ("ab","c")
+# === exercise: merge-pair | function: merge_pair | kind: subtle | what is wrong: compares the joined strings, so ("a","bc") is merged for the pair ("ab","c")
 # told: named
 # now: named
 # says: text compared in place of symbols
@@ -115,7 +115,7 @@ def merge_pair(symbols: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ..
     return tuple(out)
 
 
-# === exercise: 1.4 · Merge a pair | id: merge-pair | function: merge_pair | kind: subtle | what is wrong: the loop ends at the last but one symbol, so a last symbol that is not merged gets lost
+# === exercise: merge-pair | function: merge_pair | kind: subtle | what is wrong: the loop ends at the last but one symbol, so a last symbol that is not merged gets lost
 # told: named
 # now: named
 # says: the last symbol is lost
@@ -132,7 +132,7 @@ def merge_pair(symbols: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ..
     return merged
 
 
-# === exercise: 1.5 · Learn the merges | id: train-bpe | function: train_bpe | kind: subtle | what is wrong: of equally frequent pairs the last (or lexicographically largest) is merged: max over (count, pair)
+# === exercise: train-bpe | function: train_bpe | kind: subtle | what is wrong: of equally frequent pairs the last (or lexicographically largest) is merged: max over (count, pair)
 # told: named
 # now: named
 # says: ties go by the alphabet
@@ -154,7 +154,7 @@ def train_bpe(
     return learned
 
 
-# === exercise: 1.5 · Learn the merges | id: train-bpe | function: train_bpe | kind: double | what is wrong: text is lowercased before it is cut AND it stops as soon as the best pair occurs only once
+# === exercise: train-bpe | function: train_bpe | kind: double | what is wrong: text is lowercased before it is cut AND it stops as soon as the best pair occurs only once
 # told: shown
 # now: named
 # says: capital letters are lost, and stops while there are pairs left
@@ -176,7 +176,7 @@ def train_bpe(
     return learned
 
 
-# === exercise: 1.6 · Use the merges | id: bpe-encode | function: bpe_encode | kind: subtle | what is wrong: stops with the first merge that finds nothing in the piece
+# === exercise: bpe-encode | function: bpe_encode | kind: subtle | what is wrong: stops with the first merge that finds nothing in the piece
 # told: shown
 # now: named
 # says: ends at the first merge that does not fit
@@ -198,7 +198,7 @@ def bpe_encode(
     return tokens
 
 
-# === exercise: 1.6 · Use the merges | id: bpe-encode | function: bpe_encode | kind: double | what is wrong: greedy longest match against the vocabulary of merged strings in place of replaying merges AND special tokens are not passed to split_words
+# === exercise: bpe-encode | function: bpe_encode | kind: double | what is wrong: greedy longest match against the vocabulary of merged strings in place of replaying merges AND special tokens are not passed to split_words
 # told: named
 # now: named
 # says: special tokens are cut, and the longest known token is taken first
@@ -218,7 +218,7 @@ def bpe_encode(
     return tokens
 
 
-# === exercise: 1.7 · One-hot rows | id: one-hot | function: one_hot | kind: double | what is wrong: ids equal to vocab_size pass the test (> in place of >=), and give a row of zeros AND int64 is returned, not float32
+# === exercise: one-hot | function: one_hot | kind: double | what is wrong: ids equal to vocab_size pass the test (> in place of >=), and give a row of zeros AND int64 is returned, not float32
 # told: named
 # now: named
 # says: no floats
@@ -229,7 +229,7 @@ def one_hot(ids: torch.Tensor, vocab_size: int) -> torch.Tensor:
     return (ids.unsqueeze(-1) == columns).long()
 
 
-# === exercise: 1.8 · The embedding layer | id: embedding | function: Embedding | kind: plain | what is wrong: the lookup is not multiplied by the root of d_model
+# === exercise: embedding | function: Embedding | kind: plain | what is wrong: the lookup is not multiplied by the root of d_model
 # told: named
 # now: named
 # says: no factor √d_model
@@ -242,7 +242,7 @@ class Embedding(nn.Module):
         return self.weight[ids]
 
 
-# === exercise: 1.8 · The embedding layer | id: embedding | function: Embedding | kind: double | what is wrong: spread of the table is 1/d_model (no root) AND scales by the root of the number of tokens in the sentence (ids.shape[-1])
+# === exercise: embedding | function: Embedding | kind: double | what is wrong: spread of the table is 1/d_model (no root) AND scales by the root of the number of tokens in the sentence (ids.shape[-1])
 # told: told
 # now: named
 # says: multiplied by the root of the number of ids
@@ -258,7 +258,7 @@ class Embedding(nn.Module):
         return rows * ids.shape[-1] ** 0.5
 
 
-# === exercise: 1.10 · Counting instead of learning | id: tf-idf | function: tf_idf | kind: double | what is wrong: term frequency is divided by the length of the document AND idf is the smoothed variant of scikit-learn, ln((1+D)/(1+D_t)) + 1
+# === exercise: tf-idf | function: tf_idf | kind: double | what is wrong: term frequency is divided by the length of the document AND idf is the smoothed variant of scikit-learn, ln((1+D)/(1+D_t)) + 1
 # told: useless
 # now: named
 # says: another variant of the formula, and shares in place of counts
@@ -278,7 +278,7 @@ def tf_idf(documents: list[list[str]]) -> tuple[torch.Tensor, list[str]]:
     return matrix * idf, terms
 
 
-# === exercise: 1.11 · Who is near whom? | id: skip-gram-pairs | function: skip_gram_pairs | kind: subtle | what is wrong: skips every context with the same id as the centre, not only the centre's position
+# === exercise: skip-gram-pairs | function: skip_gram_pairs | kind: subtle | what is wrong: skips every context with the same id as the centre, not only the centre's position
 # told: named
 # now: named
 # says: equal neighbours left out
@@ -292,7 +292,7 @@ def skip_gram_pairs(ids: list[int], window: int) -> list[tuple[int, int]]:
     return pairs
 
 
-# === exercise: 1.12 · True neighbours and false ones | id: skip-gram-loss | function: skip_gram_loss | kind: plain | what is wrong: means over the K negatives in place of summing over them
+# === exercise: skip-gram-loss | function: skip_gram_loss | kind: plain | what is wrong: means over the K negatives in place of summing over them
 # told: named
 # now: named
 # says: mean over the negatives
@@ -304,7 +304,7 @@ def skip_gram_loss(
     return -F.logsigmoid(positive).mean() - F.logsigmoid(-negative).mean()
 
 
-# === exercise: 1.13 · Patches are tokens, too | id: patch-kernel | function: patch_kernel | kind: double | what is wrong: rows and columns of the kernel are exchanged (permute 3, 2, 1, 0) AND only refuses numbers of rows that are not divisible, taking the number of channels from the matrix
+# === exercise: patch-kernel | function: patch_kernel | kind: double | what is wrong: rows and columns of the kernel are exchanged (permute 3, 2, 1, 0) AND only refuses numbers of rows that are not divisible, taking the number of channels from the matrix
 # told: named
 # now: named
 # says: rows and columns exchanged

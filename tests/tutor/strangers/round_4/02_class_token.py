@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 2.1 · The class token | id: class-token | function: ClassToken | kind: plain | what is wrong: drawn with randn * 0.02 but the token is put at the end, after the words
+# === exercise: class-token | function: ClassToken | kind: plain | what is wrong: drawn with randn * 0.02 but the token is put at the end, after the words
 # told: named
 # now: named
 # says: the class token is appended at the end
@@ -15,7 +15,7 @@ class ClassToken(nn.Module):
         return torch.cat((x, tokens), dim=1)
 
 
-# === exercise: 2.1 · The class token | id: class-token | function: ClassToken | kind: double | what is wrong: spread 1, without the factor 0.02 AND the token is detached (.data) when it is joined, so it never learns
+# === exercise: class-token | function: ClassToken | kind: double | what is wrong: spread 1, without the factor 0.02 AND the token is detached (.data) when it is joined, so it never learns
 # told: named
 # now: named
 # says: no gradient comes back
@@ -30,7 +30,7 @@ class ClassToken(nn.Module):
         return torch.cat([cls, x], dim=1)
 
 
-# === exercise: 2.2 · The mask grows, too | id: mask-with-class-token | function: mask_with_class_token | kind: subtle | what is wrong: copies the first column of the mask count times, which is False for a sentence without any real token
+# === exercise: mask-with-class-token | function: mask_with_class_token | kind: subtle | what is wrong: copies the first column of the mask count times, which is False for a sentence without any real token
 # told: named
 # now: named
 # says: the first entry is copied
@@ -39,7 +39,7 @@ def mask_with_class_token(mask: torch.Tensor, count: int = 1) -> torch.Tensor:
     return torch.cat([front, mask], dim=-1)
 
 
-# === exercise: 2.3 · The head reads position 0 | id: class-head | function: ClassHead | kind: subtle | what is wrong: divides the weight by the root of the number of classes, not of d_model
+# === exercise: class-head | function: ClassHead | kind: subtle | what is wrong: divides the weight by the root of the number of classes, not of d_model
 # told: named
 # now: named
 # says: divided by the root of the number of classes
@@ -54,7 +54,7 @@ class ClassHead(nn.Module):
         return torch.matmul(cls, self.weight) + self.bias
 
 
-# === exercise: 2.4 · The mean of the real tokens | id: masked-mean | function: masked_mean, MeanHead | kind: subtle | what is wrong: multiplies hidden by the mask, so NaN or inf in the padding gets through (0 * NaN)
+# === exercise: masked-mean | function: masked_mean, MeanHead | kind: subtle | what is wrong: multiplies hidden by the mask, so NaN or inf in the padding gets through (0 * NaN)
 # dropped: hidden times the mask is a right variant of the bank: the statement promises nothing of NaN in the padding
 def masked_mean(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     m = mask.transpose(1, 2).float()
@@ -75,7 +75,7 @@ class MeanHead(nn.Module):
         return masked_mean(hidden, mask) @ self.weight + self.bias
 
 
-# === exercise: 2.4 · The mean of the real tokens | id: masked-mean | function: masked_mean, MeanHead | kind: double | what is wrong: masked_mean writes zeros into the padding of hidden in place AND MeanHead without a mask takes only position 0 for real
+# === exercise: masked-mean | function: masked_mean, MeanHead | kind: double | what is wrong: masked_mean writes zeros into the padding of hidden in place AND MeanHead without a mask takes only position 0 for real
 # told: named
 # now: named
 # says: changes its argument in place
@@ -104,7 +104,7 @@ class MeanHead(nn.Module):
         return mean @ self.weight + self.bias
 
 
-# === exercise: 2.5 · What the order does | id: readout-behaviour | function: readout_behaviour | kind: plain | what is wrong: says that the token head with positions is still equivariant, and the maximum is neither
+# === exercise: readout-behaviour | function: readout_behaviour | kind: plain | what is wrong: says that the token head with positions is still equivariant, and the maximum is neither
 # told: named
 # now: named
 # says: neither although the tokens only changed places
@@ -121,7 +121,7 @@ def readout_behaviour() -> dict[str, str]:
     }
 
 
-# === exercise: 2.6 · A label for each word: the loss | id: tagging-loss | function: tagging_loss | kind: subtle | what is wrong: the mean of the sentences' means in place of the mean over all words of the batch
+# === exercise: tagging-loss | function: tagging_loss | kind: subtle | what is wrong: the mean of the sentences' means in place of the mean over all words of the batch
 # told: named
 # now: named
 # says: the mean of the sentences' means
@@ -137,7 +137,7 @@ def tagging_loss(
     return per_sentence.mean()
 
 
-# === exercise: 2.7 · A class token for each task | id: task-heads | function: TaskHeads | kind: plain | what is wrong: all heads read position 0
+# === exercise: task-heads | function: TaskHeads | kind: plain | what is wrong: all heads read position 0
 # told: named
 # now: named
 # says: all heads read position 0

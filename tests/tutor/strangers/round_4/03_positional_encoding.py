@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 3.1 · Equivariant or invariant | id: order-behaviour | function: order_behaviour | kind: subtle | what is wrong: applies the permutation to the wrong output (outputs_of_permuted[permutation] == outputs), that is the inverse
+# === exercise: order-behaviour | function: order_behaviour | kind: subtle | what is wrong: applies the permutation to the wrong output (outputs_of_permuted[permutation] == outputs), that is the inverse
 # told: named
 # now: named
 # says: permuted by the inverse
@@ -18,7 +18,7 @@ def order_behaviour(
     return {"equivariant": equivariant, "invariant": invariant}
 
 
-# === exercise: 3.1 · Equivariant or invariant | id: order-behaviour | function: order_behaviour | kind: double | what is wrong: compares sorted rows, so any order of the same rows counts as equivariant AND a pooled output that is invariant is called equivariant, too
+# === exercise: order-behaviour | function: order_behaviour | kind: double | what is wrong: compares sorted rows, so any order of the same rows counts as equivariant AND a pooled output that is invariant is called equivariant, too
 # told: shown
 # now: named
 # says: order of the rows ignored, and pooled output called equivariant
@@ -32,7 +32,7 @@ def order_behaviour(
     return {"equivariant": equivariant, "invariant": invariant}
 
 
-# === exercise: 3.2 · The sinusoidal encoding | id: sinusoidal-positional-encoding | function: sinusoidal_positional_encoding | kind: subtle | what is wrong: sines in the first half of the columns and cosines in the second half (tensor2tensor's layout); same numbers for d_model = 2
+# === exercise: sinusoidal-positional-encoding | function: sinusoidal_positional_encoding | kind: subtle | what is wrong: sines in the first half of the columns and cosines in the second half (tensor2tensor's layout); same numbers for d_model = 2
 # told: named
 # now: named
 # says: sine block, then cosine block
@@ -47,7 +47,7 @@ def sinusoidal_positional_encoding(
     return torch.cat([torch.sin(angles), torch.cos(angles)], dim=1)
 
 
-# === exercise: 3.2 · The sinusoidal encoding | id: sinusoidal-positional-encoding | function: sinusoidal_positional_encoding | kind: double | what is wrong: the exponent is i/d in place of 2i/d AND base is ignored, 10000 is written into the formula
+# === exercise: sinusoidal-positional-encoding | function: sinusoidal_positional_encoding | kind: double | what is wrong: the exponent is i/d in place of 2i/d AND base is ignored, 10000 is written into the formula
 # told: named
 # now: named
 # says: exponent i/d in place of 2i/d
@@ -65,7 +65,7 @@ def sinusoidal_positional_encoding(
     return table
 
 
-# === exercise: 3.3 · How far each pair can count | id: wavelengths | function: wavelengths | kind: subtle | what is wrong: exponents by linspace from 0 to 1 inclusive, so the last wavelength is 2π·base
+# === exercise: wavelengths | function: wavelengths | kind: subtle | what is wrong: exponents by linspace from 0 to 1 inclusive, so the last wavelength is 2π·base
 # told: named
 # now: named
 # says: the last wavelength put at 2π times the base
@@ -76,7 +76,7 @@ def wavelengths(d_model: int, base: float = 10_000.0) -> torch.Tensor:
     return 2 * math.pi * base**exponents
 
 
-# === exercise: 3.4 · A shift is a rotation | id: shift-matrix | function: shift_matrix | kind: plain | what is wrong: the blocks are transposed (column convention M @ PE), so it shifts back
+# === exercise: shift-matrix | function: shift_matrix | kind: plain | what is wrong: the blocks are transposed (column convention M @ PE), so it shifts back
 # told: named
 # now: named
 # says: transposed: made for column vectors
@@ -93,7 +93,7 @@ def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Ten
     return M
 
 
-# === exercise: 3.5 · Spot the bug: which formula made this table? | id: diagnose-encoding | function: diagnose_encoding | kind: double | what is wrong: tests one entry (row 1 equals row 2 rounded in column 2) and so misses the still column for wide tables AND tells base by a fixed limit on the angle of the last pair that holds only for small d
+# === exercise: diagnose-encoding | function: diagnose_encoding | kind: double | what is wrong: tests one entry (row 1 equals row 2 rounded in column 2) and so misses the still column for wide tables AND tells base by a fixed limit on the angle of the last pair that holds only for small d
 # told: named
 # now: named
 # says: misplaced exponent not noticed
@@ -107,7 +107,7 @@ def diagnose_encoding(encoding: torch.Tensor) -> str:
     return "base 1000" if angle > 0.02 else "right"
 
 
-# === exercise: 3.6 · The module that adds it | id: sinusoidal-module | function: SinusoidalPositionalEncoding | kind: subtle | what is wrong: the buffer is persistent, so the table is saved
+# === exercise: sinusoidal-module | function: SinusoidalPositionalEncoding | kind: subtle | what is wrong: the buffer is persistent, so the table is saved
 # told: named
 # now: named
 # says: the buffer is persistent
@@ -126,7 +126,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         return self.dropout(x + self.table[:T])
 
 
-# === exercise: 3.6 · The module that adds it | id: sinusoidal-module | function: SinusoidalPositionalEncoding | kind: double | what is wrong: T is taken from axis 1, which is d_model for a single sequence AND refuses T = max_length, too (>= in place of >)
+# === exercise: sinusoidal-module | function: SinusoidalPositionalEncoding | kind: double | what is wrong: T is taken from axis 1, which is d_model for a single sequence AND refuses T = max_length, too (>= in place of >)
 # told: named
 # now: named
 # says: refused, although the table has a row for each token
@@ -145,7 +145,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         return self.dropout(x + self.pe[:length, :])
 
 
-# === exercise: 3.7 · A learned table | id: learned-module | function: LearnedPositionalEncoding | kind: subtle | what is wrong: adds the table in place (x += ...), which changes the caller's embeddings
+# === exercise: learned-module | function: LearnedPositionalEncoding | kind: subtle | what is wrong: adds the table in place (x += ...), which changes the caller's embeddings
 # told: named
 # now: named
 # says: changes its argument in place
@@ -163,7 +163,7 @@ class LearnedPositionalEncoding(nn.Module):
         return self.dropout(x)
 
 
-# === exercise: 3.8 · Rotary encoding | id: rotary-encoding | function: apply_rotary | kind: subtle | what is wrong: pairs column i with column i + d_k/2 (GPT-NeoX / Llama rotate_half); equal for d_k = 2
+# === exercise: rotary-encoding | function: apply_rotary | kind: subtle | what is wrong: pairs column i with column i + d_k/2 (GPT-NeoX / Llama rotate_half); equal for d_k = 2
 # told: named
 # now: named
 # says: pairs (i, i + d/2) in place of (2i, 2i + 1)
@@ -179,7 +179,7 @@ def apply_rotary(x: torch.Tensor, base: float = 10_000.0) -> torch.Tensor:
     return (x * angles.cos() + rotated * angles.sin()).to(x.dtype)
 
 
-# === exercise: 3.8 · Rotary encoding | id: rotary-encoding | function: apply_rotary | kind: double | what is wrong: the odd columns are computed from the even ones already rotated (a view changed in place on a copy) AND result is float32 whatever the type of x
+# === exercise: rotary-encoding | function: apply_rotary | kind: double | what is wrong: the odd columns are computed from the even ones already rotated (a view changed in place on a copy) AND result is float32 whatever the type of x
 # told: named
 # now: named
 # says: the second of a pair computed from the new first

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 4.1 · Softmax | id: softmax | function: softmax | kind: subtle | what is wrong: subtracts the largest score of the whole tensor in place of each row's: rows far below underflow to zeros
+# === exercise: softmax | function: softmax | kind: subtle | what is wrong: subtracts the largest score of the whole tensor in place of each row's: rows far below underflow to zeros
 # told: named
 # now: named
 # says: one maximum for all rows
@@ -14,7 +14,7 @@ def softmax(scores: torch.Tensor) -> torch.Tensor:
     return e / torch.where(total == 0, torch.ones_like(total), total)
 
 
-# === exercise: 4.1 · Softmax | id: softmax | function: softmax | kind: subtle | what is wrong: nan_to_num at the end; forward right, but the gradient of a row of -inf is NaN
+# === exercise: softmax | function: softmax | kind: subtle | what is wrong: nan_to_num at the end; forward right, but the gradient of a row of -inf is NaN
 # dropped: its values are right, and nan_to_num is a right variant of the bank; no gradient is asked for
 def softmax(scores: torch.Tensor) -> torch.Tensor:
     m = scores.max(dim=-1, keepdim=True).values
@@ -22,7 +22,7 @@ def softmax(scores: torch.Tensor) -> torch.Tensor:
     return torch.nan_to_num(e / e.sum(dim=-1, keepdim=True), nan=0.0)
 
 
-# === exercise: 4.3 · Queries, keys and values | id: project-qkv | function: project_qkv | kind: plain | what is wrong: keys and queries are made of x_kv, values too; x_q is not used for queries (slip of a lecture)
+# === exercise: project-qkv | function: project_qkv | kind: plain | what is wrong: keys and queries are made of x_kv, values too; x_q is not used for queries (slip of a lecture)
 # told: named
 # now: named
 # says: queries and keys both from x_kv
@@ -39,7 +39,7 @@ def project_qkv(
     return queries, keys, values
 
 
-# === exercise: 4.4 · The causal mask | id: causal-mask | function: causal_mask | kind: plain | what is wrong: PyTorch's convention, True above the diagonal means blocked
+# === exercise: causal-mask | function: causal_mask | kind: plain | what is wrong: PyTorch's convention, True above the diagonal means blocked
 # told: named
 # now: named
 # says: mask inverted
@@ -47,7 +47,7 @@ def causal_mask(length: int) -> torch.Tensor:
     return torch.triu(torch.ones(length, length), diagonal=1).bool()
 
 
-# === exercise: 4.5 · The padding mask | id: padding-mask | function: padding_mask | kind: double | what is wrong: off by one (position <= length) AND the axis for the queries stands last, (B, T, 1)
+# === exercise: padding-mask | function: padding_mask | kind: double | what is wrong: off by one (position <= length) AND the axis for the queries stands last, (B, T, 1)
 # told: named
 # now: named
 # says: masks queries in place of keys, and off by one
@@ -57,7 +57,7 @@ def padding_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return mask.unsqueeze(-1)
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax | id: masked-softmax | function: masked_softmax | kind: subtle | what is wrong: -1e9 in place of -inf: a row without allowed keys gets equal weights, very negative allowed scores lose
+# === exercise: masked-softmax | function: masked_softmax | kind: subtle | what is wrong: -1e9 in place of -inf: a row without allowed keys gets equal weights, very negative allowed scores lose
 # told: named
 # now: named
 # says: a large negative number in place of −∞
@@ -69,7 +69,7 @@ def masked_softmax(
     return softmax(scores)
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax | id: masked-softmax | function: masked_softmax | kind: subtle | what is wrong: the -inf are written into the scores of the caller (masked_fill_ in place)
+# === exercise: masked-softmax | function: masked_softmax | kind: subtle | what is wrong: the -inf are written into the scores of the caller (masked_fill_ in place)
 # told: named
 # now: named
 # says: changes its argument in place
@@ -83,7 +83,7 @@ def masked_softmax(
     return softmax(scores)
 
 
-# === exercise: 4.7 · Scaled dot-product attention | id: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: subtle | what is wrong: divides by the root of d_v
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: subtle | what is wrong: divides by the root of d_v
 # told: named
 # now: named
 # says: scaled by √d_v in place of √d_k
@@ -99,7 +99,7 @@ def scaled_dot_product_attention(
     return torch.matmul(p_attn, v), p_attn
 
 
-# === exercise: 4.7 · Scaled dot-product attention | id: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: double | what is wrong: softmax runs over axis -2 (queries), so columns sum to 1 AND divides by d_k without the root
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: double | what is wrong: softmax runs over axis -2 (queries), so columns sum to 1 AND divides by d_k without the root
 # told: shown
 # now: named
 # says: scaled by d_k in place of √d_k, and softmax over the wrong axis
@@ -116,7 +116,7 @@ def scaled_dot_product_attention(
     return torch.einsum("...ij,...jd->...id", weights, v), weights
 
 
-# === exercise: 4.8 · The attention layer | id: attention-module | function: Attention | kind: subtle | what is wrong: the mask is forgotten in self-attention (x_kv None), only the branch of cross-attention passes it on
+# === exercise: attention-module | function: Attention | kind: subtle | what is wrong: the mask is forgotten in self-attention (x_kv None), only the branch of cross-attention passes it on
 # told: named
 # now: named
 # says: the mask is dropped in self-attention
@@ -141,7 +141,7 @@ class Attention(nn.Module):
         return scaled_dot_product_attention(q, k, v, mask)
 
 
-# === exercise: 4.8 · The attention layer | id: attention-module | function: Attention | kind: double | what is wrong: one random matrix is used for w_q and w_k (the same numbers at the start) AND each is divided by its second size, 1/√d_k and 1/√d_v
+# === exercise: attention-module | function: Attention | kind: double | what is wrong: one random matrix is used for w_q and w_k (the same numbers at the start) AND each is divided by its second size, 1/√d_k and 1/√d_v
 # told: useless
 # now: named
 # says: two parameters start with the same numbers
@@ -165,7 +165,7 @@ class Attention(nn.Module):
         )
 
 
-# === exercise: 4.9 · Attention you can draw | id: geometric-example | function: geometric_example | kind: double | what is wrong: car_to_blue reads the entry [0, 1] AND rotation matrices are transposed (counter-clockwise for row vectors)
+# === exercise: geometric-example | function: geometric_example | kind: double | what is wrong: car_to_blue reads the entry [0, 1] AND rotation matrices are transposed (counter-clockwise for row vectors)
 # told: told
 # now: named
 # says: rotations applied to column vectors, and rows and columns exchanged
@@ -189,13 +189,13 @@ def geometric_example(theta_q: float, theta_k: float, theta_v: float) -> dict:
     }
 
 
-# === exercise: 4.10 · Turn the attention round | id: redirect-attention | function: redirecting_angles | kind: plain | what is wrong: wrong sign of the difference; the query of car points away from the key of blue
+# === exercise: redirect-attention | function: redirecting_angles | kind: plain | what is wrong: wrong sign of the difference; the query of car points away from the key of blue
 # dropped: weights[1, 0] is above 0.6, which is all that the statement asks for
 def redirecting_angles() -> tuple[float, float]:
     return math.pi / 2, 0.0
 
 
-# === exercise: 4.11 · The derivative of softmax | id: softmax-jacobian | function: softmax_jacobian | kind: subtle | what is wrong: works for one vector only: torch.diag and torch.outer, leading axes fail
+# === exercise: softmax-jacobian | function: softmax_jacobian | kind: subtle | what is wrong: works for one vector only: torch.diag and torch.outer, leading axes fail
 # told: named
 # now: named
 # says: only works for one row
@@ -205,7 +205,7 @@ def softmax_jacobian(probabilities: torch.Tensor) -> torch.Tensor:
     return torch.eye(n) * p - p.reshape(-1, 1) @ p.reshape(1, -1)
 
 
-# === exercise: 4.12 · Additive attention | id: additive-attention | function: AdditiveAttention | kind: double | what is wrong: v is drawn with spread 1, not divided by the root of d_hidden AND scores are divided by √d_hidden as in the scaled dot product
+# === exercise: additive-attention | function: AdditiveAttention | kind: double | what is wrong: v is drawn with spread 1, not divided by the root of d_hidden AND scores are divided by √d_hidden as in the scaled dot product
 # told: named
 # now: named
 # says: scaled as a dot product
@@ -230,7 +230,7 @@ class AdditiveAttention(nn.Module):
         return weights @ x_kv, weights
 
 
-# === exercise: 4.13 · What attention costs | id: attention-cost | function: attention_cost, path_length | kind: double | what is wrong: only three projections are counted (W_O is left out) AND the number of convolutions is floored, not rounded up
+# === exercise: attention-cost | function: attention_cost, path_length | kind: double | what is wrong: only three projections are counted (W_O is left out) AND the number of convolutions is floored, not rounded up
 # told: named
 # now: named
 # says: three projections in place of four
@@ -257,7 +257,7 @@ def path_length(kind: str, length: int, kernel: int = 3) -> int:
         raise ValueError(f"unknown kind {kind}")
 
 
-# === exercise: 4.13 · What attention costs | id: attention-cost | function: attention_cost, path_length | kind: subtle | what is wrong: an unknown kind falls through to 1 in place of a ValueError
+# === exercise: attention-cost | function: attention_cost, path_length | kind: subtle | what is wrong: an unknown kind falls through to 1 in place of a ValueError
 # told: named
 # now: named
 # says: an unknown kind is accepted
@@ -278,7 +278,7 @@ def path_length(kind: str, length: int, kernel: int = 3) -> int:
     return 1
 
 
-# === exercise: 4.14 · Pooling by attention | id: attention-pooling | function: AttentionPooling | kind: subtle | what is wrong: the mask (B, 1, T) is laid over the scores (B, T), which broadcasts over the batch: B x B x T, right only for B = 1 after squeeze
+# === exercise: attention-pooling | function: AttentionPooling | kind: subtle | what is wrong: the mask (B, 1, T) is laid over the scores (B, T), which broadcasts over the batch: B x B x T, right only for B = 1 after squeeze
 # told: useless
 # now: named
 # says: the mask of one sequence for the whole batch

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 5.1 · Split into heads | id: split-heads | function: split_heads | kind: plain | what is wrong: one reshape to (..., h, T, d/h) without exchanging axes: the tokens' pieces are mixed
+# === exercise: split-heads | function: split_heads | kind: plain | what is wrong: one reshape to (..., h, T, d/h) without exchanging axes: the tokens' pieces are mixed
 # told: named
 # now: named
 # says: view without transpose
@@ -12,7 +12,7 @@ def split_heads(x: torch.Tensor, heads: int) -> torch.Tensor:
     return x.reshape(*batch, heads, T, d // heads)
 
 
-# === exercise: 5.1 · Split into heads | id: split-heads | function: split_heads | kind: subtle | what is wrong: splits the features in the order (d/h, h): head i gets every h-th feature
+# === exercise: split-heads | function: split_heads | kind: subtle | what is wrong: splits the features in the order (d/h, h): head i gets every h-th feature
 # told: named
 # now: named
 # says: features dealt out in turn
@@ -23,7 +23,7 @@ def split_heads(x: torch.Tensor, heads: int) -> torch.Tensor:
     return pieces.movedim(-1, -3)
 
 
-# === exercise: 5.2 · Merge the heads | id: merge-heads | function: merge_heads | kind: plain | what is wrong: flattens (d_v, h), the features of the heads are interleaved
+# === exercise: merge-heads | function: merge_heads | kind: plain | what is wrong: flattens (d_v, h), the features of the heads are interleaved
 # told: named
 # now: named
 # says: heads interleaved
@@ -32,7 +32,7 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
     return y.flatten(-2)
 
 
-# === exercise: 5.3 · One head after the other | id: loop-of-heads | function: loop_of_heads | kind: plain | what is wrong: all heads use the query matrix of head 0 (w_q[0])
+# === exercise: loop-of-heads | function: loop_of_heads | kind: plain | what is wrong: all heads use the query matrix of head 0 (w_q[0])
 # told: named
 # now: named
 # says: one of the matrices is that of head 0 for all heads
@@ -52,7 +52,7 @@ def loop_of_heads(
     return torch.cat(outputs, dim=-1) @ w_o
 
 
-# === exercise: 5.3 · One head after the other | id: loop-of-heads | function: loop_of_heads | kind: double | what is wrong: heads are stacked on a last axis and flattened (interleaved) AND mask is not passed to the heads
+# === exercise: loop-of-heads | function: loop_of_heads | kind: double | what is wrong: heads are stacked on a last axis and flattened (interleaved) AND mask is not passed to the heads
 # told: named
 # now: named
 # says: heads interleaved, and mask ignored
@@ -72,7 +72,7 @@ def loop_of_heads(
     return torch.stack(heads, dim=-1).flatten(-2) @ w_o
 
 
-# === exercise: 5.4 · A sum over heads | id: sum-over-heads | function: sum_over_heads | kind: subtle | what is wrong: head i gets every h-th row of w_o (rows i, i+h, ...) and not its block
+# === exercise: sum-over-heads | function: sum_over_heads | kind: subtle | what is wrong: head i gets every h-th row of w_o (rows i, i+h, ...) and not its block
 # told: named
 # now: named
 # says: rows dealt out in turn
@@ -84,7 +84,7 @@ def sum_over_heads(z: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
     return total
 
 
-# === exercise: 5.5 · The multi-head attention layer | id: multi-head-attention | function: MultiHeadAttention | kind: subtle | what is wrong: the new axis of a mask with three axes stands at the front, unsqueeze(0): (1, B, T, T), so the batch is laid over the heads
+# === exercise: multi-head-attention | function: MultiHeadAttention | kind: subtle | what is wrong: the new axis of a mask with three axes stands at the front, unsqueeze(0): (1, B, T, T), so the batch is laid over the heads
 # told: named
 # now: named
 # says: mask laid over the heads
@@ -123,7 +123,7 @@ class MultiHeadAttention(nn.Module):
         return self.attend(q, k, v, mask)
 
 
-# === exercise: 5.5 · The multi-head attention layer | id: multi-head-attention | function: MultiHeadAttention | kind: double | what is wrong: weights are averaged over the heads as nn.MultiheadAttention does AND the output bias is added before w_o
+# === exercise: multi-head-attention | function: MultiHeadAttention | kind: double | what is wrong: weights are averaged over the heads as nn.MultiheadAttention does AND the output bias is added before w_o
 # told: named
 # now: named
 # says: weights averaged over the heads, and a bias is added before the product
@@ -156,7 +156,7 @@ class MultiHeadAttention(nn.Module):
         return self.attend(*self.project(x_q, x_q if x_kv is None else x_kv), mask)
 
 
-# === exercise: 5.6 · Weights from PyTorch | id: attention-from-torch | function: attention_from_torch | kind: plain | what is wrong: the output projection is not transposed, the other three are
+# === exercise: attention-from-torch | function: attention_from_torch | kind: plain | what is wrong: the output projection is not transposed, the other three are
 # told: named
 # now: named
 # says: out_proj.weight not transposed
@@ -175,7 +175,7 @@ def attention_from_torch(state: dict[str, torch.Tensor]) -> dict[str, torch.Tens
     }
 
 
-# === exercise: 5.7 · Count the parameters | id: attention-parameters | function: attention_parameters | kind: double | what is wrong: keys' and values' biases are counted with d_model numbers AND result is a float (true division)
+# === exercise: attention-parameters | function: attention_parameters | kind: double | what is wrong: keys' and values' biases are counted with d_model numbers AND result is a float (true division)
 # told: named
 # now: named
 # says: the biases of keys and values have the wrong width
@@ -188,7 +188,7 @@ def attention_parameters(d_model: int, heads: int, kv_heads: int | None = None) 
     return queries + keys + values + output
 
 
-# === exercise: 5.8 · Switch heads off | id: without-heads | function: without_heads | kind: subtle | what is wrong: no copy is made if reshape returns a view: the layer's own w_o is zeroed
+# === exercise: without-heads | function: without_heads | kind: subtle | what is wrong: no copy is made if reshape returns a view: the layer's own w_o is zeroed
 # told: named
 # now: named
 # says: changes its argument in place
@@ -198,7 +198,7 @@ def without_heads(w_o: torch.Tensor, heads: int, removed: list[int]) -> torch.Te
     return blocks.reshape(w_o.shape)
 
 
-# === exercise: 5.9 · Two look-ups, two heads | id: two-lookups | function: two_lookups | kind: subtle | what is wrong: the gap of scores is too small (a factor of 10, divided by √3 leaves e^-5.8 = 0.003 for each other token)
+# === exercise: two-lookups | function: two_lookups | kind: subtle | what is wrong: the gap of scores is too small (a factor of 10, divided by √3 leaves e^-5.8 = 0.003 for each other token)
 # told: named
 # now: named
 # says: the attention is not sharp enough
@@ -216,7 +216,7 @@ def two_lookups() -> dict[str, torch.Tensor]:
     return {"w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": w_o}
 
 
-# === exercise: 5.10 · Grouped-query attention | id: grouped-query-attention | function: GroupedQueryAttention | kind: subtle | what is wrong: keys and values are dealt out in turn (repeat in place of repeat_heads); equal for one kv head or as many as heads
+# === exercise: grouped-query-attention | function: GroupedQueryAttention | kind: subtle | what is wrong: keys and values are dealt out in turn (repeat in place of repeat_heads); equal for one kv head or as many as heads
 # told: named
 # now: named
 # says: kv heads dealt out in turn
@@ -247,7 +247,7 @@ class GroupedQueryAttention(nn.Module):
         return merge_heads(z) @ self.w_o, weights
 
 
-# === exercise: 5.10 · Grouped-query attention | id: grouped-query-attention | function: GroupedQueryAttention | kind: double | what is wrong: w_k and w_v are drawn with the root of their second size AND kv_heads that does not divide heads is not refused but rounded down
+# === exercise: grouped-query-attention | function: GroupedQueryAttention | kind: double | what is wrong: w_k and w_v are drawn with the root of their second size AND kv_heads that does not divide heads is not refused but rounded down
 # told: named
 # now: named
 # says: kv_heads that does not divide heads is accepted
@@ -278,7 +278,7 @@ class GroupedQueryAttention(nn.Module):
         return merge_heads(z) @ self.w_o, weights
 
 
-# === exercise: 5.11 · How many texts at a time? | id: texts-served | function: texts_served | kind: double | what is wrong: one scale for each text and layer rather than each vector AND a negative number comes out if the parameters do not fit
+# === exercise: texts-served | function: texts_served | kind: double | what is wrong: one scale for each text and layer rather than each vector AND a negative number comes out if the parameters do not fit
 # told: named
 # now: named
 # says: one scale for all positions, and a negative number of texts
@@ -301,7 +301,7 @@ def texts_served(
     return left // (layers * per_layer)
 
 
-# === exercise: 5.5 · The multi-head attention layer | id: multi-head-attention | function: MultiHeadAttention | kind: subtle | what is wrong: values are projected with w_k (copy and paste), w_v is never used
+# === exercise: multi-head-attention | function: MultiHeadAttention | kind: subtle | what is wrong: values are projected with w_k (copy and paste), w_v is never used
 # told: named
 # now: named
 # says: values made by the keys' matrix

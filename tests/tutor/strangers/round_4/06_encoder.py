@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 6.1 · Layer normalisation | id: layer-norm | function: LayerNorm | kind: subtle | what is wrong: the variance divides by d - 1 (torch.var's default)
+# === exercise: layer-norm | function: LayerNorm | kind: subtle | what is wrong: the variance divides by d - 1 (torch.var's default)
 # told: named
 # now: named
 # says: unbiased variance
@@ -18,7 +18,7 @@ class LayerNorm(nn.Module):
         return self.gamma * (x - mean) / torch.sqrt(var + self.epsilon) + self.beta
 
 
-# === exercise: 6.1 · Layer normalisation | id: layer-norm | function: LayerNorm | kind: double | what is wrong: epsilon is added to the standard deviation, after the root AND mean and spread are detached (no gradient through them)
+# === exercise: layer-norm | function: LayerNorm | kind: double | what is wrong: epsilon is added to the standard deviation, after the root AND mean and spread are detached (no gradient through them)
 # told: named
 # now: named
 # says: epsilon outside the root
@@ -36,7 +36,7 @@ class LayerNorm(nn.Module):
         return self.gamma * (x - mean) / (std + self.epsilon) + self.beta
 
 
-# === exercise: 6.2 · Spot the bug: which norm was that? | id: diagnose-norm | function: diagnose_norm | kind: subtle | what is wrong: batch norm is taken over the first axis only (mean over B, not B and T), and the std of epsilon outside and whole tensor is unbiased
+# === exercise: diagnose-norm | function: diagnose_norm | kind: subtle | what is wrong: batch norm is taken over the first axis only (mean over B, not B and T), and the std of epsilon outside and whole tensor is unbiased
 # told: named
 # now: named
 # says: takes “batch norm” for “whole tensor”
@@ -54,7 +54,7 @@ def diagnose_norm(x: torch.Tensor, y: torch.Tensor) -> str:
     return min(errors, key=errors.get)
 
 
-# === exercise: 6.3 · RMS normalisation | id: rms-norm | function: RMSNorm | kind: plain | what is wrong: divides by the root of the sum of squares (the norm), not of their mean
+# === exercise: rms-norm | function: RMSNorm | kind: plain | what is wrong: divides by the root of the sum of squares (the norm), not of their mean
 # told: named
 # now: named
 # says: the sum in place of the mean
@@ -69,7 +69,7 @@ class RMSNorm(nn.Module):
         return self.gamma * x / length
 
 
-# === exercise: 6.4 · GELU, and dead units | id: gelu | function: gelu, dead_units | kind: double | what is wrong: gelu is the tanh approximation AND dead_units looks along the tokens only, so a batch gives (B, d_ff)
+# === exercise: gelu | function: gelu, dead_units | kind: double | what is wrong: gelu is the tanh approximation AND dead_units looks along the tokens only, so a batch gives (B, d_ff)
 # told: named
 # now: named
 # says: the tanh approximation
@@ -85,7 +85,7 @@ def dead_units(x: torch.Tensor, activation: str) -> torch.Tensor:
     return (slope == 0).all(dim=-2)
 
 
-# === exercise: 6.4 · GELU, and dead units | id: gelu | function: gelu, dead_units | kind: subtle | what is wrong: dead means no output (below 0.001) for any token, not no slope: with GELU inputs of 0 or -5 count as dead
+# === exercise: gelu | function: gelu, dead_units | kind: subtle | what is wrong: dead means no output (below 0.001) for any token, not no slope: with GELU inputs of 0 or -5 count as dead
 # told: shown
 # now: named
 # says: the values in place of the slopes
@@ -99,7 +99,7 @@ def dead_units(x: torch.Tensor, activation: str) -> torch.Tensor:
     return (y.abs() < 1e-3).all(dim=0)
 
 
-# === exercise: 6.5 · The feed-forward network | id: feed-forward | function: FeedForward | kind: subtle | what is wrong: an unknown activation raises only in forward, in __init__ nothing is refused
+# === exercise: feed-forward | function: FeedForward | kind: subtle | what is wrong: an unknown activation raises only in forward, in __init__ nothing is refused
 # told: named
 # now: named
 # says: an unknown activation is accepted
@@ -123,7 +123,7 @@ class FeedForward(nn.Module):
         return hidden @ self.w_2 + self.b_2
 
 
-# === exercise: 6.6 · SwiGLU | id: swiglu | function: SwiGLU | kind: plain | what is wrong: sigmoid in place of SiLU on the gate (GLU)
+# === exercise: swiglu | function: SwiGLU | kind: plain | what is wrong: sigmoid in place of SiLU on the gate (GLU)
 # told: named
 # now: named
 # says: sigmoid in place of SiLU
@@ -139,7 +139,7 @@ class SwiGLU(nn.Module):
         return (gate * (x @ self.w_up)) @ self.w_down
 
 
-# === exercise: 6.7 · The encoder layer | id: encoder-layer | function: EncoderLayer | kind: subtle | what is wrong: in pre-norm the residual adds the normalised x (x is overwritten by norm_1(x))
+# === exercise: encoder-layer | function: EncoderLayer | kind: subtle | what is wrong: in pre-norm the residual adds the normalised x (x is overwritten by norm_1(x))
 # told: named
 # now: named
 # says: residual from the normalised x
@@ -172,7 +172,7 @@ class EncoderLayer(nn.Module):
         return self.norm_2(x + self.dropout(self.feed_forward(x)))
 
 
-# === exercise: 6.7 · The encoder layer | id: encoder-layer | function: EncoderLayer | kind: double | what is wrong: dropout acts on the sum, after the addition AND the activation is not passed on to the network
+# === exercise: encoder-layer | function: EncoderLayer | kind: double | what is wrong: dropout acts on the sum, after the addition AND the activation is not passed on to the network
 # told: named
 # now: named
 # says: dropout after the addition
@@ -206,7 +206,7 @@ class EncoderLayer(nn.Module):
         return self.norm_2(self.dropout(a + self.feed_forward(a)))
 
 
-# === exercise: 6.8 · PyTorch's weights in your layer | id: encoder-layer-from-torch | function: encoder_layer_from_torch | kind: plain | what is wrong: the matrices of the feed-forward network are not transposed
+# === exercise: encoder-layer-from-torch | function: encoder_layer_from_torch | kind: plain | what is wrong: the matrices of the feed-forward network are not transposed
 # told: named
 # now: named
 # says: a matrix is not transposed
@@ -235,7 +235,7 @@ def encoder_layer_from_torch(state: dict) -> dict:
     return result
 
 
-# === exercise: 6.9 · The stack | id: encoder | function: Encoder | kind: subtle | what is wrong: the same layer object is repeated, [layer] * n: one set of weights for all
+# === exercise: encoder | function: Encoder | kind: subtle | what is wrong: the same layer object is repeated, [layer] * n: one set of weights for all
 # told: named
 # now: named
 # says: one layer, repeated
@@ -263,7 +263,7 @@ class Encoder(nn.Module):
         return self.norm(x)
 
 
-# === exercise: 6.9 · The stack | id: encoder | function: Encoder | kind: double | what is wrong: a LayerNorm at the end in post-norm, too AND mask is given to the first layer only
+# === exercise: encoder | function: Encoder | kind: double | what is wrong: a LayerNorm at the end in post-norm, too AND mask is given to the first layer only
 # told: named
 # now: named
 # says: final norm in post-norm
@@ -295,7 +295,7 @@ class Encoder(nn.Module):
         return self.norm(x)
 
 
-# === exercise: 6.10 · Hide some words | id: mask-tokens | function: mask_tokens | kind: plain | what is wrong: labels are written from the changed inputs (the original is overwritten by the mask first)
+# === exercise: mask-tokens | function: mask_tokens | kind: plain | what is wrong: labels are written from the changed inputs (the original is overwritten by the mask first)
 # told: named
 # now: named
 # says: the labels are what the model sees
@@ -320,7 +320,7 @@ def mask_tokens(
     return inputs, labels
 
 
-# === exercise: 6.10 · Hide some words | id: mask-tokens | function: mask_tokens | kind: double | what is wrong: unchanged tokens (kind from 0.9) are not scored AND a random token that is a special id is rejected
+# === exercise: mask-tokens | function: mask_tokens | kind: double | what is wrong: unchanged tokens (kind from 0.9) are not scored AND a random token that is a special id is rejected
 # told: shown
 # now: told
 # line: 16
@@ -343,7 +343,7 @@ def mask_tokens(
     return inputs, labels
 
 
-# === exercise: 6.11 · The loss of a masked language model | id: masked-language-model-loss | function: masked_language_model_loss | kind: subtle | what is wrong: F.cross_entropy with ignore_index: NaN if no position is scored
+# === exercise: masked-language-model-loss | function: masked_language_model_loss | kind: subtle | what is wrong: F.cross_entropy with ignore_index: NaN if no position is scored
 # told: named
 # now: named
 # says: NaN when nothing is scored
@@ -355,7 +355,7 @@ def masked_language_model_loss(
     )
 
 
-# === exercise: 6.12 · An encoder that classifies sentences | id: encoder-classifier | function: EncoderClassifier | kind: double | what is wrong: positions are added before the class token is prepended, so words begin at position 0 AND the mask is extended at the end (F.pad to the right), not at the front
+# === exercise: encoder-classifier | function: EncoderClassifier | kind: double | what is wrong: positions are added before the class token is prepended, so words begin at position 0 AND the mask is extended at the end (F.pad to the right), not at the front
 # told: useless
 # now: named
 # says: positions before the class token

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 7.1 · The decoder's mask | id: decoder-mask | function: decoder_mask | kind: subtle | what is wrong: padding is hidden from queries as well as keys (padding & padding.T), so rows of padding are empty
+# === exercise: decoder-mask | function: decoder_mask | kind: subtle | what is wrong: padding is hidden from queries as well as keys (padding & padding.T), so rows of padding are empty
 # told: named
 # now: named
 # says: the rows of padding are empty
@@ -10,7 +10,7 @@ def decoder_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return causal_mask(max_length) & real & real.transpose(1, 2)
 
 
-# === exercise: 7.1 · The decoder's mask | id: decoder-mask | function: decoder_mask | kind: plain | what is wrong: combined with | in place of &
+# === exercise: decoder-mask | function: decoder_mask | kind: plain | what is wrong: combined with | in place of &
 # told: named
 # now: named
 # says: one mask is enough (or)
@@ -18,7 +18,7 @@ def decoder_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return causal_mask(max_length).unsqueeze(0) | padding_mask(lengths, max_length)
 
 
-# === exercise: 7.2 · A learning rate that warms up | id: noam-rate | function: noam_rate | kind: double | what is wrong: larger of the two curves (max) AND only negative steps are refused, so step 0 is a ZeroDivisionError
+# === exercise: noam-rate | function: noam_rate | kind: double | what is wrong: larger of the two curves (max) AND only negative steps are refused, so step 0 is a ZeroDivisionError
 # told: named
 # now: named
 # says: min and max exchanged
@@ -28,7 +28,7 @@ def noam_rate(step: int, d_model: int, warmup: int = 4000) -> float:
     return d_model ** (-0.5) * max(step ** (-0.5), step * warmup ** (-1.5))
 
 
-# === exercise: 7.3 · One step to the right | id: shift-right | function: shift_right | kind: subtle | what is wrong: T is the longest sequence, without the + 1; <eos> of the longest is cut off and so is its last input
+# === exercise: shift-right | function: shift_right | kind: subtle | what is wrong: T is the longest sequence, without the + 1; <eos> of the longest is cut off and so is its last input
 # told: named
 # now: named
 # says: too narrow: the longest sentence is cut
@@ -46,7 +46,7 @@ def shift_right(
     return inputs, labels
 
 
-# === exercise: 7.3 · One step to the right | id: shift-right | function: shift_right | kind: double | what is wrong: inputs of shorter sentences contain <eos> (the padded row is cut at the end) AND pads with 0 whatever pad_id is
+# === exercise: shift-right | function: shift_right | kind: double | what is wrong: inputs of shorter sentences contain <eos> (the padded row is cut at the end) AND pads with 0 whatever pad_id is
 # told: named
 # now: named
 # says: <eos> among the inputs, and padded with another id
@@ -58,7 +58,7 @@ def shift_right(
     return batch[:, :-1], batch[:, 1:]
 
 
-# === exercise: 7.4 · The loss of a batch of sentences | id: sequence-loss | function: sequence_loss | kind: subtle | what is wrong: smoothing is spread over the V - 1 wrong classes only
+# === exercise: sequence-loss | function: sequence_loss | kind: subtle | what is wrong: smoothing is spread over the V - 1 wrong classes only
 # told: named
 # now: named
 # says: spread over the other classes only
@@ -78,7 +78,7 @@ def sequence_loss(
     return loss.sum() / real.sum().clamp(min=1)
 
 
-# === exercise: 7.4 · The loss of a batch of sentences | id: sequence-loss | function: sequence_loss | kind: double | what is wrong: even part is averaged over all positions, padding included AND without any real label NaN comes out (division by 0)
+# === exercise: sequence-loss | function: sequence_loss | kind: double | what is wrong: even part is averaged over all positions, padding included AND without any real label NaN comes out (division by 0)
 # told: named
 # now: named
 # says: padding counted in the even part
@@ -96,7 +96,7 @@ def sequence_loss(
     return (1 - smoothing) * hard + smoothing * soft
 
 
-# === exercise: 7.5 · A decoder without an encoder | id: decoder-only | function: DecoderOnly | kind: subtle | what is wrong: the blocks are built with ReLU, Encoder's default activation
+# === exercise: decoder-only | function: DecoderOnly | kind: subtle | what is wrong: the blocks are built with ReLU, Encoder's default activation
 # told: named
 # now: named
 # says: ReLU in place of GELU
@@ -122,7 +122,7 @@ class DecoderOnly(nn.Module):
         return tied_logits(x, self.embedding.weight)
 
 
-# === exercise: 7.6 · GPT-2's weights in your model | id: gpt2-weights | function: weights_from_gpt2 | kind: double | what is wrong: gamma of the last norm is multiplied by the root, beta is not AND the three parts of c_attn are transposed as for PyTorch's layer
+# === exercise: gpt2-weights | function: weights_from_gpt2 | kind: double | what is wrong: gamma of the last norm is multiplied by the root, beta is not AND the three parts of c_attn are transposed as for PyTorch's layer
 # told: named
 # now: named
 # says: a matrix is transposed, and beta of the last norm is not multiplied
@@ -147,7 +147,7 @@ def weights_from_gpt2(state: dict) -> dict:
     return result
 
 
-# === exercise: 7.7 · The decoder layer | id: decoder-layer | function: DecoderLayer | kind: subtle | what is wrong: in pre-norm the memory is normalised, too, by norm_2 before cross-attention
+# === exercise: decoder-layer | function: DecoderLayer | kind: subtle | what is wrong: in pre-norm the memory is normalised, too, by norm_2 before cross-attention
 # told: named
 # now: named
 # says: the memory is normalised again
@@ -185,7 +185,7 @@ class DecoderLayer(nn.Module):
         return self.norm_3(x + self.dropout(self.feed_forward(x)))
 
 
-# === exercise: 7.7 · The decoder layer | id: decoder-layer | function: DecoderLayer | kind: double | what is wrong: in post-norm memory_mask is forgotten AND in post-norm the second residual adds the layer's input x, not a
+# === exercise: decoder-layer | function: DecoderLayer | kind: double | what is wrong: in post-norm memory_mask is forgotten AND in post-norm the second residual adds the layer's input x, not a
 # told: named
 # now: named
 # says: residual from the layer's input
@@ -218,7 +218,7 @@ class DecoderLayer(nn.Module):
         return self.norm_3(c + D(self.feed_forward(c)))
 
 
-# === exercise: 7.8 · The stack | id: decoder | function: Decoder | kind: plain | what is wrong: norm_first is not passed to the layers, they are post-norm with a LayerNorm at the end
+# === exercise: decoder | function: Decoder | kind: plain | what is wrong: norm_first is not passed to the layers, they are post-norm with a LayerNorm at the end
 # told: named
 # now: named
 # says: norm_first not passed on
@@ -246,7 +246,7 @@ class Decoder(nn.Module):
         return self.norm(x)
 
 
-# === exercise: 7.9 · The Transformer | id: transformer | function: Transformer | kind: plain | what is wrong: decoder's mask is causal only, padding in the target is not hidden
+# === exercise: transformer | function: Transformer | kind: plain | what is wrong: decoder's mask is causal only, padding in the target is not hidden
 # told: named
 # now: named
 # says: padding of the target is not hidden
@@ -287,7 +287,7 @@ class Transformer(nn.Module):
         )
 
 
-# === exercise: 7.9 · The Transformer | id: transformer | function: Transformer | kind: double | what is wrong: masks compare with 0 and not with pad_id AND embedded tokens are multiplied by the root of d_model once more
+# === exercise: transformer | function: Transformer | kind: double | what is wrong: masks compare with 0 and not with pad_id AND embedded tokens are multiplied by the root of d_model once more
 # told: named
 # now: named
 # says: pad_id is ignored, and embeddings scaled twice
@@ -330,7 +330,7 @@ class Transformer(nn.Module):
         return tied_logits(hidden, self.embedding.weight)
 
 
-# === exercise: 7.10 · Spot the bug: an epoch in which everything is wrong | id: bug-hunt | function: find_bugs, repaired_epoch | kind: double | what is wrong: find_bugs names line 19 (the graph is kept) in place of line 18 (gradients never cleared) AND the epoch never clears the gradients
+# === exercise: bug-hunt | function: find_bugs, repaired_epoch | kind: double | what is wrong: find_bugs names line 19 (the graph is kept) in place of line 18 (gradients never cleared) AND the epoch never clears the gradients
 # told: named
 # now: named
 # says: a line that is right
@@ -369,7 +369,7 @@ def repaired_epoch(
     return losses
 
 
-# === exercise: 7.11 · The last token that is one | id: last-real | function: last_real | kind: subtle | what is wrong: a gather made for three axes only, so hidden (B, T) or (B, T, a, b) fails
+# === exercise: last-real | function: last_real | kind: subtle | what is wrong: a gather made for three axes only, so hidden (B, T) or (B, T, a, b) fails
 # told: named
 # now: named
 # says: fits one number of axes only
@@ -378,7 +378,7 @@ def last_real(hidden: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     return hidden.gather(1, index).squeeze(1)
 
 
-# === exercise: 7.12 · Write the most probable token | id: greedy-decode | function: greedy_decode | kind: subtle | what is wrong: appends to the list that was given
+# === exercise: greedy-decode | function: greedy_decode | kind: subtle | what is wrong: appends to the list that was given
 # told: named
 # now: named
 # says: changes its argument in place
@@ -395,7 +395,7 @@ def greedy_decode(
     return prefix
 
 
-# === exercise: 7.13 · Draw the next token | id: sample-next | function: sample_next | kind: subtle | what is wrong: < in place of <=: a number that hits a running sum exactly takes the interval below, 0 draws a token of probability 0
+# === exercise: sample-next | function: sample_next | kind: subtle | what is wrong: < in place of <=: a number that hits a running sum exactly takes the interval below, 0 draws a token of probability 0
 # told: named
 # now: named
 # says: a token of probability 0 is drawn
@@ -405,7 +405,7 @@ def sample_next(probabilities: torch.Tensor, uniform: torch.Tensor) -> torch.Ten
     return (sums < scaled.unsqueeze(-1)).sum(dim=-1)
 
 
-# === exercise: 7.14 · Temperature, top-k, top-p | id: filter-logits | function: filter_logits | kind: subtle | what is wrong: top-p drops the token with which the sum reaches p (keeps only cumulative < p, and always the first)
+# === exercise: filter-logits | function: filter_logits | kind: subtle | what is wrong: top-p drops the token with which the sum reaches p (keeps only cumulative < p, and always the first)
 # told: named
 # now: named
 # says: one token short
@@ -435,7 +435,7 @@ def filter_logits(
     return logits
 
 
-# === exercise: 7.14 · Temperature, top-k, top-p | id: filter-logits | function: filter_logits | kind: double | what is wrong: top-p uses the probabilities before top-k (of the whole vocabulary) AND top-k keeps exactly k by their places, so ties with the k-th are dropped
+# === exercise: filter-logits | function: filter_logits | kind: double | what is wrong: top-p uses the probabilities before top-k (of the whole vocabulary) AND top-k keeps exactly k by their places, so ties with the k-th are dropped
 # told: named
 # now: named
 # says: ties are cut
@@ -462,7 +462,7 @@ def filter_logits(
     return torch.where(keep, logits, -math.inf)
 
 
-# === exercise: 7.15 · Remember keys and values | id: attend-cached | function: attend_cached | kind: subtle | what is wrong: several new tokens at a time see each other: no mask at all when there is a cache
+# === exercise: attend-cached | function: attend_cached | kind: subtle | what is wrong: several new tokens at a time see each other: no mask at all when there is a cache
 # told: named
 # now: named
 # says: no mask among the new tokens
@@ -483,7 +483,7 @@ def attend_cached(
     return output, {"k": k, "v": v}
 
 
-# === exercise: 7.17 · Beam search | id: beam-search | function: beam_search | kind: subtle | what is wrong: at the end only the finished hypotheses are compared, those still alive count only if none has finished
+# === exercise: beam-search | function: beam_search | kind: subtle | what is wrong: at the end only the finished hypotheses are compared, those still alive count only if none has finished
 # told: named
 # now: named
 # says: those alive are forgotten
@@ -516,7 +516,7 @@ def beam_search(
     return best[1], score(best)
 
 
-# === exercise: 7.17 · Beam search | id: beam-search | function: beam_search | kind: double | what is wrong: the length in the score counts the prefix, too AND finished hypotheses free their place, the beam is filled up with living ones
+# === exercise: beam-search | function: beam_search | kind: double | what is wrong: the length in the score counts the prefix, too AND finished hypotheses free their place, the beam is filled up with living ones
 # told: named
 # now: named
 # says: the length counts the prefix
@@ -553,7 +553,7 @@ def beam_search(
     return best_ids, best_score
 
 
-# === exercise: 7.18 · BLEU | id: bleu | function: bleu | kind: plain | what is wrong: matches are not clipped: an n-gram counts as often as the hypothesis has it
+# === exercise: bleu | function: bleu | kind: plain | what is wrong: matches are not clipped: an n-gram counts as often as the hypothesis has it
 # told: named
 # now: named
 # says: counts are not clipped
@@ -577,7 +577,7 @@ def bleu(
     return 100 * penalty * math.exp(total_log / maximum)
 
 
-# === exercise: 7.18 · BLEU | id: bleu | function: bleu | kind: double | what is wrong: mean of the sentences' BLEU in place of adding up over the corpus AND brevity penalty has c and r exchanged in the exponent
+# === exercise: bleu | function: bleu | kind: double | what is wrong: mean of the sentences' BLEU in place of adding up over the corpus AND brevity penalty has c and r exchanged in the exponent
 # told: shown
 # now: named
 # says: the mean of sentence scores, and the penalty grows with short texts

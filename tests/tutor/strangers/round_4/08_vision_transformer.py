@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 8.1 · Cut an image into patches | id: patchify | function: patchify | kind: plain | what is wrong: one reshape of the image to (B, N, P·P·C)
+# === exercise: patchify | function: patchify | kind: plain | what is wrong: one reshape of the image to (B, N, P·P·C)
 # told: named
 # now: named
 # says: a reshape without a permutation
@@ -11,7 +11,7 @@ def patchify(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     return images.reshape(B, n, patch_size * patch_size * C)
 
 
-# === exercise: 8.1 · Cut an image into patches | id: patchify | function: patchify | kind: subtle | what is wrong: inside a patch the order is (channel, row, column), as nn.Unfold has it; equal for one channel
+# === exercise: patchify | function: patchify | kind: subtle | what is wrong: inside a patch the order is (channel, row, column), as nn.Unfold has it; equal for one channel
 # told: named
 # now: named
 # says: channels first inside a patch
@@ -21,7 +21,7 @@ def patchify(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     return columns.transpose(1, 2)
 
 
-# === exercise: 8.2 · Put the patches together again | id: unpatchify | function: unpatchify | kind: subtle | what is wrong: height and width of the grid are exchanged: the patches are laid out down the columns
+# === exercise: unpatchify | function: unpatchify | kind: subtle | what is wrong: height and width of the grid are exchanged: the patches are laid out down the columns
 # told: named
 # now: named
 # says: patches in column order
@@ -38,7 +38,7 @@ def unpatchify(
     return x.reshape(B, C, height, width)
 
 
-# === exercise: 8.2 · Put the patches together again | id: unpatchify | function: unpatchify | kind: double | what is wrong: rows and columns of pixels inside a patch are exchanged AND a wrong number of patches is not refused (the channels are -1)
+# === exercise: unpatchify | function: unpatchify | kind: double | what is wrong: rows and columns of pixels inside a patch are exchanged AND a wrong number of patches is not refused (the channels are -1)
 # told: named
 # now: named
 # says: rows and columns of pixels exchanged
@@ -52,7 +52,7 @@ def unpatchify(
     return images.reshape(patches.shape[0], -1, height, width)
 
 
-# === exercise: 8.3 · Embed the patches | id: patch-embedding | function: PatchEmbedding | kind: subtle | what is wrong: spread 1/√d_model in place of 1/√(P²C)
+# === exercise: patch-embedding | function: PatchEmbedding | kind: subtle | what is wrong: spread 1/√d_model in place of 1/√(P²C)
 # told: named
 # now: named
 # says: the weights start too large
@@ -68,7 +68,7 @@ class PatchEmbedding(nn.Module):
         return patchify(images, self.patch_size) @ self.weight + self.bias
 
 
-# === exercise: 8.4 · The Vision Transformer | id: vision-transformer | function: VisionTransformer | kind: subtle | what is wrong: with pooling "mean" the table of positions has N + 1 rows all the same
+# === exercise: vision-transformer | function: VisionTransformer | kind: subtle | what is wrong: with pooling "mean" the table of positions has N + 1 rows all the same
 # told: named
 # now: named
 # says: a position too many
@@ -112,7 +112,7 @@ class VisionTransformer(nn.Module):
         return self.head(self.encoder(self.position(x)))
 
 
-# === exercise: 8.4 · The Vision Transformer | id: vision-transformer | function: VisionTransformer | kind: double | what is wrong: class token is joined after the positions AND encoder is post-norm (norm_first forgotten)
+# === exercise: vision-transformer | function: VisionTransformer | kind: double | what is wrong: class token is joined after the positions AND encoder is post-norm (norm_first forgotten)
 # told: named
 # now: named
 # says: post-norm in place of pre-norm
@@ -154,7 +154,7 @@ class VisionTransformer(nn.Module):
         return self.head(self.encoder(x))
 
 
-# === exercise: 8.5 · Positions for another image size | id: interpolate-positions | function: interpolate_positions | kind: plain | what is wrong: align_corners=True
+# === exercise: interpolate-positions | function: interpolate_positions | kind: plain | what is wrong: align_corners=True
 # told: named
 # now: named
 # says: the corners are aligned
@@ -175,7 +175,7 @@ def interpolate_positions(
     return torch.cat([front, rows], dim=0)
 
 
-# === exercise: 8.5 · Positions for another image size | id: interpolate-positions | function: interpolate_positions | kind: double | what is wrong: one class token is always cut off, class_tokens is ignored AND the table is laid out by a reshape to (1, d, h, w) without permuting
+# === exercise: interpolate-positions | function: interpolate_positions | kind: double | what is wrong: one class token is always cut off, class_tokens is ignored AND the table is laid out by a reshape to (1, d, h, w) without permuting
 # told: named
 # now: named
 # says: features and places mixed up
@@ -192,7 +192,7 @@ def interpolate_positions(
     return torch.cat((cls, image.reshape(-1, d)))
 
 
-# === exercise: 8.6 · Attention that looks one step to the right | id: shift-weights | function: shift_weights | kind: subtle | what is wrong: tests only whether the target index lies in 0..N-1, so a step to the right goes on in the next row
+# === exercise: shift-weights | function: shift_weights | kind: subtle | what is wrong: tests only whether the target index lies in 0..N-1, so a step to the right goes on in the next row
 # told: named
 # now: named
 # says: runs on into the next row
@@ -209,7 +209,7 @@ def shift_weights(
     return weights
 
 
-# === exercise: 8.7 · A convolution made of attention heads | id: convolution-by-heads | function: convolution_by_heads | kind: plain | what is wrong: flips the kernel (a mathematician's convolution)
+# === exercise: convolution-by-heads | function: convolution_by_heads | kind: plain | what is wrong: flips the kernel (a mathematician's convolution)
 # told: named
 # now: named
 # says: the kernel is flipped
@@ -227,7 +227,7 @@ def convolution_by_heads(
     return result
 
 
-# === exercise: 8.8 · How far does an output see? | id: receptive-field | function: receptive_field | kind: double | what is wrong: channels are summed before the test AND the size is last minus first, without + 1
+# === exercise: receptive-field | function: receptive_field | kind: double | what is wrong: channels are summed before the test AND the size is last minus first, without + 1
 # told: shown
 # now: named
 # says: channels added up before the test, and one too few
@@ -242,7 +242,7 @@ def receptive_field(gradient: torch.Tensor) -> tuple[int, int]:
     )
 
 
-# === exercise: 8.9 · What the patch embedding has learned | id: principal-filters | function: principal_filters | kind: subtle | what is wrong: the share divides by the sum over the first count squares only
+# === exercise: principal-filters | function: principal_filters | kind: subtle | what is wrong: the share divides by the sum over the first count squares only
 # told: named
 # now: named
 # says: shares of the first components only
@@ -256,7 +256,7 @@ def principal_filters(
     return components, variance / variance.sum()
 
 
-# === exercise: 8.10 · Attention through all layers | id: attention-rollout | function: attention_rollout | kind: subtle | what is wrong: the product in the order of the layers, first layer leftmost; equal for one layer
+# === exercise: attention-rollout | function: attention_rollout | kind: subtle | what is wrong: the product in the order of the layers, first layer leftmost; equal for one layer
 # told: named
 # now: named
 # says: multiplied in the wrong order
@@ -269,7 +269,7 @@ def attention_rollout(weights: list[torch.Tensor]) -> torch.Tensor:
     return result
 
 
-# === exercise: 8.11 · Mixup, and what it changes | id: mixup | function: mixup, seed_interval | kind: double | what is wrong: the targets are mixed with the shares exchanged AND the spread of the differences is the biased one (divided by n)
+# === exercise: mixup | function: mixup, seed_interval | kind: double | what is wrong: the targets are mixed with the shares exchanged AND the spread of the differences is the biased one (divided by n)
 # told: named
 # now: named
 # says: labels mixed by the wrong share
@@ -292,7 +292,7 @@ def seed_interval(
     return delta.mean() - half, delta.mean() + half
 
 
-# === exercise: 8.12 · CutMix | id: cutmix | function: cutmix | kind: subtle | what is wrong: pastes image by image and fetches from the changed batch (partner's box may already be overwritten)
+# === exercise: cutmix | function: cutmix | kind: subtle | what is wrong: pastes image by image and fetches from the changed batch (partner's box may already be overwritten)
 # told: named
 # now: named
 # says: partners that are mixed already

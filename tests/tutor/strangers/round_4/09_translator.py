@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 9.1 · A batch of a fixed width | id: fixed-batch | function: fixed_batch | kind: subtle | what is wrong: takes the first of the widths that is large enough, not the narrowest (widths not sorted)
+# === exercise: fixed-batch | function: fixed_batch | kind: subtle | what is wrong: takes the first of the widths that is large enough, not the narrowest (widths not sorted)
 # told: named
 # now: named
 # says: the first width that fits, not the narrowest
@@ -28,7 +28,7 @@ def fixed_batch(
     )
 
 
-# === exercise: 9.1 · A batch of a fixed width | id: fixed-batch | function: fixed_batch | kind: double | what is wrong: source gets an <eos> of its own, with a place for it in the width AND the source is filled up with 0 whatever pad_id is
+# === exercise: fixed-batch | function: fixed_batch | kind: double | what is wrong: source gets an <eos> of its own, with a place for it in the width AND the source is filled up with 0 whatever pad_id is
 # told: named
 # now: named
 # says: the source with special tokens, and filled with 0 in place of pad_id
@@ -59,7 +59,7 @@ def nn_pad(x, extra, value):
     return torch.nn.functional.pad(x, (0, extra), value=value)
 
 
-# === exercise: 9.2 · The average of several checkpoints | id: average-states | function: average_states | kind: subtle | what is wrong: adds up in the dtype of the states: float16 overflows and bfloat16 loses digits
+# === exercise: average-states | function: average_states | kind: subtle | what is wrong: adds up in the dtype of the states: float16 overflows and bfloat16 loses digits
 # told: named
 # now: named
 # says: added up in half precision
@@ -76,7 +76,7 @@ def average_states(states: list[dict]) -> dict:
     return result
 
 
-# === exercise: 9.2 · The average of several checkpoints | id: average-states | function: average_states | kind: double | what is wrong: the first state is changed in place (float() makes no copy of float32, then +=) AND integers come from the first state
+# === exercise: average-states | function: average_states | kind: double | what is wrong: the first state is changed in place (float() makes no copy of float32, then +=) AND integers come from the first state
 # told: named
 # now: named
 # says: changes its argument in place
@@ -93,7 +93,7 @@ def average_states(states: list[dict]) -> dict:
     return result
 
 
-# === exercise: 9.3 · How low can the loss fall? | id: smoothing-floor | function: smoothing_floor | kind: double | what is wrong: the right class has 1 - ε and the others ε/(V-1) AND result in bits (log2)
+# === exercise: smoothing-floor | function: smoothing_floor | kind: double | what is wrong: the right class has 1 - ε and the others ε/(V-1) AND result in bits (log2)
 # told: named
 # now: named
 # says: spread over the wrong classes only, and base 2 in place of e
@@ -105,7 +105,7 @@ def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     return -right * math.log2(right) - (vocab_size - 1) * other * math.log2(other)
 
 
-# === exercise: 9.4 · Two accuracies | id: forced-accuracy | function: forced_accuracy | kind: plain | what is wrong: padding is counted in both shares
+# === exercise: forced-accuracy | function: forced_accuracy | kind: plain | what is wrong: padding is counted in both shares
 # told: named
 # now: named
 # says: padding is counted
@@ -116,7 +116,7 @@ def forced_accuracy(
     return correct.float().mean().item(), correct.all(dim=1).float().mean().item()
 
 
-# === exercise: 9.5 · Which word does it look at? | id: align | function: align | kind: subtle | what is wrong: takes the vote of the heads (each head's argmax, then the most frequent) in place of the mean of the weights
+# === exercise: align | function: align | kind: subtle | what is wrong: takes the vote of the heads (each head's argmax, then the most frequent) in place of the mean of the weights
 # told: named
 # now: named
 # says: a vote of the heads
@@ -126,7 +126,7 @@ def align(weights: torch.Tensor, source_length: int, target_length: int) -> list
     return votes.mode(dim=0).values.tolist()
 
 
-# === exercise: 9.6 · Is the difference real? | id: paired-bootstrap | function: paired_bootstrap | kind: plain | what is wrong: percentiles 5 and 95
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: plain | what is wrong: percentiles 5 and 95
 # told: named
 # now: named
 # says: 5 and 95 percent

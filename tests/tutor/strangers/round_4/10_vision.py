@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 10.1 · Normalise with what training knows | id: standardise | function: standardise | kind: subtle | what is wrong: unbiased spread (divided by n - 1)
+# === exercise: standardise | function: standardise | kind: subtle | what is wrong: unbiased spread (divided by n - 1)
 # told: named
 # now: named
 # says: the sample standard deviation
@@ -12,7 +12,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return (images - mean) / std
 
 
-# === exercise: 10.1 · Normalise with what training knows | id: standardise | function: standardise | kind: double | what is wrong: a small epsilon is added to every spread in place of 1 for a channel without contrast AND mean and spread of every pixel by itself, over the images only (dim=0)
+# === exercise: standardise | function: standardise | kind: double | what is wrong: a small epsilon is added to every spread in place of 1 for a channel without contrast AND mean and spread of every pixel by itself, over the images only (dim=0)
 # told: named
 # now: named
 # says: each pixel by its own statistics, and a small spread does not count as 1
@@ -22,7 +22,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return (images - mu) / (sigma + 1e-6)
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | id: shift-images | function: shift_images | kind: plain | what is wrong: what moves out comes in on the other side (torch.roll for each image)
+# === exercise: shift-images | function: shift_images | kind: plain | what is wrong: what moves out comes in on the other side (torch.roll for each image)
 # told: named
 # now: named
 # says: what leaves comes in on the other side
@@ -36,7 +36,7 @@ def shift_images(
     return torch.stack(shifted)
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | id: shift-images | function: shift_images | kind: double | what is wrong: + in place of -, it moves up and to the left AND outside pixels are multiplied by 0 on the rows only, columns from outside repeat the border
+# === exercise: shift-images | function: shift_images | kind: double | what is wrong: + in place of -, it moves up and to the left AND outside pixels are multiplied by 0 on the rows only, columns from outside repeat the border
 # told: shown
 # now: named
 # says: the wrong way, in both directions, and the edge is repeated
@@ -54,7 +54,7 @@ def shift_images(
     return moved.permute(0, 3, 1, 2) * inside[:, None, :, None]
 
 
-# === exercise: 10.3 · Which classes are exchanged? | id: confusion | function: confusion | kind: subtle | what is wrong: matrix[labels, predictions] += 1 counts repeated pairs once
+# === exercise: confusion | function: confusion | kind: subtle | what is wrong: matrix[labels, predictions] += 1 counts repeated pairs once
 # told: named
 # now: named
 # says: equal pairs count once
@@ -72,7 +72,7 @@ def confusion(
     return matrix, best
 
 
-# === exercise: 10.3 · Which classes are exchanged? | id: confusion | function: confusion | kind: double | what is wrong: rows are the predictions, columns the labels AND the pair is the largest single entry off the diagonal, not both directions together
+# === exercise: confusion | function: confusion | kind: double | what is wrong: rows are the predictions, columns the labels AND the pair is the largest single entry off the diagonal, not both directions together
 # told: named
 # now: named
 # says: rows and columns exchanged, and one direction only
@@ -87,7 +87,7 @@ def confusion(
     return matrix, (min(a, b), max(a, b))
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | id: calibration-error | function: calibration_error | kind: subtle | what is wrong: bins closed above (c > low and c <= high, as in the paper), so an edge belongs to the bin below
+# === exercise: calibration-error | function: calibration_error | kind: subtle | what is wrong: bins closed above (c > low and c <= high, as in the paper), so an edge belongs to the bin below
 # told: named
 # now: named
 # says: an edge belongs to the bin below
@@ -106,7 +106,7 @@ def calibration_error(
     return error
 
 
-# === exercise: 10.5 · What the positions have learned | id: position-similarity | function: position_similarity | kind: subtle | what is wrong: the class token is dropped at the end (table[:N]), as if it stood last
+# === exercise: position-similarity | function: position_similarity | kind: subtle | what is wrong: the class token is dropped at the end (table[:N]), as if it stood last
 # told: named
 # now: named
 # says: the last position left out in place of the first
@@ -119,7 +119,7 @@ def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.T
     return (unit @ unit.T).view(rows, columns, rows, columns)
 
 
-# === exercise: 10.6 · What of the image does the head read? | id: read-by-the-head | function: read_by_the_head | kind: double | what is wrong: mean over the inputs (last axis) in place of the outputs AND with a class token the row is not divided by what is left
+# === exercise: read-by-the-head | function: read_by_the_head | kind: double | what is wrong: mean over the inputs (last axis) in place of the outputs AND with a class token the row is not divided by what is left
 # told: named
 # now: named
 # says: the mean over the inputs

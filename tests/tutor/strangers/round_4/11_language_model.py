@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 11.1 · Bits per byte | id: bits-per-byte | function: bits_per_byte | kind: plain | what is wrong: divides by the characters, not by the bytes
+# === exercise: bits-per-byte | function: bits_per_byte | kind: plain | what is wrong: divides by the characters, not by the bytes
 # told: named
 # now: named
 # says: characters in place of bytes
@@ -10,7 +10,7 @@ def bits_per_byte(losses: torch.Tensor, text: str) -> float:
     return bits / len(text)
 
 
-# === exercise: 11.1 · Bits per byte | id: bits-per-byte | function: bits_per_byte | kind: plain | what is wrong: half-finished: prints the right number and returns nothing
+# === exercise: bits-per-byte | function: bits_per_byte | kind: plain | what is wrong: half-finished: prints the right number and returns nothing
 # told: told
 # now: told
 def bits_per_byte(losses: torch.Tensor, text: str) -> float:
@@ -19,7 +19,7 @@ def bits_per_byte(losses: torch.Tensor, text: str) -> float:
     print("bits per byte:", (bits / n_bytes).item())
 
 
-# === exercise: 11.2 · Documents into blocks | id: pack-documents | function: pack_documents | kind: subtle | what is wrong: number of blocks n // T, without the one token that the labels are ahead: one block too many if T divides n
+# === exercise: pack-documents | function: pack_documents | kind: subtle | what is wrong: number of blocks n // T, without the one token that the labels are ahead: one block too many if T divides n
 # told: named
 # now: named
 # says: what is left over makes a block
@@ -41,7 +41,7 @@ def pack_documents(
     return cut(ids), cut(labels), cut(numbers), cut(positions)
 
 
-# === exercise: 11.2 · Documents into blocks | id: pack-documents | function: pack_documents | kind: double | what is wrong: document numbers are recovered from the end ids (cumsum), so an end id counts to the next document AND positions begin anew in each block
+# === exercise: pack-documents | function: pack_documents | kind: double | what is wrong: document numbers are recovered from the end ids (cumsum), so an end id counts to the next document AND positions begin anew in each block
 # told: named
 # now: named
 # says: the end id belongs to the next document, and positions begin anew in each block
@@ -64,7 +64,7 @@ def pack_documents(
     return inputs, labels, numbers, positions
 
 
-# === exercise: 11.3 · A mask between documents | id: document-mask | function: document_mask | kind: plain | what is wrong: causal mask is taken over numbers of documents (>=): earlier documents can be read
+# === exercise: document-mask | function: document_mask | kind: plain | what is wrong: causal mask is taken over numbers of documents (>=): earlier documents can be read
 # told: named
 # now: named
 # says: documents see each other
@@ -75,7 +75,7 @@ def document_mask(documents: torch.Tensor) -> torch.Tensor:
     return ((query >= key) & causal_mask(T)).unsqueeze(1)
 
 
-# === exercise: 11.4 · One attention for all choices | id: causal-attention | function: causal_attention | kind: plain | what is wrong: values are rotated, too
+# === exercise: causal-attention | function: causal_attention | kind: plain | what is wrong: values are rotated, too
 # told: named
 # now: named
 # says: the values are rotated, too
@@ -90,7 +90,7 @@ def causal_attention(
     return output
 
 
-# === exercise: 11.4 · One attention for all choices | id: causal-attention | function: causal_attention | kind: double | what is wrong: rotation acts on (B, T, heads, d_k) after a transpose, so positions are those of the heads AND shared heads are repeated by repeat (in turn)
+# === exercise: causal-attention | function: causal_attention | kind: double | what is wrong: rotation acts on (B, T, heads, d_k) after a transpose, so positions are those of the heads AND shared heads are repeated by repeat (in turn)
 # told: wrong
 # now: named
 # says: rotated by the number of the head, and kv heads dealt out in turn
@@ -106,7 +106,7 @@ def causal_attention(
     return scaled_dot_product_attention(q, k, v, causal_mask(q.size(2)))[0]
 
 
-# === exercise: 11.5 · The block, from a configuration | id: block-from-configuration | function: DecoderBlock | kind: subtle | what is wrong: one RMS norm, norm_q, serves queries and keys; norm_k is never used
+# === exercise: block-from-configuration | function: DecoderBlock | kind: subtle | what is wrong: one RMS norm, norm_q, serves queries and keys; norm_k is never used
 # told: named
 # now: named
 # says: one norm for queries and keys
@@ -154,7 +154,7 @@ class DecoderBlock(nn.Module):
         return self.finish(x, causal_attention(q, k, v, self.rotary))
 
 
-# === exercise: 11.5 · The block, from a configuration | id: block-from-configuration | function: DecoderBlock | kind: double | what is wrong: values are made of x before its norm AND feed_forward "relu" and "gelu" both build ReLU (the argument is not passed on)
+# === exercise: block-from-configuration | function: DecoderBlock | kind: double | what is wrong: values are made of x before its norm AND feed_forward "relu" and "gelu" both build ReLU (the argument is not passed on)
 # told: named
 # now: named
 # says: not all three are of the normalised x
@@ -201,7 +201,7 @@ class DecoderBlock(nn.Module):
         return self.finish(x, causal_attention(q, k, v, self.rotary))
 
 
-# === exercise: 11.6 · Write with a cache | id: write-with-cache | function: write_with_cache | kind: subtle | what is wrong: the last written token is read, too (one call too many), and length 0 reads the prompt
+# === exercise: write-with-cache | function: write_with_cache | kind: subtle | what is wrong: the last written token is read, too (one call too many), and length 0 reads the prompt
 # dropped: the check forgives on purpose that the last token is read, too: the text is right and nothing is read twice
 @torch.no_grad()
 def write_with_cache(model: nn.Module, prompt: list[int], length: int) -> list[int]:
@@ -216,7 +216,7 @@ def write_with_cache(model: nn.Module, prompt: list[int], length: int) -> list[i
     return text
 
 
-# === exercise: 11.6 · Write with a cache | id: write-with-cache | function: write_with_cache | kind: double | what is wrong: the start of a new token is one too small (number of tokens before it minus 1) AND the first cache is handed back every time
+# === exercise: write-with-cache | function: write_with_cache | kind: double | what is wrong: the start of a new token is one too small (number of tokens before it minus 1) AND the first cache is handed back every time
 # told: named
 # now: named
 # says: a position is used twice
@@ -235,7 +235,7 @@ def write_with_cache(model: nn.Module, prompt: list[int], length: int) -> list[i
     return ids
 
 
-# === exercise: 11.7 · Softmax, a block at a time | id: online-softmax | function: online_step, online_softmax | kind: plain | what is wrong: sum is rescaled, the old output is not
+# === exercise: online-softmax | function: online_step, online_softmax | kind: plain | what is wrong: sum is rescaled, the old output is not
 # told: named
 # now: named
 # says: the old output is not rescaled
@@ -266,7 +266,7 @@ def online_softmax(blocks: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Ten
     return output / total.masked_fill(total == 0, 1.0)
 
 
-# === exercise: 11.8 · Attention in tiles | id: tiled-attention | function: attend_from_tile, tiled_attention | kind: double | what is wrong: causal queries are the first T_q positions (query i at position i), wrong if T_q and T_k differ AND future tiles are masked but not skipped, so NaN in them gets through
+# === exercise: tiled-attention | function: attend_from_tile, tiled_attention | kind: double | what is wrong: causal queries are the first T_q positions (query i at position i), wrong if T_q and T_k differ AND future tiles are masked but not skipped, so NaN in them gets through
 # told: named
 # now: named
 # says: causal from the first key on
@@ -305,7 +305,7 @@ def tiled_attention(
     return torch.cat(tiles, dim=-2)
 
 
-# === exercise: 11.9 · A step of AdamW | id: adamw-step | function: adamw_step | kind: subtle | what is wrong: epsilon inside the root of the second moment
+# === exercise: adamw-step | function: adamw_step | kind: subtle | what is wrong: epsilon inside the root of the second moment
 # told: named
 # now: named
 # says: eps inside the root
@@ -329,7 +329,7 @@ def adamw_step(
     return new, first, second
 
 
-# === exercise: 11.9 · A step of AdamW | id: adamw-step | function: adamw_step | kind: double | what is wrong: decay goes through the gradient (Adam with L2) AND the corrected moments are returned
+# === exercise: adamw-step | function: adamw_step | kind: double | what is wrong: decay goes through the gradient (Adam with L2) AND the corrected moments are returned
 # told: named
 # now: named
 # says: the decay is mixed into the gradient, and corrected moments are returned
@@ -352,7 +352,7 @@ def adamw_step(
     return parameter - rate * m / (v.sqrt() + eps), m, v
 
 
-# === exercise: 11.10 · Make a step orthogonal | id: orthogonalise | function: orthogonalise | kind: subtle | what is wrong: Frobenius norm of the whole stack, not of each matrix; right for a single matrix
+# === exercise: orthogonalise | function: orthogonalise | kind: subtle | what is wrong: Frobenius norm of the whole stack, not of each matrix; right for a single matrix
 # told: named
 # now: named
 # says: one norm for the whole stack
@@ -368,7 +368,7 @@ def orthogonalise(matrix: torch.Tensor, rounds: int = 5) -> torch.Tensor:
     return X.transpose(-2, -1) if transposed else X
 
 
-# === exercise: 11.11 · What a run costs | id: run-budget | function: run_budget | kind: double | what is wrong: the last norm is left out of the parameters AND cache_windowed takes window positions for a text shorter than the window, too
+# === exercise: run-budget | function: run_budget | kind: double | what is wrong: the last norm is left out of the parameters AND cache_windowed takes window positions for a text shorter than the window, too
 # told: named
 # now: named
 # says: the last norm is forgotten, and the window of a shorter text
@@ -399,7 +399,7 @@ def run_budget(
     }
 
 
-# === exercise: 11.12 · A law of scale | id: scaling-law | function: predicted_loss, fit_scaling_law, compute_optimal | kind: double | what is wrong: N is counted without the embedding in the fit AND fit uses nats per token in place of bits per byte
+# === exercise: scaling-law | function: predicted_loss, fit_scaling_law, compute_optimal | kind: double | what is wrong: N is counted without the embedding in the fit AND fit uses nats per token in place of bits per byte
 # told: useless
 # now: named
 # says: the embedding is not counted, and nats per token in place of bits per byte
@@ -432,7 +432,7 @@ def compute_optimal(law: dict[str, float], budget: float) -> tuple[float, float]
     return N, budget / (6 * N)
 
 
-# === exercise: 11.13 · A head that looks at what came next last time | id: induction-score | function: induction_scores, best_head | kind: subtle | what is wrong: takes the first earlier occurrence of a token, not the latest; equal if no token comes three times
+# === exercise: induction-score | function: induction_scores, best_head | kind: subtle | what is wrong: takes the first earlier occurrence of a token, not the latest; equal if no token comes three times
 # told: named
 # now: named
 # says: the first occurrence in place of the latest
@@ -452,7 +452,7 @@ def best_head(scores: torch.Tensor) -> tuple[int, int]:
     return layer, head
 
 
-# === exercise: 11.14 · What if it had been another? | id: patch-activations | function: record_activations, run_patched, patching_effect | kind: subtle | what is wrong: the hook of run_patched is never removed, so later runs are patched, too
+# === exercise: patch-activations | function: record_activations, run_patched, patching_effect | kind: subtle | what is wrong: the hook of run_patched is never removed, so later runs are patched, too
 # told: named
 # now: named
 # says: the hook is left in the model
@@ -507,7 +507,7 @@ def patching_effect(
     return effect
 
 
-# === exercise: 11.15 · Layer by layer | id: logit-lens | function: logit_lens, lens_gain | kind: double | what is wrong: rank counts tokens that are equally large (>=) and so begins at 2 with the + 1 AND epsilon is added to the root, not under it
+# === exercise: logit-lens | function: logit_lens, lens_gain | kind: double | what is wrong: rank counts tokens that are equally large (>=) and so begins at 2 with the + 1 AND epsilon is added to the root, not under it
 # told: told
 # now: named
 # says: the token itself is counted, too

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 1.1 · A vocabulary [vocabulary] | function: build_vocabulary | kind: plain | what is wrong: numbers a new token by its place in the text, so repetitions leave gaps
+# === exercise: vocabulary | function: build_vocabulary | kind: plain | what is wrong: numbers a new token by its place in the text, so repetitions leave gaps
 # told: named
 # now: named
 # says: gaps between the ids
@@ -18,7 +18,7 @@ def build_vocabulary(
     return vocabulary
 
 
-# === exercise: 1.1 · A vocabulary [vocabulary] | function: build_vocabulary | kind: double | what is wrong: orders the tokens by frequency, not by first appearance AND a special token that occurs in the text is numbered again
+# === exercise: vocabulary | function: build_vocabulary | kind: double | what is wrong: orders the tokens by frequency, not by first appearance AND a special token that occurs in the text is numbered again
 # told: shown
 # now: named
 # says: tokens in order of frequency, and a special token in the text takes a new id
@@ -37,7 +37,7 @@ def build_vocabulary(
     return vocab
 
 
-# === exercise: 1.2 · There and back [encode-decode] | function: encode, decode | kind: subtle | what is wrong: `get(...) or ...` takes the id 0 for missing, so the token with id 0 becomes <unk>
+# === exercise: encode-decode | function: encode, decode | kind: subtle | what is wrong: `get(...) or ...` takes the id 0 for missing, so the token with id 0 becomes <unk>
 # told: named
 # now: named
 # says: the id 0 is taken for none
@@ -56,7 +56,7 @@ def decode(ids: list[int], vocabulary: dict[str, int]) -> list[str]:
     return tokens
 
 
-# === exercise: 1.3 · Count the pairs [pair-counts] | function: pair_counts | kind: plain | what is wrong: counts each different word once, whatever its number of occurrences
+# === exercise: pair-counts | function: pair_counts | kind: plain | what is wrong: counts each different word once, whatever its number of occurrences
 # told: named
 # now: named
 # says: every word counts once
@@ -68,7 +68,7 @@ def pair_counts(words: dict[tuple[str, ...], int]) -> dict[tuple[str, str], int]
     return counts
 
 
-# === exercise: 1.4 · Merge a pair [merge-pair] | function: merge_pair | kind: subtle | what is wrong: joins with a space and replaces in the string (as in the paper's listing, without its look-around), so it also joins the end of one symbol with the beginning of another
+# === exercise: merge-pair | function: merge_pair | kind: subtle | what is wrong: joins with a space and replaces in the string (as in the paper's listing, without its look-around), so it also joins the end of one symbol with the beginning of another
 # told: named
 # now: named
 # says: text compared in place of symbols
@@ -79,7 +79,7 @@ def merge_pair(symbols: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ..
     return tuple(text.split(glue))
 
 
-# === exercise: 1.5 · Learn the merges [train-bpe] | function: train_bpe | kind: subtle | what is wrong: among equally frequent pairs takes the alphabetically largest, not the one that appears first
+# === exercise: train-bpe | function: train_bpe | kind: subtle | what is wrong: among equally frequent pairs takes the alphabetically largest, not the one that appears first
 # told: named
 # now: named
 # says: ties go by the alphabet
@@ -101,7 +101,7 @@ def train_bpe(
     return learned
 
 
-# === exercise: 1.5 · Learn the merges [train-bpe] | function: train_bpe | kind: double | what is wrong: stops already when the best pair occurs only once AND a special token is a piece of its own but is still cut into characters
+# === exercise: train-bpe | function: train_bpe | kind: double | what is wrong: stops already when the best pair occurs only once AND a special token is a piece of its own but is still cut into characters
 # told: shown
 # now: named
 # says: special tokens are cut, and stops while there are pairs left
@@ -123,7 +123,7 @@ def train_bpe(
     return result
 
 
-# === exercise: 1.6 · Use the merges [bpe-encode] | function: bpe_encode | kind: subtle | what is wrong: stops replaying in a piece at the first merge that finds nothing there
+# === exercise: bpe-encode | function: bpe_encode | kind: subtle | what is wrong: stops replaying in a piece at the first merge that finds nothing there
 # told: shown
 # now: named
 # says: ends at the first merge that does not fit
@@ -147,7 +147,7 @@ def bpe_encode(
     return tokens
 
 
-# === exercise: 1.7 · One-hot rows [one-hot] | function: one_hot | kind: double | what is wrong: an id equal to vocab_size passes and gives a row of zeros AND returns int64 in place of float32
+# === exercise: one-hot | function: one_hot | kind: double | what is wrong: an id equal to vocab_size passes and gives a row of zeros AND returns int64 in place of float32
 # told: named
 # now: named
 # says: no floats
@@ -158,7 +158,7 @@ def one_hot(ids: torch.Tensor, vocab_size: int) -> torch.Tensor:
     return (ids.unsqueeze(-1) == columns).long()
 
 
-# === exercise: 1.8 · The embedding layer [embedding] | function: Embedding | kind: double | what is wrong: takes 1/√d for the variance, so the standard deviation is d^(-1/4) AND sets row 0 to zero as padding
+# === exercise: embedding | function: Embedding | kind: double | what is wrong: takes 1/√d for the variance, so the standard deviation is d^(-1/4) AND sets row 0 to zero as padding
 # told: named
 # now: named
 # says: row 0 is taken for padding
@@ -177,7 +177,7 @@ class Embedding(nn.Module):
         return self.weight[ids] * self.scale
 
 
-# === exercise: 1.9 · The table backwards [weight-tying] | function: tied_logits | kind: plain | what is wrong: divides the logits by the root of d_model
+# === exercise: weight-tying | function: tied_logits | kind: plain | what is wrong: divides the logits by the root of d_model
 # told: named
 # now: named
 # says: divided by √d_model
@@ -186,7 +186,7 @@ def tied_logits(hidden: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     return torch.einsum("...td,nd->...tn", hidden, table) / d_model**0.5
 
 
-# === exercise: 1.10 · Counting instead of learning [tf-idf] | function: tf_idf | kind: double | what is wrong: term frequency as a share of the document's length, not a count AND logarithm to the base 2
+# === exercise: tf-idf | function: tf_idf | kind: double | what is wrong: term frequency as a share of the document's length, not a count AND logarithm to the base 2
 # told: shown
 # now: named
 # says: shares in place of counts, and logarithm to base 2
@@ -202,7 +202,7 @@ def tf_idf(documents: list[list[str]]) -> tuple[torch.Tensor, list[str]]:
     return matrix, terms
 
 
-# === exercise: 1.10 · Counting instead of learning [tf-idf] | function: tf_idf | kind: plain | what is wrong: the terms are in alphabetical order, as in scikit-learn, not in that of first appearance
+# === exercise: tf-idf | function: tf_idf | kind: plain | what is wrong: the terms are in alphabetical order, as in scikit-learn, not in that of first appearance
 # told: named
 # now: named
 # says: terms in alphabetical order
@@ -217,7 +217,7 @@ def tf_idf(documents: list[list[str]]) -> tuple[torch.Tensor, list[str]]:
     return counts * torch.log(len(documents) / df), terms
 
 
-# === exercise: 1.11 · Who is near whom? [skip-gram-pairs] | function: skip_gram_pairs | kind: subtle | what is wrong: the slice ids[i-window:i] has a negative start near the beginning, so left contexts there are lost
+# === exercise: skip-gram-pairs | function: skip_gram_pairs | kind: subtle | what is wrong: the slice ids[i-window:i] has a negative start near the beginning, so left contexts there are lost
 # told: named
 # now: named
 # says: a slice that begins before the text
@@ -230,7 +230,7 @@ def skip_gram_pairs(ids: list[int], window: int) -> list[tuple[int, int]]:
     return pairs
 
 
-# === exercise: 1.12 · True neighbours and false ones [skip-gram-loss] | function: skip_gram_loss | kind: plain | what is wrong: averages over the negatives in place of summing
+# === exercise: skip-gram-loss | function: skip_gram_loss | kind: plain | what is wrong: averages over the negatives in place of summing
 # told: named
 # now: named
 # says: mean over the negatives
@@ -242,7 +242,7 @@ def skip_gram_loss(
     return -(F.logsigmoid(true) + F.logsigmoid(-false).mean(dim=1)).mean()
 
 
-# === exercise: 1.12 · True neighbours and false ones [skip-gram-loss] | function: skip_gram_loss | kind: subtle | what is wrong: log(sigmoid + 1e-9) stays finite but is capped at 20.7 for large wrong scores, and its gradient vanishes
+# === exercise: skip-gram-loss | function: skip_gram_loss | kind: subtle | what is wrong: log(sigmoid + 1e-9) stays finite but is capped at 20.7 for large wrong scores, and its gradient vanishes
 # told: named
 # now: named
 # says: the loss is cut off
@@ -256,7 +256,7 @@ def skip_gram_loss(
     return losses.mean()
 
 
-# === exercise: 1.13 · Patches are tokens, too [patch-kernel] | function: patch_kernel | kind: plain | what is wrong: splits the rows as (channel, row, column), PyTorch's order, not as (row, column, channel)
+# === exercise: patch-kernel | function: patch_kernel | kind: plain | what is wrong: splits the rows as (channel, row, column), PyTorch's order, not as (row, column, channel)
 # told: named
 # now: named
 # says: a patch read as (channel, row, column)
@@ -266,7 +266,7 @@ def patch_kernel(matrix: torch.Tensor, patch_size: int, channels: int) -> torch.
     return matrix.T.reshape(-1, channels, patch_size, patch_size)
 
 
-# === exercise: 1.14 · Spot the slips in a printed table [find-the-slips] | function: token_table_slips | kind: double | what is wrong: nn.Embedding(7, 4) is said to refuse 0 as well AND seven rows are said to be enough
+# === exercise: find-the-slips | function: token_table_slips | kind: double | what is wrong: nn.Embedding(7, 4) is said to refuse 0 as well AND seven rows are said to be enough
 # told: named
 # now: named
 # says: 0 counted as no row

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 2.1 · The class token [class-token] | function: ClassToken | kind: subtle | what is wrong: joins token.data, so the parameter never receives a gradient
+# === exercise: class-token | function: ClassToken | kind: subtle | what is wrong: joins token.data, so the parameter never receives a gradient
 # told: named
 # now: named
 # says: no gradient comes back
@@ -15,7 +15,7 @@ class ClassToken(nn.Module):
         return torch.cat([tokens, x], dim=1)
 
 
-# === exercise: 2.1 · The class token [class-token] | function: ClassToken | kind: double | what is wrong: uniform numbers (torch.rand) in place of normal ones AND the tokens stand behind the sequence
+# === exercise: class-token | function: ClassToken | kind: double | what is wrong: uniform numbers (torch.rand) in place of normal ones AND the tokens stand behind the sequence
 # told: named
 # now: named
 # says: the class token is appended at the end
@@ -29,7 +29,7 @@ class ClassToken(nn.Module):
         return torch.cat((x, self.token.expand(batch, -1, -1)), dim=-2)
 
 
-# === exercise: 2.2 · The mask grows, too [mask-with-class-token] | function: mask_with_class_token | kind: subtle | what is wrong: always adds one entry, whatever count is
+# === exercise: mask-with-class-token | function: mask_with_class_token | kind: subtle | what is wrong: always adds one entry, whatever count is
 # told: named
 # now: named
 # says: one entry whatever count is
@@ -38,7 +38,7 @@ def mask_with_class_token(mask: torch.Tensor, count: int = 1) -> torch.Tensor:
     return torch.cat((real, mask), dim=2)
 
 
-# === exercise: 2.3 · The head reads position 0 [class-head] | function: ClassHead | kind: plain | what is wrong: returns probabilities (softmax) in place of logits
+# === exercise: class-head | function: ClassHead | kind: plain | what is wrong: returns probabilities (softmax) in place of logits
 # told: named
 # now: named
 # says: probabilities in place of logits
@@ -53,7 +53,7 @@ class ClassHead(nn.Module):
         return torch.softmax(logits, dim=-1)
 
 
-# === exercise: 2.4 · The mean of the real tokens [masked-mean] | function: masked_mean, MeanHead | kind: subtle | what is wrong: multiplies by the mask, so an inf or NaN in the padding makes the mean NaN
+# === exercise: masked-mean | function: masked_mean, MeanHead | kind: subtle | what is wrong: multiplies by the mask, so an inf or NaN in the padding makes the mean NaN
 # dropped: hidden times the mask is a right variant of the bank: the statement promises nothing of NaN in the padding
 def masked_mean(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     column = mask.transpose(1, 2).to(hidden.dtype)  # (B, T, 1)
@@ -76,7 +76,7 @@ class MeanHead(nn.Module):
         return masked_mean(hidden, mask) @ self.weight + self.bias
 
 
-# === exercise: 2.4 · The mean of the real tokens [masked-mean] | function: masked_mean, MeanHead | kind: double | what is wrong: the weight is divided by the root of classes, not of d_model AND without a mask position 0 is left out as if it were a class token
+# === exercise: masked-mean | function: masked_mean, MeanHead | kind: double | what is wrong: the weight is divided by the root of classes, not of d_model AND without a mask position 0 is left out as if it were a class token
 # told: useless
 # now: named
 # says: without a mask position 0 is left out
@@ -102,7 +102,7 @@ class MeanHead(nn.Module):
         return pooled @ self.weight + self.bias
 
 
-# === exercise: 2.5 · What the order does [readout-behaviour] | function: readout_behaviour | kind: plain | what is wrong: calls the token head with positions equivariant
+# === exercise: readout-behaviour | function: readout_behaviour | kind: plain | what is wrong: calls the token head with positions equivariant
 # told: named
 # now: named
 # says: positions are forgotten
@@ -119,7 +119,7 @@ def readout_behaviour() -> dict[str, str]:
     }
 
 
-# === exercise: 2.6 · A label for each word: the loss [tagging-loss] | function: tagging_loss | kind: double | what is wrong: averages the means of the sentences, not all words of the batch AND is in bits, not in nats
+# === exercise: tagging-loss | function: tagging_loss | kind: double | what is wrong: averages the means of the sentences, not all words of the batch AND is in bits, not in nats
 # told: useless
 # now: named
 # says: the mean of the sentences' means, and in bits
@@ -134,7 +134,7 @@ def tagging_loss(
     return per_sentence.mean()
 
 
-# === exercise: 2.7 · A class token for each task [task-heads] | function: TaskHeads | kind: plain | what is wrong: every head reads position 0
+# === exercise: task-heads | function: TaskHeads | kind: plain | what is wrong: every head reads position 0
 # told: named
 # now: named
 # says: all heads read position 0

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 3.1 · Equivariant or invariant [order-behaviour] | function: order_behaviour | kind: subtle | what is wrong: keeps allclose's own tolerance of 1e-8, so rounding near 0 makes the answer False
+# === exercise: order-behaviour | function: order_behaviour | kind: subtle | what is wrong: keeps allclose's own tolerance of 1e-8, so rounding near 0 makes the answer False
 # told: named
 # now: named
 # says: no tolerance for rounding
@@ -15,7 +15,7 @@ def order_behaviour(
     return {"equivariant": equivariant, "invariant": invariant}
 
 
-# === exercise: 3.2 · The sinusoidal encoding [sinusoidal-positional-encoding] | function: sinusoidal_positional_encoding | kind: subtle | what is wrong: exponents run from 0 to 1 inclusive (tensor2tensor's, i/(d/2 - 1)), not 2i/d
+# === exercise: sinusoidal-positional-encoding | function: sinusoidal_positional_encoding | kind: subtle | what is wrong: exponents run from 0 to 1 inclusive (tensor2tensor's, i/(d/2 - 1)), not 2i/d
 # told: named
 # now: named
 # says: exponents up to 1
@@ -33,7 +33,7 @@ def sinusoidal_positional_encoding(
     return table
 
 
-# === exercise: 3.2 · The sinusoidal encoding [sinusoidal-positional-encoding] | function: sinusoidal_positional_encoding | kind: double | what is wrong: all sines first and then all cosines, not in turn AND positions are counted from 1
+# === exercise: sinusoidal-positional-encoding | function: sinusoidal_positional_encoding | kind: double | what is wrong: all sines first and then all cosines, not in turn AND positions are counted from 1
 # told: named
 # now: named
 # says: positions from 1, and sine block, then cosine block
@@ -48,7 +48,7 @@ def sinusoidal_positional_encoding(
     return torch.cat([angles.sin(), angles.cos()], dim=1).float()
 
 
-# === exercise: 3.3 · How far each pair can count [wavelengths] | function: wavelengths | kind: plain | what is wrong: takes the exponents i/d in place of 2i/d
+# === exercise: wavelengths | function: wavelengths | kind: plain | what is wrong: takes the exponents i/d in place of 2i/d
 # told: named
 # now: named
 # says: exponent i/d in place of 2i/d
@@ -59,7 +59,7 @@ def wavelengths(d_model: int, base: float = 10_000.0) -> torch.Tensor:
     return 2 * math.pi * base**exponents
 
 
-# === exercise: 3.4 · A shift is a rotation [shift-matrix] | function: shift_matrix | kind: plain | what is wrong: the blocks are those for a column vector, M_k transposed
+# === exercise: shift-matrix | function: shift_matrix | kind: plain | what is wrong: the blocks are those for a column vector, M_k transposed
 # told: named
 # now: named
 # says: transposed: made for column vectors
@@ -74,7 +74,7 @@ def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Ten
     return matrix
 
 
-# === exercise: 3.5 · Spot the bug: which formula made this table? [diagnose-encoding] | function: diagnose_encoding | kind: subtle | what is wrong: takes 1/angle of the last pair for the base, without the exponent d/(d-2), which is far too small for a narrow table
+# === exercise: diagnose-encoding | function: diagnose_encoding | kind: subtle | what is wrong: takes 1/angle of the last pair for the base, without the exponent d/(d-2), which is far too small for a narrow table
 # told: named
 # now: named
 # says: the power d/(d - 2) is missing
@@ -88,7 +88,7 @@ def diagnose_encoding(encoding: torch.Tensor) -> str:
     return "right" if base > 3000 else "base 1000"
 
 
-# === exercise: 3.6 · The module that adds it [sinusoidal-module] | function: SinusoidalPositionalEncoding | kind: double | what is wrong: dropout acts on the table alone, not on the sum AND the buffer is saved in the state dict
+# === exercise: sinusoidal-module | function: SinusoidalPositionalEncoding | kind: double | what is wrong: dropout acts on the table alone, not on the sum AND the buffer is saved in the state dict
 # told: named
 # now: named
 # says: the buffer is persistent
@@ -105,7 +105,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         return x + self.dropout(self.table[:length])
 
 
-# === exercise: 3.6 · The module that adds it [sinusoidal-module] | function: SinusoidalPositionalEncoding | kind: plain | what is wrong: multiplies x by the root of d_model before adding (the embedding's own job)
+# === exercise: sinusoidal-module | function: SinusoidalPositionalEncoding | kind: plain | what is wrong: multiplies x by the root of d_model before adding (the embedding's own job)
 # told: named
 # now: named
 # says: scaled by the square root of the width
@@ -125,7 +125,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         return self.dropout(x + self.table[:T])
 
 
-# === exercise: 3.7 · A learned table [learned-module] | function: LearnedPositionalEncoding | kind: subtle | what is wrong: refuses a sequence of exactly max_length tokens (>= for >)
+# === exercise: learned-module | function: LearnedPositionalEncoding | kind: subtle | what is wrong: refuses a sequence of exactly max_length tokens (>= for >)
 # told: named
 # now: named
 # says: refused, although the table has a row for each token
@@ -143,7 +143,7 @@ class LearnedPositionalEncoding(nn.Module):
         return self.dropout(x + self.table[:length])
 
 
-# === exercise: 3.8 · Rotary encoding [rotary-encoding] | function: apply_rotary | kind: plain | what is wrong: pairs column i with column i + d_k/2 (GPT-NeoX), not neighbours
+# === exercise: rotary-encoding | function: apply_rotary | kind: plain | what is wrong: pairs column i with column i + d_k/2 (GPT-NeoX), not neighbours
 # told: named
 # now: named
 # says: pairs (i, i + d/2) in place of (2i, 2i + 1)
@@ -159,7 +159,7 @@ def apply_rotary(x: torch.Tensor, base: float = 10_000.0) -> torch.Tensor:
     return x * cos + torch.cat((-second, first), dim=-1) * sin
 
 
-# === exercise: 3.8 · Rotary encoding [rotary-encoding] | function: apply_rotary | kind: double | what is wrong: the odd columns are computed from the already rotated even ones AND positions are counted from 1
+# === exercise: rotary-encoding | function: apply_rotary | kind: double | what is wrong: the odd columns are computed from the already rotated even ones AND positions are counted from 1
 # told: named
 # now: named
 # says: positions from 1, and the second of a pair computed from the new first

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 4.1 · Softmax [softmax] | function: softmax | kind: subtle | what is wrong: subtracts the largest score of the whole tensor, so rows far below it underflow to zeros
+# === exercise: softmax | function: softmax | kind: subtle | what is wrong: subtracts the largest score of the whole tensor, so rows far below it underflow to zeros
 # told: named
 # now: named
 # says: one maximum for all rows
@@ -14,7 +14,7 @@ def softmax(scores: torch.Tensor) -> torch.Tensor:
     return exponentials / torch.where(total == 0, torch.ones_like(total), total)
 
 
-# === exercise: 4.2 · A weighted average by hand [worked-context] | function: worked_context | kind: plain | what is wrong: all positions are counted from 1
+# === exercise: worked-context | function: worked_context | kind: plain | what is wrong: all positions are counted from 1
 # told: named
 # now: named
 # says: counted from 1
@@ -29,7 +29,7 @@ def worked_context() -> dict:
     }
 
 
-# === exercise: 4.3 · Queries, keys and values [project-qkv] | function: project_qkv | kind: plain | what is wrong: makes the keys from the sequence that asks
+# === exercise: project-qkv | function: project_qkv | kind: plain | what is wrong: makes the keys from the sequence that asks
 # told: named
 # now: named
 # says: keys from x_q
@@ -46,7 +46,7 @@ def project_qkv(
     return q, k, v
 
 
-# === exercise: 4.4 · The causal mask [causal-mask] | function: causal_mask | kind: double | what is wrong: leaves out the diagonal AND returns floats, not booleans
+# === exercise: causal-mask | function: causal_mask | kind: double | what is wrong: leaves out the diagonal AND returns floats, not booleans
 # told: named
 # now: named
 # says: numbers in place of True and False
@@ -54,7 +54,7 @@ def causal_mask(length: int) -> torch.Tensor:
     return torch.tril(torch.ones(length, length), diagonal=-1)
 
 
-# === exercise: 4.5 · The padding mask [padding-mask] | function: padding_mask | kind: double | what is wrong: position <= length lets one padding token through AND the extra axis is last, (B, T, 1)
+# === exercise: padding-mask | function: padding_mask | kind: double | what is wrong: position <= length lets one padding token through AND the extra axis is last, (B, T, 1)
 # told: named
 # now: named
 # says: masks queries in place of keys, and off by one
@@ -64,7 +64,7 @@ def padding_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return mask.unsqueeze(-1)
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax [masked-softmax] | function: masked_softmax | kind: subtle | what is wrong: -1e9 in place of -inf, so a row in which nothing is allowed gets uniform weights
+# === exercise: masked-softmax | function: masked_softmax | kind: subtle | what is wrong: -1e9 in place of -inf, so a row in which nothing is allowed gets uniform weights
 # told: named
 # now: named
 # says: a large negative number in place of −∞
@@ -76,7 +76,7 @@ def masked_softmax(
     return softmax(scores)
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax [masked-softmax] | function: masked_softmax | kind: subtle | what is wrong: softmax over all keys, then masked and renormalised: if a forbidden score is far larger, the allowed weights underflow to zeros
+# === exercise: masked-softmax | function: masked_softmax | kind: subtle | what is wrong: softmax over all keys, then masked and renormalised: if a forbidden score is far larger, the allowed weights underflow to zeros
 # told: named
 # now: named
 # says: renormalised after the softmax
@@ -91,7 +91,7 @@ def masked_softmax(
     return weights / torch.where(total > 0, total, 1.0)
 
 
-# === exercise: 4.7 · Scaled dot-product attention [scaled-dot-product-attention] | function: scaled_dot_product_attention | kind: plain | what is wrong: divides by d_k, not by its root
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: plain | what is wrong: divides by d_k, not by its root
 # told: named
 # now: named
 # says: scaled by d_k in place of √d_k
@@ -106,7 +106,7 @@ def scaled_dot_product_attention(
     return weights @ v, weights
 
 
-# === exercise: 4.7 · Scaled dot-product attention [scaled-dot-product-attention] | function: scaled_dot_product_attention | kind: double | what is wrong: divides by the root of d_v AND reads the mask as nn.MultiheadAttention does, True = blocked
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: double | what is wrong: divides by the root of d_v AND reads the mask as nn.MultiheadAttention does, True = blocked
 # told: named
 # now: named
 # says: scaled by √d_v in place of √d_k, and mask inverted
@@ -124,7 +124,7 @@ def scaled_dot_product_attention(
     return torch.matmul(weights, v), weights
 
 
-# === exercise: 4.8 · The attention layer [attention-module] | function: Attention | kind: subtle | what is wrong: w_q and w_k are made of one tensor and share their memory, so they stay equal for ever
+# === exercise: attention-module | function: Attention | kind: subtle | what is wrong: w_q and w_k are made of one tensor and share their memory, so they stay equal for ever
 # told: named
 # now: named
 # says: two parameters start with the same numbers
@@ -148,7 +148,7 @@ class Attention(nn.Module):
         return scaled_dot_product_attention(q, k, v, mask)
 
 
-# === exercise: 4.8 · The attention layer [attention-module] | function: Attention | kind: double | what is wrong: each matrix is divided by the root of its columns, not of d_model AND self-attention forgets the mask
+# === exercise: attention-module | function: Attention | kind: double | what is wrong: each matrix is divided by the root of its columns, not of d_model AND self-attention forgets the mask
 # told: named
 # now: named
 # says: the mask is dropped in self-attention
@@ -171,7 +171,7 @@ class Attention(nn.Module):
         return scaled_dot_product_attention(*project_qkv(x_q, x_kv, *matrices), mask)
 
 
-# === exercise: 4.9 · Attention you can draw [geometric-example] | function: geometric_example | kind: plain | what is wrong: the softmax runs down the columns (dim=0)
+# === exercise: geometric-example | function: geometric_example | kind: plain | what is wrong: the softmax runs down the columns (dim=0)
 # told: named
 # now: named
 # says: softmax over the wrong axis
@@ -193,7 +193,7 @@ def geometric_example(theta_q: float, theta_k: float, theta_v: float) -> dict:
     }
 
 
-# === exercise: 4.10 · Turn the attention round [redirect-attention] | function: redirecting_angles | kind: plain | what is wrong: turns the key and not the query by a right angle, so the difference has the wrong sign
+# === exercise: redirect-attention | function: redirecting_angles | kind: plain | what is wrong: turns the key and not the query by a right angle, so the difference has the wrong sign
 # told: named
 # now: named
 # says: the difference of the angles has the wrong sign
@@ -202,7 +202,7 @@ def redirecting_angles() -> tuple[float, float]:
     return 0.0, math.pi / 2
 
 
-# === exercise: 4.11 · The derivative of softmax [softmax-jacobian] | function: softmax_jacobian | kind: subtle | what is wrong: puts p(1-p) on the diagonal and then subtracts p·pᵀ there once more
+# === exercise: softmax-jacobian | function: softmax_jacobian | kind: subtle | what is wrong: puts p(1-p) on the diagonal and then subtracts p·pᵀ there once more
 # told: named
 # now: named
 # says: the diagonal subtracted twice
@@ -212,7 +212,7 @@ def softmax_jacobian(probabilities: torch.Tensor) -> torch.Tensor:
     return diagonal - p.unsqueeze(-1) * p.unsqueeze(-2)
 
 
-# === exercise: 4.12 · Additive attention [additive-attention] | function: AdditiveAttention | kind: double | what is wrong: takes tanh of query and key one by one before adding AND v is not divided by the root of d_hidden
+# === exercise: additive-attention | function: AdditiveAttention | kind: double | what is wrong: takes tanh of query and key one by one before adding AND v is not divided by the root of d_hidden
 # told: named
 # now: named
 # says: tanh of each part in place of their sum
@@ -236,7 +236,7 @@ class AdditiveAttention(nn.Module):
         return weights @ x_kv, weights
 
 
-# === exercise: 4.12 · Additive attention [additive-attention] | function: AdditiveAttention | kind: plain | what is wrong: mixes the projected keys, (…, d_hidden), not the h_j themselves
+# === exercise: additive-attention | function: AdditiveAttention | kind: plain | what is wrong: mixes the projected keys, (…, d_hidden), not the h_j themselves
 # told: named
 # now: named
 # says: output from the projected keys
@@ -259,7 +259,7 @@ class AdditiveAttention(nn.Module):
         return weights @ k, weights
 
 
-# === exercise: 4.13 · What attention costs [attention-cost] | function: attention_cost, path_length | kind: subtle | what is wrong: rounds the number of convolution layers down, which is right only when kernel-1 divides length-1
+# === exercise: attention-cost | function: attention_cost, path_length | kind: subtle | what is wrong: rounds the number of convolution layers down, which is right only when kernel-1 divides length-1
 # told: wrong
 # now: named
 # says: rounded down
@@ -286,7 +286,7 @@ def path_length(kind: str, length: int, kernel: int = 3) -> int:
     raise ValueError(kind)
 
 
-# === exercise: 4.14 · Pooling by attention [attention-pooling] | function: AttentionPooling | kind: double | what is wrong: the query starts with a spread of 1/√d, not 0.02 AND the scores are not divided by √d
+# === exercise: attention-pooling | function: AttentionPooling | kind: double | what is wrong: the query starts with a spread of 1/√d, not 0.02 AND the scores are not divided by √d
 # told: named
 # now: named
 # says: the scores are not scaled

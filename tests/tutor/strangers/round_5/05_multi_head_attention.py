@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 5.1 · Split into heads [split-heads] | function: split_heads | kind: subtle | what is wrong: deals the features out in turn (head i gets i, i+h, ...), not in neighbouring pieces
+# === exercise: split-heads | function: split_heads | kind: subtle | what is wrong: deals the features out in turn (head i gets i, i+h, ...), not in neighbouring pieces
 # told: named
 # now: named
 # says: features dealt out in turn
@@ -13,7 +13,7 @@ def split_heads(x: torch.Tensor, heads: int) -> torch.Tensor:
     return x.movedim(-1, -3)
 
 
-# === exercise: 5.2 · Merge the heads [merge-heads] | function: merge_heads | kind: plain | what is wrong: joins by one reshape, without exchanging heads and tokens
+# === exercise: merge-heads | function: merge_heads | kind: plain | what is wrong: joins by one reshape, without exchanging heads and tokens
 # told: named
 # now: named
 # says: merged without transpose
@@ -22,7 +22,7 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
     return x.reshape(*batch, length, heads * d_v)
 
 
-# === exercise: 5.3 · One head after the other [loop-of-heads] | function: loop_of_heads | kind: double | what is wrong: stacks the heads along a new last axis, so their features interleave AND divides the scores by the root of d_model, not of d_k
+# === exercise: loop-of-heads | function: loop_of_heads | kind: double | what is wrong: stacks the heads along a new last axis, so their features interleave AND divides the scores by the root of d_model, not of d_k
 # told: useless
 # now: named
 # says: heads interleaved, and scaled by √d_model in place of √d_k
@@ -48,7 +48,7 @@ def loop_of_heads(
     return joined @ w_o
 
 
-# === exercise: 5.4 · A sum over heads [sum-over-heads] | function: sum_over_heads | kind: subtle | what is wrong: gives head i every h-th row of w_o, from i on, not a block of neighbours
+# === exercise: sum-over-heads | function: sum_over_heads | kind: subtle | what is wrong: gives head i every h-th row of w_o, from i on, not a block of neighbours
 # told: named
 # now: named
 # says: rows dealt out in turn
@@ -57,7 +57,7 @@ def sum_over_heads(z: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
     return sum(z[..., i, :, :] @ w_o[i::heads] for i in range(heads))
 
 
-# === exercise: 5.5 · The multi-head attention layer [multi-head-attention] | function: MultiHeadAttention | kind: plain | what is wrong: returns the weights averaged over the heads, as PyTorch's layer does by default
+# === exercise: multi-head-attention | function: MultiHeadAttention | kind: plain | what is wrong: returns the weights averaged over the heads, as PyTorch's layer does by default
 # told: named
 # now: named
 # says: weights averaged over the heads
@@ -90,7 +90,7 @@ class MultiHeadAttention(nn.Module):
         return self.attend(*self.project(x_q, x_kv), mask)
 
 
-# === exercise: 5.5 · The multi-head attention layer [multi-head-attention] | function: MultiHeadAttention | kind: double | what is wrong: the matrices start with a spread of 1/√d_k, d_k the width of a head AND the output projection has no bias added
+# === exercise: multi-head-attention | function: MultiHeadAttention | kind: double | what is wrong: the matrices start with a spread of 1/√d_k, d_k the width of a head AND the output projection has no bias added
 # told: named
 # now: named
 # says: the biases are missing
@@ -142,7 +142,7 @@ class MultiHeadAttention(nn.Module):
         return self.attend(q, k, v, mask)
 
 
-# === exercise: 5.6 · Weights from PyTorch [attention-from-torch] | function: attention_from_torch | kind: subtle | what is wrong: the output projection's matrix is not transposed
+# === exercise: attention-from-torch | function: attention_from_torch | kind: subtle | what is wrong: the output projection's matrix is not transposed
 # told: named
 # now: named
 # says: out_proj.weight not transposed
@@ -156,7 +156,7 @@ def attention_from_torch(state: dict[str, torch.Tensor]) -> dict[str, torch.Tens
     return result
 
 
-# === exercise: 5.7 · Count the parameters [attention-parameters] | function: attention_parameters | kind: plain | what is wrong: leaves out the biases
+# === exercise: attention-parameters | function: attention_parameters | kind: plain | what is wrong: leaves out the biases
 # told: named
 # now: named
 # says: the biases are missing
@@ -168,7 +168,7 @@ def attention_parameters(d_model: int, heads: int, kv_heads: int | None = None) 
     return queries_and_output + keys_and_values
 
 
-# === exercise: 5.8 · Switch heads off [without-heads] | function: without_heads | kind: double | what is wrong: writes into the layer's own matrix AND counts the removed heads from 1
+# === exercise: without-heads | function: without_heads | kind: double | what is wrong: writes into the layer's own matrix AND counts the removed heads from 1
 # told: named
 # now: named
 # says: changes its argument in place
@@ -180,7 +180,7 @@ def without_heads(w_o: torch.Tensor, heads: int, removed: list[int]) -> torch.Te
     return result
 
 
-# === exercise: 5.8 · Switch heads off [without-heads] | function: without_heads | kind: plain | what is wrong: puts zeros in the columns, not in the rows
+# === exercise: without-heads | function: without_heads | kind: plain | what is wrong: puts zeros in the columns, not in the rows
 # told: named
 # now: named
 # says: removed in the columns
@@ -192,7 +192,7 @@ def without_heads(w_o: torch.Tensor, heads: int, removed: list[int]) -> torch.Te
     return result
 
 
-# === exercise: 5.9 · Two look-ups, two heads [two-lookups] | function: two_lookups | kind: subtle | what is wrong: the gap of scores is 12 before the division by √3, so about 7: the other tokens keep too much weight in long sequences
+# === exercise: two-lookups | function: two_lookups | kind: subtle | what is wrong: the gap of scores is 12 before the division by √3, so about 7: the other tokens keep too much weight in long sequences
 # told: named
 # now: named
 # says: the attention is not sharp enough
@@ -208,7 +208,7 @@ def two_lookups() -> dict[str, torch.Tensor]:
     return {"w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": torch.eye(6)}
 
 
-# === exercise: 5.10 · Grouped-query attention [grouped-query-attention] | function: GroupedQueryAttention | kind: double | what is wrong: deals the shared heads out in turn (repeat), not in neighbouring groups AND does not refuse kv_heads that do not divide heads
+# === exercise: grouped-query-attention | function: GroupedQueryAttention | kind: double | what is wrong: deals the shared heads out in turn (repeat), not in neighbouring groups AND does not refuse kv_heads that do not divide heads
 # told: named
 # now: named
 # says: kv heads dealt out in turn
@@ -245,7 +245,7 @@ class GroupedQueryAttention(nn.Module):
         return merge_heads(z) @ self.w_o, weights
 
 
-# === exercise: 5.11 · How many texts at a time? [texts-served] | function: texts_served | kind: subtle | what is wrong: counts a scale at 16 bits, too (<= for <)
+# === exercise: texts-served | function: texts_served | kind: subtle | what is wrong: counts a scale at 16 bits, too (<= for <)
 # told: named
 # now: named
 # says: a scale where none is needed
@@ -268,7 +268,7 @@ def texts_served(
     return max(0, left // text)
 
 
-# === exercise: 5.11 · How many texts at a time? [texts-served] | function: texts_served | kind: plain | what is wrong: counts the memory as if its bytes were bits
+# === exercise: texts-served | function: texts_served | kind: plain | what is wrong: counts the memory as if its bytes were bits
 # told: useless
 # now: named
 # says: bytes taken for bits

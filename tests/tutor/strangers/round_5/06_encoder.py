@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 6.1 · Layer normalisation [layer-norm] | function: LayerNorm | kind: double | what is wrong: the variance divides by d - 1 (torch.std's default) AND epsilon is added after the root, as in the Annotated Transformer
+# === exercise: layer-norm | function: LayerNorm | kind: double | what is wrong: the variance divides by d - 1 (torch.std's default) AND epsilon is added after the root, as in the Annotated Transformer
 # told: named
 # now: named
 # says: epsilon outside the root, and unbiased variance
@@ -18,7 +18,7 @@ class LayerNorm(nn.Module):
         return self.gamma * (x - mean) / (std + self.epsilon) + self.beta
 
 
-# === exercise: 6.2 · Spot the bug: which norm was that? [diagnose-norm] | function: diagnose_norm | kind: plain | what is wrong: takes tokens of spread 1 for a sign of layer norm and forgets what epsilon does to small spreads, so layer norm and "epsilon outside the root" are exchanged
+# === exercise: diagnose-norm | function: diagnose_norm | kind: plain | what is wrong: takes tokens of spread 1 for a sign of layer norm and forgets what epsilon does to small spreads, so layer norm and "epsilon outside the root" are exchanged
 # told: named
 # now: named
 # says: takes “layer norm” for “epsilon outside the root”
@@ -37,7 +37,7 @@ def diagnose_norm(x: torch.Tensor, y: torch.Tensor) -> str:
     return "whole tensor"
 
 
-# === exercise: 6.3 · RMS normalisation [rms-norm] | function: RMSNorm | kind: subtle | what is wrong: adds epsilon to the root, not to the mean square under it
+# === exercise: rms-norm | function: RMSNorm | kind: subtle | what is wrong: adds epsilon to the root, not to the mean square under it
 # told: named
 # now: named
 # says: epsilon outside the root
@@ -52,7 +52,7 @@ class RMSNorm(nn.Module):
         return self.gamma * x / (rms + self.epsilon)
 
 
-# === exercise: 6.4 · GELU, and dead units [gelu] | function: gelu, dead_units | kind: subtle | what is wrong: takes every unit with GELU for alive, though its slope underflows to exactly 0 far to the left
+# === exercise: gelu | function: gelu, dead_units | kind: subtle | what is wrong: takes every unit with GELU for alive, though its slope underflows to exactly 0 far to the left
 # told: named
 # now: named
 # says: with GELU nothing is ever dead
@@ -67,7 +67,7 @@ def dead_units(x: torch.Tensor, activation: str) -> torch.Tensor:
     return (units <= 0).all(dim=0)
 
 
-# === exercise: 6.4 · GELU, and dead units [gelu] | function: gelu, dead_units | kind: double | what is wrong: GELU by its tanh approximation AND a unit counts as dead if its slope is 0 for any token
+# === exercise: gelu | function: gelu, dead_units | kind: double | what is wrong: GELU by its tanh approximation AND a unit counts as dead if its slope is 0 for any token
 # told: named
 # now: named
 # says: the tanh approximation
@@ -83,7 +83,7 @@ def dead_units(x: torch.Tensor, activation: str) -> torch.Tensor:
     return (slope == 0).flatten(0, -2).any(dim=0)
 
 
-# === exercise: 6.5 · The feed-forward network [feed-forward] | function: FeedForward | kind: double | what is wrong: w_2 is divided by √d_model, too AND GELU is the tanh approximation
+# === exercise: feed-forward | function: FeedForward | kind: double | what is wrong: w_2 is divided by √d_model, too AND GELU is the tanh approximation
 # told: named
 # now: named
 # says: the tanh approximation of GELU
@@ -105,7 +105,7 @@ class FeedForward(nn.Module):
         return hidden @ self.w_2 + self.b_2
 
 
-# === exercise: 6.5 · The feed-forward network [feed-forward] | function: FeedForward | kind: plain | what is wrong: any activation that is not "relu" is taken for GELU; nothing is refused
+# === exercise: feed-forward | function: FeedForward | kind: plain | what is wrong: any activation that is not "relu" is taken for GELU; nothing is refused
 # told: named
 # now: named
 # says: an unknown activation is accepted
@@ -122,7 +122,7 @@ class FeedForward(nn.Module):
         return self.f(x @ self.w_1 + self.b_1) @ self.w_2 + self.b_2
 
 
-# === exercise: 6.6 · SwiGLU [swiglu] | function: SwiGLU | kind: plain | what is wrong: gates with σ(u) as in GLU, not with u·σ(u)
+# === exercise: swiglu | function: SwiGLU | kind: plain | what is wrong: gates with σ(u) as in GLU, not with u·σ(u)
 # told: named
 # now: named
 # says: sigmoid in place of SiLU
@@ -138,7 +138,7 @@ class SwiGLU(nn.Module):
         return (gate * (x @ self.w_up)) @ self.w_down
 
 
-# === exercise: 6.7 · The encoder layer [encoder-layer] | function: EncoderLayer | kind: subtle | what is wrong: the activation is not handed on, so it is always ReLU
+# === exercise: encoder-layer | function: EncoderLayer | kind: subtle | what is wrong: the activation is not handed on, so it is always ReLU
 # told: named
 # now: named
 # says: activation not passed on
@@ -170,7 +170,7 @@ class EncoderLayer(nn.Module):
         return self.norm_2(x + self.dropout(self.feed_forward(x)))
 
 
-# === exercise: 6.7 · The encoder layer [encoder-layer] | function: EncoderLayer | kind: double | what is wrong: in pre-norm the branch is added to the normalised x, not to x itself AND in post-norm dropout acts after the addition
+# === exercise: encoder-layer | function: EncoderLayer | kind: double | what is wrong: in pre-norm the branch is added to the normalised x, not to x itself AND in post-norm dropout acts after the addition
 # told: named
 # now: named
 # says: residual from the normalised x
@@ -206,7 +206,7 @@ class EncoderLayer(nn.Module):
         return x
 
 
-# === exercise: 6.8 · PyTorch's weights in your layer [encoder-layer-from-torch] | function: encoder_layer_from_torch | kind: subtle | what is wrong: transposes the square attention matrices once more, although attention_from_torch has done so
+# === exercise: encoder-layer-from-torch | function: encoder_layer_from_torch | kind: subtle | what is wrong: transposes the square attention matrices once more, although attention_from_torch has done so
 # told: wrong
 # now: named
 # says: attention's matrices are PyTorch's
@@ -224,7 +224,7 @@ def encoder_layer_from_torch(state: dict) -> dict:
     return {k: v.T if v.dim() == 2 else v for k, v in result.items()}
 
 
-# === exercise: 6.9 · The stack [encoder] | function: Encoder | kind: plain | what is wrong: [layer] * layers is one layer with one set of weights, run several times
+# === exercise: encoder | function: Encoder | kind: plain | what is wrong: [layer] * layers is one layer with one set of weights, run several times
 # told: named
 # now: named
 # says: one layer, repeated
@@ -252,7 +252,7 @@ class Encoder(nn.Module):
         return self.norm(x)
 
 
-# === exercise: 6.10 · Hide some words [mask-tokens] | function: mask_tokens | kind: subtle | what is wrong: labels are kept where the input differs from the id, so a chosen token that stays (or draws itself) is not scored
+# === exercise: mask-tokens | function: mask_tokens | kind: subtle | what is wrong: labels are kept where the input differs from the id, so a chosen token that stays (or draws itself) is not scored
 # told: named
 # now: named
 # says: only changed tokens are scored
@@ -275,7 +275,7 @@ def mask_tokens(
     return inputs, labels
 
 
-# === exercise: 6.11 · The loss of a masked language model [masked-language-model-loss] | function: masked_language_model_loss | kind: plain | what is wrong: cross_entropy with ignore_index gives NaN when nothing is scored
+# === exercise: masked-language-model-loss | function: masked_language_model_loss | kind: plain | what is wrong: cross_entropy with ignore_index gives NaN when nothing is scored
 # told: named
 # now: named
 # says: NaN when nothing is scored
@@ -287,7 +287,7 @@ def masked_language_model_loss(
     )
 
 
-# === exercise: 6.11 · The loss of a masked language model [masked-language-model-loss] | function: masked_language_model_loss | kind: double | what is wrong: divides by the number of all positions AND takes labels > 0 for scored, so the token 0 never counts
+# === exercise: masked-language-model-loss | function: masked_language_model_loss | kind: double | what is wrong: divides by the number of all positions AND takes labels > 0 for scored, so the token 0 never counts
 # told: useless
 # now: named
 # says: the mean over all positions, and label 0 is not scored
@@ -300,7 +300,7 @@ def masked_language_model_loss(
     return -(picked * scored).sum() / labels.numel()
 
 
-# === exercise: 6.12 · An encoder that classifies sentences [encoder-classifier] | function: EncoderClassifier | kind: double | what is wrong: the positions are added before the class token is joined AND the mask gets its new entry at the end
+# === exercise: encoder-classifier | function: EncoderClassifier | kind: double | what is wrong: the positions are added before the class token is joined AND the mask gets its new entry at the end
 # told: named
 # now: named
 # says: positions before the class token

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 7.1 · The decoder's mask [decoder-mask] | function: decoder_mask | kind: plain | what is wrong: a key has to pass one of the two masks (|), not both (&)
+# === exercise: decoder-mask | function: decoder_mask | kind: plain | what is wrong: a key has to pass one of the two masks (|), not both (&)
 # told: named
 # now: named
 # says: one mask is enough (or)
@@ -9,7 +9,7 @@ def decoder_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return causal_mask(max_length) | padding_mask(lengths, max_length)
 
 
-# === exercise: 7.2 · A learning rate that warms up [noam-rate] | function: noam_rate | kind: subtle | what is wrong: step 0 is not refused but has the rate 0
+# === exercise: noam-rate | function: noam_rate | kind: subtle | what is wrong: step 0 is not refused but has the rate 0
 # told: named
 # now: named
 # says: step 0 is not refused
@@ -22,7 +22,7 @@ def noam_rate(step: int, d_model: int, warmup: int = 4000) -> float:
     return d_model**-0.5 * step**-0.5
 
 
-# === exercise: 7.3 · One step to the right [shift-right] | function: shift_right | kind: subtle | what is wrong: pads the whole row and then cuts it, so the inputs of shorter sentences hold <eos>
+# === exercise: shift-right | function: shift_right | kind: subtle | what is wrong: pads the whole row and then cuts it, so the inputs of shorter sentences hold <eos>
 # told: named
 # now: named
 # says: <eos> among the inputs
@@ -38,7 +38,7 @@ def shift_right(
     return full[:, :-1], full[:, 1:]
 
 
-# === exercise: 7.4 · The loss of a batch of sentences [sequence-loss] | function: sequence_loss | kind: subtle | what is wrong: spreads epsilon over the V-1 other classes, without the label
+# === exercise: sequence-loss | function: sequence_loss | kind: subtle | what is wrong: spreads epsilon over the V-1 other classes, without the label
 # told: named
 # now: named
 # says: spread over the other classes only
@@ -56,7 +56,7 @@ def sequence_loss(
     return torch.where(real, losses, 0.0).sum() / real.sum().clamp(min=1)
 
 
-# === exercise: 7.4 · The loss of a batch of sentences [sequence-loss] | function: sequence_loss | kind: double | what is wrong: averages each sentence first and then the sentences AND the even part is a sum over the classes, not divided by V
+# === exercise: sequence-loss | function: sequence_loss | kind: double | what is wrong: averages each sentence first and then the sentences AND the even part is a sum over the classes, not divided by V
 # told: named
 # now: named
 # says: the mean of the sentences' means, and the sum over the classes in place of their mean
@@ -74,7 +74,7 @@ def sequence_loss(
     return (losses.sum(1) / real.sum(1).clamp(min=1)).mean()
 
 
-# === exercise: 7.5 · A decoder without an encoder [decoder-only] | function: DecoderOnly | kind: double | what is wrong: the blocks have ReLU, Encoder's default AND the logits are taken with the table times √d
+# === exercise: decoder-only | function: DecoderOnly | kind: double | what is wrong: the blocks have ReLU, Encoder's default AND the logits are taken with the table times √d
 # told: named
 # now: named
 # says: ReLU in place of GELU
@@ -101,7 +101,7 @@ class DecoderOnly(nn.Module):
         return tied_logits(x, self.embedding.weight * self.scale)
 
 
-# === exercise: 7.6 · GPT-2's weights in your model [gpt2-weights] | function: weights_from_gpt2 | kind: subtle | what is wrong: the last norm's weight is multiplied by √d, its bias is not
+# === exercise: gpt2-weights | function: weights_from_gpt2 | kind: subtle | what is wrong: the last norm's weight is multiplied by √d, its bias is not
 # told: named
 # now: named
 # says: beta of the last norm is not multiplied
@@ -125,7 +125,7 @@ def weights_from_gpt2(state: dict) -> dict:
     return result
 
 
-# === exercise: 7.7 · The decoder layer [decoder-layer] | function: DecoderLayer | kind: subtle | what is wrong: in pre-norm the memory is normalised again by norm_2
+# === exercise: decoder-layer | function: DecoderLayer | kind: subtle | what is wrong: in pre-norm the memory is normalised again by norm_2
 # told: named
 # now: named
 # says: the memory is normalised again
@@ -167,7 +167,7 @@ class DecoderLayer(nn.Module):
         return self.norm_3(x + drop(self.feed_forward(x)))
 
 
-# === exercise: 7.7 · The decoder layer [decoder-layer] | function: DecoderLayer | kind: double | what is wrong: cross-attention does not get memory_mask AND in post-norm the network's output is added to what came before cross-attention
+# === exercise: decoder-layer | function: DecoderLayer | kind: double | what is wrong: cross-attention does not get memory_mask AND in post-norm the network's output is added to what came before cross-attention
 # told: named
 # now: named
 # says: memory_mask not passed on
@@ -215,7 +215,7 @@ class DecoderLayer(nn.Module):
         return self.norm_3(a + think(c))
 
 
-# === exercise: 7.8 · The stack [decoder] | function: Decoder | kind: plain | what is wrong: a LayerNorm stands at the end in post-norm, too
+# === exercise: decoder | function: Decoder | kind: plain | what is wrong: a LayerNorm stands at the end in post-norm, too
 # told: named
 # now: named
 # says: final norm in post-norm
@@ -247,7 +247,7 @@ class Decoder(nn.Module):
         return self.norm(x)
 
 
-# === exercise: 7.9 · The Transformer [transformer] | function: Transformer | kind: subtle | what is wrong: the target's mask is causal only, padding in the target is not hidden
+# === exercise: transformer | function: Transformer | kind: subtle | what is wrong: the target's mask is causal only, padding in the target is not hidden
 # told: named
 # now: named
 # says: padding of the target is not hidden
@@ -290,7 +290,7 @@ class Transformer(nn.Module):
         return tied_logits(hidden, self.embedding.weight)
 
 
-# === exercise: 7.9 · The Transformer [transformer] | function: Transformer | kind: double | what is wrong: padding is taken to be the id 0, whatever pad_id is AND the target gets no positions
+# === exercise: transformer | function: Transformer | kind: double | what is wrong: padding is taken to be the id 0, whatever pad_id is AND the target gets no positions
 # told: named
 # now: named
 # says: pad_id is ignored, and no positions in the decoder
@@ -332,7 +332,7 @@ class Transformer(nn.Module):
         return tied_logits(self.decode(target, memory, source), self.embedding.weight)
 
 
-# === exercise: 7.10 · Spot the bug: an epoch in which everything is wrong [bug-hunt] | function: find_bugs, repaired_epoch | kind: plain | what is wrong: repaired_epoch never clears the gradients, one of the very bugs
+# === exercise: bug-hunt | function: find_bugs, repaired_epoch | kind: plain | what is wrong: repaired_epoch never clears the gradients, one of the very bugs
 # told: named
 # now: named
 # says: gradients never cleared
@@ -372,7 +372,7 @@ def repaired_epoch(
     return losses
 
 
-# === exercise: 7.10 · Spot the bug: an epoch in which everything is wrong [bug-hunt] | function: find_bugs, repaired_epoch | kind: double | what is wrong: in find_bugs the missing zero_grad is looked for in line 19 as a kept graph AND the loss of a batch is measured again after its step
+# === exercise: bug-hunt | function: find_bugs, repaired_epoch | kind: double | what is wrong: in find_bugs the missing zero_grad is looked for in line 19 as a kept graph AND the loss of a batch is measured again after its step
 # told: named
 # now: named
 # says: a line that is right
@@ -413,7 +413,7 @@ def repaired_epoch(
     return history
 
 
-# === exercise: 7.11 · The last token that is one [last-real] | function: last_real | kind: plain | what is wrong: counts the length from the end of the padded row
+# === exercise: last-real | function: last_real | kind: plain | what is wrong: counts the length from the end of the padded row
 # told: wrong
 # now: named
 # says: counted from the end of the padded row
@@ -421,7 +421,7 @@ def last_real(hidden: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     return torch.stack([row[-n] for row, n in zip(hidden, lengths.tolist())])
 
 
-# === exercise: 7.12 · Write the most probable token [greedy-decode] | function: greedy_decode | kind: subtle | what is wrong: looks at the length only after appending, so a prefix that is already max_length long grows by one
+# === exercise: greedy-decode | function: greedy_decode | kind: subtle | what is wrong: looks at the length only after appending, so a prefix that is already max_length long grows by one
 # told: named
 # now: named
 # says: one token too many
@@ -437,7 +437,7 @@ def greedy_decode(
             return ids
 
 
-# === exercise: 7.13 · Draw the next token [sample-next] | function: sample_next | kind: subtle | what is wrong: does not scale the number by the last sum but clamps to V-1, so a last token of probability 0 can be drawn when the sums end below 1
+# === exercise: sample-next | function: sample_next | kind: subtle | what is wrong: does not scale the number by the last sum but clamps to V-1, so a last token of probability 0 can be drawn when the sums end below 1
 # told: named
 # now: named
 # says: clamped to the last id
@@ -447,7 +447,7 @@ def sample_next(probabilities: torch.Tensor, uniform: torch.Tensor) -> torch.Ten
     return ids.clamp(max=probabilities.shape[-1] - 1)
 
 
-# === exercise: 7.14 · Temperature, top-k, top-p [filter-logits] | function: filter_logits | kind: plain | what is wrong: top-p leaves out the token with which the sum reaches p
+# === exercise: filter-logits | function: filter_logits | kind: plain | what is wrong: top-p leaves out the token with which the sum reaches p
 # told: named
 # now: named
 # says: one token short
@@ -476,7 +476,7 @@ def filter_logits(
     return logits
 
 
-# === exercise: 7.14 · Temperature, top-k, top-p [filter-logits] | function: filter_logits | kind: double | what is wrong: top-p comes before top-k, on the probabilities of all tokens AND top-k keeps exactly k, whatever ties
+# === exercise: filter-logits | function: filter_logits | kind: double | what is wrong: top-p comes before top-k, on the probabilities of all tokens AND top-k keeps exactly k, whatever ties
 # told: named
 # now: named
 # says: ties are cut
@@ -504,7 +504,7 @@ def filter_logits(
     return result
 
 
-# === exercise: 7.15 · Remember keys and values [attend-cached] | function: attend_cached | kind: plain | what is wrong: takes the first T_new rows of the causal mask, not the last
+# === exercise: attend-cached | function: attend_cached | kind: plain | what is wrong: takes the first T_new rows of the causal mask, not the last
 # told: named
 # now: named
 # says: the first rows of the mask
@@ -524,7 +524,7 @@ def attend_cached(
     return output, {"k": k, "v": v}
 
 
-# === exercise: 7.17 · Beam search [beam-search] | function: beam_search | kind: double | what is wrong: the length in the score includes the prefix AND what is still alive is looked at only if nothing has finished
+# === exercise: beam-search | function: beam_search | kind: double | what is wrong: the length in the score includes the prefix AND what is still alive is looked at only if nothing has finished
 # told: useless
 # now: named
 # says: those alive are forgotten, and the length counts the prefix
@@ -554,7 +554,7 @@ def beam_search(
     return ids, score
 
 
-# === exercise: 7.18 · BLEU [bleu] | function: bleu | kind: plain | what is wrong: does not clip the counts
+# === exercise: bleu | function: bleu | kind: plain | what is wrong: does not clip the counts
 # told: named
 # now: named
 # says: counts are not clipped

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 8.1 · Cut an image into patches [patchify] | function: patchify | kind: plain | what is wrong: inside a patch the order is (channel, row, column), that of F.unfold
+# === exercise: patchify | function: patchify | kind: plain | what is wrong: inside a patch the order is (channel, row, column), that of F.unfold
 # told: named
 # now: named
 # says: channels first inside a patch
@@ -11,7 +11,7 @@ def patchify(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     return patches.transpose(1, 2)
 
 
-# === exercise: 8.2 · Put the patches together again [unpatchify] | function: unpatchify | kind: subtle | what is wrong: exchanges the numbers of rows and of columns of patches, which shows in images that are not square
+# === exercise: unpatchify | function: unpatchify | kind: subtle | what is wrong: exchanges the numbers of rows and of columns of patches, which shows in images that are not square
 # told: named
 # now: named
 # says: height and width exchanged
@@ -27,7 +27,7 @@ def unpatchify(
     return x.reshape(B, -1, height, width)
 
 
-# === exercise: 8.3 · Embed the patches [patch-embedding] | function: PatchEmbedding | kind: double | what is wrong: the weight is divided by √d_model AND the convolution silently crops an image that cannot be cut without a remainder
+# === exercise: patch-embedding | function: PatchEmbedding | kind: double | what is wrong: the weight is divided by √d_model AND the convolution silently crops an image that cannot be cut without a remainder
 # told: named
 # now: named
 # says: no ValueError for a remainder
@@ -47,7 +47,7 @@ class PatchEmbedding(nn.Module):
         return features.flatten(2).transpose(1, 2)
 
 
-# === exercise: 8.4 · The Vision Transformer [vision-transformer] | function: VisionTransformer | kind: double | what is wrong: the encoder has ReLU (the default) AND the positions do not get the dropout
+# === exercise: vision-transformer | function: VisionTransformer | kind: double | what is wrong: the encoder has ReLU (the default) AND the positions do not get the dropout
 # told: named
 # now: named
 # says: ReLU in place of GELU
@@ -86,7 +86,7 @@ class VisionTransformer(nn.Module):
         return self.head(self.encoder(x))
 
 
-# === exercise: 8.5 · Positions for another image size [interpolate-positions] | function: interpolate_positions | kind: subtle | what is wrong: align_corners=True puts the outermost middles upon each other
+# === exercise: interpolate-positions | function: interpolate_positions | kind: subtle | what is wrong: align_corners=True puts the outermost middles upon each other
 # told: named
 # now: named
 # says: the corners are aligned
@@ -104,7 +104,7 @@ def interpolate_positions(
     return torch.cat((front, image[0].flatten(1).T))
 
 
-# === exercise: 8.5 · Positions for another image size [interpolate-positions] | function: interpolate_positions | kind: plain | what is wrong: reshapes (h·w, d) to (1, d, h, w) without moving the axis of the features
+# === exercise: interpolate-positions | function: interpolate_positions | kind: plain | what is wrong: reshapes (h·w, d) to (1, d, h, w) without moving the axis of the features
 # told: named
 # now: named
 # says: features and places mixed up
@@ -124,7 +124,7 @@ def interpolate_positions(
     return torch.cat((table[:class_tokens], rows), dim=0)
 
 
-# === exercise: 8.6 · Attention that looks one step to the right [shift-weights] | function: shift_weights | kind: subtle | what is wrong: a step in the sequence in place of one on the grid: the last token of a row looks at the first of the next
+# === exercise: shift-weights | function: shift_weights | kind: subtle | what is wrong: a step in the sequence in place of one on the grid: the last token of a row looks at the first of the next
 # told: named
 # now: named
 # says: runs on into the next row
@@ -140,7 +140,7 @@ def shift_weights(
     return weights
 
 
-# === exercise: 8.7 · A convolution made of attention heads [convolution-by-heads] | function: convolution_by_heads | kind: plain | what is wrong: flips the kernel, as the mathematicians' convolution does
+# === exercise: convolution-by-heads | function: convolution_by_heads | kind: plain | what is wrong: flips the kernel, as the mathematicians' convolution does
 # told: named
 # now: named
 # says: the kernel is flipped
@@ -157,7 +157,7 @@ def convolution_by_heads(
     return result
 
 
-# === exercise: 8.8 · How far does an output see? [receptive-field] | function: receptive_field | kind: double | what is wrong: adds the channels up before the test, so they may cancel AND last minus first, without the one
+# === exercise: receptive-field | function: receptive_field | kind: double | what is wrong: adds the channels up before the test, so they may cancel AND last minus first, without the one
 # told: named
 # now: named
 # says: channels added up before the test, and one too few
@@ -170,7 +170,7 @@ def receptive_field(gradient: torch.Tensor) -> tuple[int, int]:
     return int(rows.max() - rows.min()), int(columns.max() - columns.min())
 
 
-# === exercise: 8.8 · How far does an output see? [receptive-field] | function: receptive_field | kind: subtle | what is wrong: takes what is smaller than 1e-6 for zero
+# === exercise: receptive-field | function: receptive_field | kind: subtle | what is wrong: takes what is smaller than 1e-6 for zero
 # told: named
 # now: named
 # says: small entries left out
@@ -182,7 +182,7 @@ def receptive_field(gradient: torch.Tensor) -> tuple[int, int]:
     return ((y.max() - y.min() + 1).item(), (x.max() - x.min() + 1).item())
 
 
-# === exercise: 8.9 · What the patch embedding has learned [principal-filters] | function: principal_filters | kind: subtle | what is wrong: subtracts from each filter the mean of its own numbers, not the mean filter
+# === exercise: principal-filters | function: principal_filters | kind: subtle | what is wrong: subtracts from each filter the mean of its own numbers, not the mean filter
 # told: named
 # now: named
 # says: centred along the wrong axis
@@ -197,7 +197,7 @@ def principal_filters(
     return components, ratio[:count]
 
 
-# === exercise: 8.10 · Attention through all layers [attention-rollout] | function: attention_rollout | kind: plain | what is wrong: multiplies the layers in the wrong order, the first one leftmost
+# === exercise: attention-rollout | function: attention_rollout | kind: plain | what is wrong: multiplies the layers in the wrong order, the first one leftmost
 # told: named
 # now: named
 # says: multiplied in the wrong order
@@ -209,7 +209,7 @@ def attention_rollout(weights: list[torch.Tensor]) -> torch.Tensor:
     return result
 
 
-# === exercise: 8.11 · Mixup, and what it changes [mixup] | function: mixup, seed_interval | kind: double | what is wrong: the share is given to the partner, not to the image itself AND the spread divides by n, not by n - 1
+# === exercise: mixup | function: mixup, seed_interval | kind: double | what is wrong: the share is given to the partner, not to the image itself AND the spread divides by n, not by n - 1
 # told: named
 # now: named
 # says: the share of image and partner exchanged
@@ -233,7 +233,7 @@ def seed_interval(
     return mean - half, mean + half
 
 
-# === exercise: 8.11 · Mixup, and what it changes [mixup] | function: mixup, seed_interval | kind: plain | what is wrong: seed_interval compares the two groups as if they were unpaired
+# === exercise: mixup | function: mixup, seed_interval | kind: plain | what is wrong: seed_interval compares the two groups as if they were unpaired
 # told: named
 # now: named
 # says: the seeds are not paired
@@ -255,7 +255,7 @@ def seed_interval(
     return difference - quantile * error, difference + quantile * error
 
 
-# === exercise: 8.12 · CutMix [cutmix] | function: cutmix | kind: subtle | what is wrong: reads the box as (left, top, width, height)
+# === exercise: cutmix | function: cutmix | kind: subtle | what is wrong: reads the box as (left, top, width, height)
 # told: named
 # now: named
 # says: rows and columns of the box exchanged
@@ -272,7 +272,7 @@ def cutmix(
     return mixed, share * targets + (1 - share) * targets[permutation]
 
 
-# === exercise: 8.12 · CutMix [cutmix] | function: cutmix | kind: double | what is wrong: pastes into the images that were handed in AND the targets keep the share of the box, not of what is left
+# === exercise: cutmix | function: cutmix | kind: double | what is wrong: pastes into the images that were handed in AND the targets keep the share of the box, not of what is left
 # told: named
 # now: named
 # says: changes its argument in place

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 9.1 · A batch of a fixed width [fixed-batch] | function: fixed_batch | kind: subtle | what is wrong: takes the first width that is large enough, as if they were sorted
+# === exercise: fixed-batch | function: fixed_batch | kind: subtle | what is wrong: takes the first width that is large enough, as if they were sorted
 # told: named
 # now: named
 # says: the first width that fits, not the narrowest
@@ -28,7 +28,7 @@ def fixed_batch(
     )
 
 
-# === exercise: 9.1 · A batch of a fixed width [fixed-batch] | function: fixed_batch | kind: double | what is wrong: the sources get an <eos> and need a place for it AND source and inputs are filled up with 0, whatever pad_id is
+# === exercise: fixed-batch | function: fixed_batch | kind: double | what is wrong: the sources get an <eos> and need a place for it AND source and inputs are filled up with 0, whatever pad_id is
 # told: named
 # now: named
 # says: the source with special tokens, and filled with 0 in place of pad_id
@@ -55,7 +55,7 @@ def fixed_batch(
     return source, inputs, labels
 
 
-# === exercise: 9.2 · The average of several checkpoints [average-states] | function: average_states | kind: subtle | what is wrong: averages whole numbers, too, and rounds them down
+# === exercise: average-states | function: average_states | kind: subtle | what is wrong: averages whole numbers, too, and rounds them down
 # told: named
 # now: named
 # says: integers averaged
@@ -67,7 +67,7 @@ def average_states(states: list[dict]) -> dict:
     return result
 
 
-# === exercise: 9.2 · The average of several checkpoints [average-states] | function: average_states | kind: double | what is wrong: adds up in the tensors' own dtype, so half precision loses digits AND takes whole numbers from the first state, not from the last
+# === exercise: average-states | function: average_states | kind: double | what is wrong: adds up in the tensors' own dtype, so half precision loses digits AND takes whole numbers from the first state, not from the last
 # told: named
 # now: named
 # says: added up in half precision, and the counter of another checkpoint
@@ -84,7 +84,7 @@ def average_states(states: list[dict]) -> dict:
     return average
 
 
-# === exercise: 9.3 · How low can the loss fall? [smoothing-floor] | function: smoothing_floor | kind: plain | what is wrong: gives the right class 1-ε and the others ε/(V-1)
+# === exercise: smoothing-floor | function: smoothing_floor | kind: plain | what is wrong: gives the right class 1-ε and the others ε/(V-1)
 # told: named
 # now: named
 # says: spread over the wrong classes only
@@ -96,7 +96,7 @@ def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     return -right * math.log(right) - (vocab_size - 1) * other * math.log(other)
 
 
-# === exercise: 9.4 · Two accuracies [forced-accuracy] | function: forced_accuracy | kind: double | what is wrong: averages the accuracies of the sentences, not all tokens at once AND takes 0 for padding, whatever pad_id is
+# === exercise: forced-accuracy | function: forced_accuracy | kind: double | what is wrong: averages the accuracies of the sentences, not all tokens at once AND takes 0 for padding, whatever pad_id is
 # told: useless
 # now: named
 # says: the mean of the sentences' shares, and pad_id is ignored
@@ -111,7 +111,7 @@ def forced_accuracy(
     return tokens.item(), sentences.item()
 
 
-# === exercise: 9.5 · Which word does it look at? [align] | function: align | kind: plain | what is wrong: takes the largest weight of any head, not the largest mean
+# === exercise: align | function: align | kind: plain | what is wrong: takes the largest weight of any head, not the largest mean
 # told: named
 # now: named
 # says: the largest weight of any head
@@ -121,7 +121,7 @@ def align(weights: torch.Tensor, source_length: int, target_length: int) -> list
     return strongest.argmax(dim=-1).tolist()
 
 
-# === exercise: 9.6 · Is the difference real? [paired-bootstrap] | function: paired_bootstrap | kind: plain | what is wrong: takes the percentiles 5 and 95, which leave out 5 % on each side
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: plain | what is wrong: takes the percentiles 5 and 95, which leave out 5 % on each side
 # told: named
 # now: named
 # says: 5 and 95 percent

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 10.1 · Normalise with what training knows [standardise] | function: standardise | kind: subtle | what is wrong: torch.std divides by the number minus one
+# === exercise: standardise | function: standardise | kind: subtle | what is wrong: torch.std divides by the number minus one
 # told: named
 # now: named
 # says: the sample standard deviation
@@ -12,7 +12,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return (images - mean) / std
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way [shift-images] | function: shift_images | kind: plain | what is wrong: what moves out comes in again on the other side (modulo)
+# === exercise: shift-images | function: shift_images | kind: plain | what is wrong: what moves out comes in again on the other side (modulo)
 # told: named
 # now: named
 # says: what leaves comes in on the other side
@@ -27,7 +27,7 @@ def shift_images(
     return images[batch, channel, rows[:, None, :, None], columns[:, None, None, :]]
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way [shift-images] | function: shift_images | kind: double | what is wrong: asks where a pixel goes, so the images move the other way AND places outside repeat the border in place of 0
+# === exercise: shift-images | function: shift_images | kind: double | what is wrong: asks where a pixel goes, so the images move the other way AND places outside repeat the border in place of 0
 # told: named
 # now: named
 # says: the wrong way, in both directions, and the edge is repeated
@@ -43,7 +43,7 @@ def shift_images(
     return moved.gather(3, index)
 
 
-# === exercise: 10.3 · Which classes are exchanged? [confusion] | function: confusion | kind: subtle | what is wrong: `matrix[labels, predictions] += 1` adds each cell once, however often it occurs
+# === exercise: confusion | function: confusion | kind: subtle | what is wrong: `matrix[labels, predictions] += 1` adds each cell once, however often it occurs
 # told: named
 # now: named
 # says: equal pairs count once
@@ -61,7 +61,7 @@ def confusion(
     return matrix, pair
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? [calibration-error] | function: calibration_error | kind: subtle | what is wrong: an edge belongs to the bin below it, (low, high], as in the usual code
+# === exercise: calibration-error | function: calibration_error | kind: subtle | what is wrong: an edge belongs to the bin below it, (low, high], as in the usual code
 # told: named
 # now: named
 # says: an edge belongs to the bin below
@@ -80,7 +80,7 @@ def calibration_error(
     return error
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? [calibration-error] | function: calibration_error | kind: plain | what is wrong: averages the bins that hold images, each with the same weight
+# === exercise: calibration-error | function: calibration_error | kind: plain | what is wrong: averages the bins that hold images, each with the same weight
 # told: named
 # now: named
 # says: every bin counts alike
@@ -97,7 +97,7 @@ def calibration_error(
     return torch.stack(gaps).mean()
 
 
-# === exercise: 10.5 · What the positions have learned [position-similarity] | function: position_similarity | kind: plain | what is wrong: drops the last row of the table, not the first, when there is a class token
+# === exercise: position-similarity | function: position_similarity | kind: plain | what is wrong: drops the last row of the table, not the first, when there is a class token
 # told: named
 # now: named
 # says: the last position left out in place of the first
@@ -110,7 +110,7 @@ def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.T
     return (unit @ unit.T).reshape(rows, columns, rows, columns)
 
 
-# === exercise: 10.6 · What of the image does the head read? [read-by-the-head] | function: read_by_the_head | kind: double | what is wrong: the mean is taken over the inputs (last axis), not over the outputs AND with a class token the patches are not divided by what is left
+# === exercise: read-by-the-head | function: read_by_the_head | kind: double | what is wrong: the mean is taken over the inputs (last axis), not over the outputs AND with a class token the patches are not divided by what is left
 # told: named
 # now: named
 # says: the mean over the inputs

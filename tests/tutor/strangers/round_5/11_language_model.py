@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 11.1 · Bits per byte [bits-per-byte] | function: bits_per_byte | kind: plain | what is wrong: divides by the number of characters
+# === exercise: bits-per-byte | function: bits_per_byte | kind: plain | what is wrong: divides by the number of characters
 # told: named
 # now: named
 # says: characters in place of bytes
@@ -10,7 +10,7 @@ def bits_per_byte(losses: torch.Tensor, text: str) -> float:
     return bits / len(text)
 
 
-# === exercise: 11.2 · Documents into blocks [pack-documents] | function: pack_documents | kind: subtle | what is wrong: n // T blocks, with labels by roll: when T divides n the last label is the first token of all
+# === exercise: pack-documents | function: pack_documents | kind: subtle | what is wrong: n // T blocks, with labels by roll: when T divides n the last label is the first token of all
 # told: named
 # now: named
 # says: what is left over makes a block
@@ -33,7 +33,7 @@ def pack_documents(
     return cut(ids), cut(following), cut(owners), cut(places)
 
 
-# === exercise: 11.2 · Documents into blocks [pack-documents] | function: pack_documents | kind: double | what is wrong: the end id belongs to the document that follows AND the positions begin at 0 again in each block
+# === exercise: pack-documents | function: pack_documents | kind: double | what is wrong: the end id belongs to the document that follows AND the positions begin at 0 again in each block
 # told: named
 # now: named
 # says: the end id belongs to the next document, and positions begin anew in each block
@@ -59,7 +59,7 @@ def pack_documents(
     return inputs, labels, owners, positions
 
 
-# === exercise: 11.3 · A mask between documents [document-mask] | function: document_mask | kind: plain | what is wrong: the axis for the heads is missing, (B, T, T)
+# === exercise: document-mask | function: document_mask | kind: plain | what is wrong: the axis for the heads is missing, (B, T, T)
 # told: named
 # now: named
 # says: no axis for the heads
@@ -68,7 +68,7 @@ def document_mask(documents: torch.Tensor) -> torch.Tensor:
     return same & causal_mask(documents.shape[-1])
 
 
-# === exercise: 11.4 · One attention for all choices [causal-attention] | function: causal_attention | kind: double | what is wrong: deals the shared heads out in turn (repeat), not in neighbouring groups AND rotates the values, too
+# === exercise: causal-attention | function: causal_attention | kind: double | what is wrong: deals the shared heads out in turn (repeat), not in neighbouring groups AND rotates the values, too
 # told: named
 # now: named
 # says: the values are rotated, too, and kv heads dealt out in turn
@@ -83,7 +83,7 @@ def causal_attention(
     return output
 
 
-# === exercise: 11.5 · The block, from a configuration [block-from-configuration] | function: DecoderBlock | kind: subtle | what is wrong: norm_q normalises the queries and the keys, norm_k is never used (the same as long as both gammas are)
+# === exercise: block-from-configuration | function: DecoderBlock | kind: subtle | what is wrong: norm_q normalises the queries and the keys, norm_k is never used (the same as long as both gammas are)
 # told: named
 # now: named
 # says: one norm for queries and keys
@@ -134,7 +134,7 @@ class DecoderBlock(nn.Module):
         return self.finish(x, causal_attention(q, k, v, self.rotary))
 
 
-# === exercise: 11.5 · The block, from a configuration [block-from-configuration] | function: DecoderBlock | kind: double | what is wrong: QK norm is as wide as the model and acts before the split AND the network's half gets no dropout
+# === exercise: block-from-configuration | function: DecoderBlock | kind: double | what is wrong: QK norm is as wide as the model and acts before the split AND the network's half gets no dropout
 # told: named
 # now: named
 # says: norms of queries and keys as wide as the model
@@ -192,7 +192,7 @@ class DecoderBlock(nn.Module):
         return self.finish(x, causal_attention(q, k, v, self.rotary))
 
 
-# === exercise: 11.6 · Write with a cache [write-with-cache] | function: write_with_cache | kind: plain | what is wrong: the position of a new token is the length of the text with it, one too far
+# === exercise: write-with-cache | function: write_with_cache | kind: plain | what is wrong: the position of a new token is the length of the text with it, one too far
 # told: named
 # now: named
 # says: positions one too far
@@ -209,7 +209,7 @@ def write_with_cache(model: nn.Module, prompt: list[int], length: int) -> list[i
     return text
 
 
-# === exercise: 11.7 · Softmax, a block at a time [online-softmax] | function: online_step, online_softmax | kind: double | what is wrong: rescales the old sum but not the old output AND a query that may attend to nothing gives 0/0
+# === exercise: online-softmax | function: online_step, online_softmax | kind: double | what is wrong: rescales the old sum but not the old output AND a query that may attend to nothing gives 0/0
 # told: named
 # now: named
 # says: the old output is not rescaled
@@ -239,7 +239,7 @@ def online_softmax(blocks: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Ten
     return output / total
 
 
-# === exercise: 11.8 · Attention in tiles [tiled-attention] | function: attend_from_tile, tiled_attention | kind: subtle | what is wrong: with causal=True query i sees the keys up to i, as if the queries were the first positions; right whenever T_q = T_k
+# === exercise: tiled-attention | function: attend_from_tile, tiled_attention | kind: subtle | what is wrong: with causal=True query i sees the keys up to i, as if the queries were the first positions; right whenever T_q = T_k
 # told: named
 # now: named
 # says: causal from the first key on
@@ -278,7 +278,7 @@ def tiled_attention(
     return torch.cat(tiles, dim=-2)
 
 
-# === exercise: 11.9 · A step of AdamW [adamw-step] | function: adamw_step | kind: double | what is wrong: returns the corrected moments AND epsilon is added under the root
+# === exercise: adamw-step | function: adamw_step | kind: double | what is wrong: returns the corrected moments AND epsilon is added under the root
 # told: named
 # now: named
 # says: eps inside the root, and corrected moments are returned
@@ -301,7 +301,7 @@ def adamw_step(
     return parameter, first, second
 
 
-# === exercise: 11.9 · A step of AdamW [adamw-step] | function: adamw_step | kind: plain | what is wrong: the decay goes through the gradient and its moments: Adam with an L2 penalty
+# === exercise: adamw-step | function: adamw_step | kind: plain | what is wrong: the decay goes through the gradient and its moments: Adam with an L2 penalty
 # told: named
 # now: named
 # says: the decay is mixed into the gradient
@@ -324,7 +324,7 @@ def adamw_step(
     return parameter - rate * m_hat / (v_hat.sqrt() + eps), m, v
 
 
-# === exercise: 11.10 · Make a step orthogonal [orthogonalise] | function: orthogonalise | kind: double | what is wrong: divides a stack by the norm of the whole stack AND squares X·Xᵀ entry by entry
+# === exercise: orthogonalise | function: orthogonalise | kind: double | what is wrong: divides a stack by the norm of the whole stack AND squares X·Xᵀ entry by entry
 # told: named
 # now: named
 # says: one norm for the whole stack, and entries squared in place of a matrix product
@@ -339,7 +339,7 @@ def orthogonalise(matrix: torch.Tensor, rounds: int = 5) -> torch.Tensor:
     return x.mT if tall else x
 
 
-# === exercise: 11.11 · What a run costs [run-budget] | function: run_budget | kind: subtle | what is wrong: the windowed cache always holds window positions, even of a shorter text
+# === exercise: run-budget | function: run_budget | kind: subtle | what is wrong: the windowed cache always holds window positions, even of a shorter text
 # told: named
 # now: named
 # says: the window of a shorter text
@@ -373,7 +373,7 @@ def run_budget(
     }
 
 
-# === exercise: 11.11 · What a run costs [run-budget] | function: run_budget | kind: plain | what is wrong: counts two matrices d × d_ff, as of an ordinary network, where SwiGLU has three
+# === exercise: run-budget | function: run_budget | kind: plain | what is wrong: counts two matrices d × d_ff, as of an ordinary network, where SwiGLU has three
 # told: named
 # now: named
 # says: two matrices in the feed-forward network
@@ -411,7 +411,7 @@ def run_budget(
     )
 
 
-# === exercise: 11.12 · A law of scale [scaling-law] | function: predicted_loss, fit_scaling_law, compute_optimal | kind: double | what is wrong: the fit leaves the embedding out of N AND the budget is raised to a/(a+b) in place of b/(a+b)
+# === exercise: scaling-law | function: predicted_loss, fit_scaling_law, compute_optimal | kind: double | what is wrong: the fit leaves the embedding out of N AND the budget is raised to a/(a+b) in place of b/(a+b)
 # told: named
 # now: named
 # says: the embedding is not counted
@@ -444,7 +444,7 @@ def compute_optimal(law: dict[str, float], budget: float) -> tuple[float, float]
     return parameters, budget / (6 * parameters)
 
 
-# === exercise: 11.13 · A head that looks at what came next last time [induction-score] | function: induction_scores, best_head | kind: subtle | what is wrong: looks for the earliest occurrence of the token, not for the latest
+# === exercise: induction-score | function: induction_scores, best_head | kind: subtle | what is wrong: looks for the earliest occurrence of the token, not for the latest
 # told: named
 # now: named
 # says: the first occurrence in place of the latest
@@ -464,7 +464,7 @@ def best_head(scores: torch.Tensor) -> tuple[int, int]:
     return divmod(scores.argmax().item(), scores.shape[1])
 
 
-# === exercise: 11.13 · A head that looks at what came next last time [induction-score] | function: induction_scores, best_head | kind: plain | what is wrong: takes the weight on the earlier occurrence itself, p(t), not on what followed it
+# === exercise: induction-score | function: induction_scores, best_head | kind: plain | what is wrong: takes the weight on the earlier occurrence itself, p(t), not on what followed it
 # told: named
 # now: named
 # says: the previous occurrence itself
@@ -482,7 +482,7 @@ def best_head(scores: torch.Tensor) -> tuple[int, int]:
     return int(layer), int(head)
 
 
-# === exercise: 11.14 · What if it had been another? [patch-activations] | function: record_activations, run_patched, patching_effect | kind: double | what is wrong: run_patched never removes its hook AND the effect is divided by the clean difference alone
+# === exercise: patch-activations | function: record_activations, run_patched, patching_effect | kind: double | what is wrong: run_patched never removes its hook AND the effect is divided by the clean difference alone
 # told: named
 # now: named
 # says: the hook is left in the model
@@ -537,7 +537,7 @@ def patching_effect(
     return effect
 
 
-# === exercise: 11.15 · Layer by layer [logit-lens] | function: logit_lens, lens_gain | kind: subtle | what is wrong: in the gain takes the logarithm of the mean probabilities, not the mean of the logarithms (the same for one position)
+# === exercise: logit-lens | function: logit_lens, lens_gain | kind: subtle | what is wrong: in the gain takes the logarithm of the mean probabilities, not the mean of the logarithms (the same for one position)
 # told: named
 # now: named
 # says: the logarithm of the mean

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 1.1 · A vocabulary | function: build_vocabulary | kind: subtle | what is wrong: a special token that also occurs in the text loses its id: it is numbered again with len(vocabulary), and the next new token gets the same number; shows only when a special token is among the tokens
+# === exercise: vocabulary | function: build_vocabulary | kind: subtle | what is wrong: a special token that also occurs in the text loses its id: it is numbered again with len(vocabulary), and the next new token gets the same number; shows only when a special token is among the tokens
 # told: named
 # now: named
 # says: a special token in the text takes a new id
@@ -15,7 +15,7 @@ def build_vocabulary(tokens, special_tokens=SPECIAL_TOKENS):
     return vocab
 
 
-# === exercise: 1.1 · A vocabulary | function: build_vocabulary | kind: double | what is wrong: the tokens are ordered by frequency, not by first appearance AND the ordinary tokens begin at len(special_tokens) + 1, so one id is left out
+# === exercise: vocabulary | function: build_vocabulary | kind: double | what is wrong: the tokens are ordered by frequency, not by first appearance AND the ordinary tokens begin at len(special_tokens) + 1, so one id is left out
 # told: shown
 # now: named
 # says: tokens in order of frequency, and an id is left out after the special tokens
@@ -31,7 +31,7 @@ def build_vocabulary(tokens, special_tokens=SPECIAL_TOKENS):
     return ids
 
 
-# === exercise: 1.2 · There and back | functions: encode, decode | kind: double | what is wrong: encode uses "get(...) or unk", so a token whose id is 0 (for example "<pad>") becomes "<unk>" AND decode refuses only ids above the largest one, negative ids (and ids in a gap) become "<unk>" instead of a ValueError
+# === exercise: encode-decode | functions: encode, decode | kind: double | what is wrong: encode uses "get(...) or unk", so a token whose id is 0 (for example "<pad>") becomes "<unk>" AND decode refuses only ids above the largest one, negative ids (and ids in a gap) become "<unk>" instead of a ValueError
 # told: named
 # now: named
 # says: the id 0 is taken for none
@@ -50,7 +50,7 @@ def decode(ids, vocabulary):
     return result
 
 
-# === exercise: 1.3 · Count the pairs | function: pair_counts | kind: subtle | what is wrong: a pair of equal symbols is counted without overlap, so (a, a, a) gives (a, a) once per word instead of twice; shows only where the same symbol stands three or more times in a row
+# === exercise: pair-counts | function: pair_counts | kind: subtle | what is wrong: a pair of equal symbols is counted without overlap, so (a, a, a) gives (a, a) once per word instead of twice; shows only where the same symbol stands three or more times in a row
 # told: shown
 # now: named
 # says: equal pairs that overlap count once
@@ -68,7 +68,7 @@ def pair_counts(words):
     return counts
 
 
-# === exercise: 1.4 · Merge a pair | function: merge_pair | kind: subtle | what is wrong: compares the joined strings, not the two symbols, so for the pair ("a", "bc") the neighbours ("ab", "c") are merged as well; shows only where another cut of the same letters occurs
+# === exercise: merge-pair | function: merge_pair | kind: subtle | what is wrong: compares the joined strings, not the two symbols, so for the pair ("a", "bc") the neighbours ("ab", "c") are merged as well; shows only where another cut of the same letters occurs
 # told: named
 # now: named
 # says: text compared in place of symbols
@@ -86,7 +86,7 @@ def merge_pair(symbols, pair):
     return tuple(merged)
 
 
-# === exercise: 1.5 · Learn the merges | function: train_bpe | kind: plain | what is wrong: the pairs are counted once, on single characters, and the most frequent ones are returned; nothing is merged and counted anew, so no merge is built on an earlier one
+# === exercise: train-bpe | function: train_bpe | kind: plain | what is wrong: the pairs are counted once, on single characters, and the most frequent ones are returned; nothing is merged and counted anew, so no merge is built on an earlier one
 # told: named
 # now: named
 # says: the counts are never renewed
@@ -99,7 +99,7 @@ def train_bpe(text, merges, special_tokens=()):
     return [pair for pair, _ in ranking]
 
 
-# === exercise: 1.5 · Learn the merges | function: train_bpe | kind: double | what is wrong: of equally frequent pairs the last one is taken (>=) AND it stops as soon as the best pair occurs only once, although pairs are left
+# === exercise: train-bpe | function: train_bpe | kind: double | what is wrong: of equally frequent pairs the last one is taken (>=) AND it stops as soon as the best pair occurs only once, although pairs are left
 # told: told
 # now: named
 # says: ties go to the last pair, and stops while there are pairs left
@@ -123,7 +123,7 @@ def train_bpe(text, merges, special_tokens=()):
     return learned
 
 
-# === exercise: 1.6 · Use the merges | function: bpe_encode | kind: plain | what is wrong: takes the longest known token from the left instead of replaying the merges in order; with the merges (b, c), (a, b) the text "abc" gives ab, c instead of a, bc
+# === exercise: bpe-encode | function: bpe_encode | kind: plain | what is wrong: takes the longest known token from the left instead of replaying the merges in order; with the merges (b, c), (a, b) the text "abc" gives ab, c instead of a, bc
 # told: named
 # now: named
 # says: the longest known token is taken first
@@ -144,7 +144,7 @@ def bpe_encode(text, merges, special_tokens=()):
     return tokens
 
 
-# === exercise: 1.6 · Use the merges | function: bpe_encode | kind: double | what is wrong: stops replaying at the first merge that finds nothing in the piece, so later merges are not tried AND special tokens are skipped and are missing from the result
+# === exercise: bpe-encode | function: bpe_encode | kind: double | what is wrong: stops replaying at the first merge that finds nothing in the piece, so later merges are not tried AND special tokens are skipped and are missing from the result
 # told: named
 # now: named
 # says: special tokens are left out, and ends at the first merge that does not fit
@@ -163,7 +163,7 @@ def bpe_encode(text, merges, special_tokens=()):
     return output
 
 
-# === exercise: 1.7 · One-hot rows | function: one_hot | kind: double | what is wrong: refuses only if all ids are outside (all in place of any), so one bad id among good ones raises no ValueError (scatter_ raises a RuntimeError) AND the result has the dtype of the ids, int64, not float32
+# === exercise: one-hot | function: one_hot | kind: double | what is wrong: refuses only if all ids are outside (all in place of any), so one bad id among good ones raises no ValueError (scatter_ raises a RuntimeError) AND the result has the dtype of the ids, int64, not float32
 # told: named
 # now: named
 # says: no floats
@@ -176,7 +176,7 @@ def one_hot(ids, vocab_size):
     return rows
 
 
-# === exercise: 1.8 · The embedding layer | function: Embedding | kind: plain | what is wrong: takes 1/d_model (the variance) for the standard deviation, so the table is too small by the factor √d_model at the start; forward is right
+# === exercise: embedding | function: Embedding | kind: plain | what is wrong: takes 1/d_model (the variance) for the standard deviation, so the table is too small by the factor √d_model at the start; forward is right
 # told: named
 # now: named
 # says: the weights start too small
@@ -191,7 +191,7 @@ class Embedding(nn.Module):
         return self.weight[ids] * math.sqrt(self.d_model)
 
 
-# === exercise: 1.8 · The embedding layer | function: Embedding | kind: subtle | what is wrong: padding_idx=0 gives right values, but row 0 never gets a gradient; shows only in the gradient when the ids hold a 0
+# === exercise: embedding | function: Embedding | kind: subtle | what is wrong: padding_idx=0 gives right values, but row 0 never gets a gradient; shows only in the gradient when the ids hold a 0
 # told: named
 # now: named
 # says: row 0 learns nothing
@@ -205,7 +205,7 @@ class Embedding(nn.Module):
         return self.factor * F.embedding(ids, self.weight, padding_idx=0)
 
 
-# === exercise: 1.9 · The table backwards | function: tied_logits | kind: double | what is wrong: the logits are divided by √d_model, a factor that is not wanted AND the table is detached, so it gets no gradient from the output layer
+# === exercise: weight-tying | function: tied_logits | kind: double | what is wrong: the logits are divided by √d_model, a factor that is not wanted AND the table is detached, so it gets no gradient from the output layer
 # told: named
 # now: named
 # says: divided by √d_model
@@ -215,7 +215,7 @@ def tied_logits(hidden, table):
     return torch.einsum("...d,nd->...n", hidden, shared) / math.sqrt(width)
 
 
-# === exercise: 1.10 · Counting instead of learning | function: tf_idf | kind: plain | what is wrong: the term frequency is the count divided by the length of the document (relative frequency), not the count
+# === exercise: tf-idf | function: tf_idf | kind: plain | what is wrong: the term frequency is the count divided by the length of the document (relative frequency), not the count
 # told: told
 # now: named
 # says: shares in place of counts
@@ -228,7 +228,7 @@ def tf_idf(documents):
     return tf * torch.log(len(documents) / df), terms
 
 
-# === exercise: 1.10 · Counting instead of learning | function: tf_idf | kind: subtle | what is wrong: the row is looked up with documents.index(document), so of two equal documents the first row gets both counts, the second stays 0, and the document frequency is one too small; shows only when a document occurs twice
+# === exercise: tf-idf | function: tf_idf | kind: subtle | what is wrong: the row is looked up with documents.index(document), so of two equal documents the first row gets both counts, the second stays 0, and the document frequency is one too small; shows only when a document occurs twice
 # told: passed
 # now: named
 # says: equal documents are not told apart
@@ -247,7 +247,7 @@ def tf_idf(documents):
     return counts * idf, terms
 
 
-# === exercise: 1.11 · Who is near whom? | function: skip_gram_pairs | kind: double | what is wrong: the centre is left out by its id, not by its position, so an equal neighbour (very very good) is lost AND range ends at len(ids) - 1, so the last token is never a context
+# === exercise: skip-gram-pairs | function: skip_gram_pairs | kind: double | what is wrong: the centre is left out by its id, not by its position, so an equal neighbour (very very good) is lost AND range ends at len(ids) - 1, so the last token is never a context
 # told: named
 # now: named
 # says: equal neighbours left out
@@ -262,7 +262,7 @@ def skip_gram_pairs(ids, window):
     return pairs
 
 
-# === exercise: 1.12 · True neighbours and false ones | function: skip_gram_loss | kind: plain | what is wrong: one binary cross-entropy over all B * (1 + K) scores with its default mean: the loss is divided by 1 + K instead of summed over the negatives
+# === exercise: skip-gram-loss | function: skip_gram_loss | kind: plain | what is wrong: one binary cross-entropy over all B * (1 + K) scores with its default mean: the loss is divided by 1 + K instead of summed over the negatives
 # told: named
 # now: named
 # says: mean over the K + 1 terms
@@ -275,7 +275,7 @@ def skip_gram_loss(centers, contexts, negatives):
     return F.binary_cross_entropy_with_logits(scores, answers)
 
 
-# === exercise: 1.12 · True neighbours and false ones | function: skip_gram_loss | kind: subtle | what is wrong: squeeze() without an axis also drops the axis of the negatives when K = 1, so sum(-1) adds over the batch and the second term is B times too large; shows only for K = 1 and B > 1
+# === exercise: skip-gram-loss | function: skip_gram_loss | kind: subtle | what is wrong: squeeze() without an axis also drops the axis of the negatives when K = 1, so sum(-1) adds over the batch and the second term is B times too large; shows only for K = 1 and B > 1
 # told: passed
 # now: named
 # says: squeeze takes the axis of the negatives away
@@ -286,7 +286,7 @@ def skip_gram_loss(centers, contexts, negatives):
     return per_pair.mean()
 
 
-# === exercise: 1.13 · Patches are tokens, too | function: patch_kernel | kind: subtle | what is wrong: refuses only what cannot be reshaped: with reshape(P, P, C, -1) a wrong number of rows passes whenever the number of entries is divisible by P * P * C (13 rows and d = 12, or twice as many rows)
+# === exercise: patch-kernel | function: patch_kernel | kind: subtle | what is wrong: refuses only what cannot be reshaped: with reshape(P, P, C, -1) a wrong number of rows passes whenever the number of entries is divisible by P * P * C (13 rows and d = 12, or twice as many rows)
 # told: named
 # now: named
 # says: a wrong number of rows is accepted
@@ -298,7 +298,7 @@ def patch_kernel(matrix, patch_size, channels):
     return cube.permute(3, 2, 0, 1)
 
 
-# === exercise: 1.14 · Spot the slips in a printed table | function: token_table_slips | kind: plain | what is wrong: "rows_needed" is 6, the number of different printed ids, instead of 8, the largest id plus 1
+# === exercise: find-the-slips | function: token_table_slips | kind: plain | what is wrong: "rows_needed" is 6, the number of different printed ids, instead of 8, the largest id plus 1
 # told: named
 # now: named
 # says: the tokens counted in place of the rows

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 2.1 · The class token | function: ClassToken | kind: subtle | what is wrong: repeat_interleave repeats each token B times before the next one, so with count >= 2 and B >= 2 the view deals them out wrongly: with count = 2, B = 2 sequence 0 gets token 0 twice and sequence 1 gets token 1 twice (right for count = 1 or B = 1)
+# === exercise: class-token | function: ClassToken | kind: subtle | what is wrong: repeat_interleave repeats each token B times before the next one, so with count >= 2 and B >= 2 the view deals them out wrongly: with count = 2, B = 2 sequence 0 gets token 0 twice and sequence 1 gets token 1 twice (right for count = 1 or B = 1)
 # told: named
 # now: named
 # says: the class tokens are mixed up over the batch
@@ -16,7 +16,7 @@ class ClassToken(nn.Module):
         return torch.cat([front, x], dim=1)
 
 
-# === exercise: 2.1 · The class token | function: ClassToken | kind: double | what is wrong: nn.init.normal_(self.token, 0.02) sets the mean to 0.02 and leaves the standard deviation at 1 AND forward uses self.token.data, so the parameter gets no gradient and is never trained
+# === exercise: class-token | function: ClassToken | kind: double | what is wrong: nn.init.normal_(self.token, 0.02) sets the mean to 0.02 and leaves the standard deviation at 1 AND forward uses self.token.data, so the parameter gets no gradient and is never trained
 # told: named
 # now: named
 # says: no gradient comes back
@@ -31,7 +31,7 @@ class ClassToken(nn.Module):
         return torch.hstack((tokens, x))
 
 
-# === exercise: 2.2 · The mask grows, too | function: mask_with_class_token | kind: subtle | what is wrong: the new entries are modelled on the first count columns of the mask, of which there are only T: with count > T (T = 2, count = 3) too few are put in front, and the result is (B, 1, 2T) in place of (B, 1, count + T)
+# === exercise: mask-with-class-token | function: mask_with_class_token | kind: subtle | what is wrong: the new entries are modelled on the first count columns of the mask, of which there are only T: with count > T (T = 2, count = 3) too few are put in front, and the result is (B, 1, 2T) in place of (B, 1, count + T)
 # told: passed
 # now: named
 # says: no more new entries than the mask is long
@@ -40,7 +40,7 @@ def mask_with_class_token(mask: torch.Tensor, count: int = 1) -> torch.Tensor:
     return torch.cat((front, mask), dim=-1)
 
 
-# === exercise: 2.3 · The head reads position 0 | function: ClassHead | kind: plain | what is wrong: returns log-probabilities (log_softmax) in place of the logits, on every input: by hand (1.5, 2, 1) comes out as (-1.18, -0.68, -1.68)
+# === exercise: class-head | function: ClassHead | kind: plain | what is wrong: returns log-probabilities (log_softmax) in place of the logits, on every input: by hand (1.5, 2, 1) comes out as (-1.18, -0.68, -1.68)
 # told: named
 # now: named
 # says: logarithms of probabilities in place of logits
@@ -55,7 +55,7 @@ class ClassHead(nn.Module):
         return F.log_softmax(scores, dim=-1)
 
 
-# === exercise: 2.4 · The mean of the real tokens | functions: masked_mean, MeanHead | kind: subtle | what is wrong: the mean is taken by softmax weights with -1e9 at the padding: a sequence without real tokens gets equal weights 1/T, so the mean of its padding in place of zeros (and a NaN or inf in the padding comes through, as 0 * NaN is NaN); right for every sequence with a real token and finite padding
+# === exercise: masked-mean | functions: masked_mean, MeanHead | kind: subtle | what is wrong: the mean is taken by softmax weights with -1e9 at the padding: a sequence without real tokens gets equal weights 1/T, so the mean of its padding in place of zeros (and a NaN or inf in the padding comes through, as 0 * NaN is NaN); right for every sequence with a real token and finite padding
 # told: named
 # now: named
 # says: padding is read for a sequence without real tokens
@@ -81,7 +81,7 @@ class MeanHead(nn.Module):
         return masked_mean(hidden, mask) @ self.weight + self.bias
 
 
-# === exercise: 2.4 · The mean of the real tokens | functions: masked_mean, MeanHead | kind: double | what is wrong: masked_mean counts the real tokens and averages the first n rows, wrong when a padding stands before or between real tokens (mask 0 1 1) AND MeanHead without a mask takes all-zero rows of hidden for padding, though without a mask every position is real
+# === exercise: masked-mean | functions: masked_mean, MeanHead | kind: double | what is wrong: masked_mean counts the real tokens and averages the first n rows, wrong when a padding stands before or between real tokens (mask 0 1 1) AND MeanHead without a mask takes all-zero rows of hidden for padding, though without a mask every position is real
 # told: shown
 # now: named
 # says: the first rows in place of the real ones
@@ -111,7 +111,7 @@ class MeanHead(nn.Module):
         return torch.einsum("bd,dc->bc", pooled, self.weight) + self.bias
 
 
-# === exercise: 2.5 · What the order does | function: readout_behaviour | kind: plain | what is wrong: "class_token_with_positions" is called "invariant", because the class token itself keeps its place and its position; but the words it attends to change theirs, so it is "neither"
+# === exercise: readout-behaviour | function: readout_behaviour | kind: plain | what is wrong: "class_token_with_positions" is called "invariant", because the class token itself keeps its place and its position; but the words it attends to change theirs, so it is "neither"
 # told: named
 # now: named
 # says: positions are forgotten
@@ -129,7 +129,7 @@ def readout_behaviour() -> dict[str, str]:
     )
 
 
-# === exercise: 2.6 · A label for each word: the loss | function: tagging_loss | kind: plain | what is wrong: cross_entropy is given probabilities (softmax of the logits) and applies its own softmax to them once more, so the loss is wrong on every batch with a word whose logits are not all equal
+# === exercise: tagging-loss | function: tagging_loss | kind: plain | what is wrong: cross_entropy is given probabilities (softmax of the logits) and applies its own softmax to them once more, so the loss is wrong on every batch with a word whose logits are not all equal
 # told: named
 # now: named
 # says: softmax taken twice
@@ -142,7 +142,7 @@ def tagging_loss(
     return total / max(int(is_word.sum()), 1)
 
 
-# === exercise: 2.6 · A label for each word: the loss | function: tagging_loss | kind: subtle | what is wrong: mask.squeeze() removes the axis of the positions, too, when T = 1: with B > 1 the mask (B,) broadcasts against the losses (B, 1) to (B, B), so the losses of all sequences, padding included, are added up and not divided (right for T > 1 and for B = 1)
+# === exercise: tagging-loss | function: tagging_loss | kind: subtle | what is wrong: mask.squeeze() removes the axis of the positions, too, when T = 1: with B > 1 the mask (B,) broadcasts against the losses (B, 1) to (B, B), so the losses of all sequences, padding included, are added up and not divided (right for T > 1 and for B = 1)
 # told: passed
 # now: named
 # says: squeeze takes the axis of the tokens away
@@ -154,7 +154,7 @@ def tagging_loss(
     return torch.where(keep, losses, 0.0).sum() / keep.sum().clamp(min=1)
 
 
-# === exercise: 2.7 · A class token for each task | function: TaskHeads | kind: double | what is wrong: forward cuts i positions off what the last round left, so task 2 reads position 3 (task 3 position 6), which shows with three or more tasks AND __init__ empties the caller's list classes with pop
+# === exercise: task-heads | function: TaskHeads | kind: double | what is wrong: forward cuts i positions off what the last round left, so task 2 reads position 3 (task 3 position 6), which shows with three or more tasks AND __init__ empties the caller's list classes with pop
 # told: useless
 # now: named
 # says: changes its argument in place

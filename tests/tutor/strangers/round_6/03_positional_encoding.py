@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 3.1 · Equivariant or invariant | function: order_behaviour | kind: plain | what is wrong: equivariant is taken to mean that the same values are still there: both outputs are sorted down each column and compared, so rows in the order of the inverse permutation (20, 30, 10), or not moved at all (10, 20, 30), are called equivariant
+# === exercise: order-behaviour | function: order_behaviour | kind: plain | what is wrong: equivariant is taken to mean that the same values are still there: both outputs are sorted down each column and compared, so rows in the order of the inverse permutation (20, 30, 10), or not moved at all (10, 20, 30), are called equivariant
 # told: named
 # now: named
 # says: order of the rows ignored
@@ -17,7 +17,7 @@ def order_behaviour(
     return {"equivariant": equivariant, "invariant": invariant}
 
 
-# === exercise: 3.1 · Equivariant or invariant | function: order_behaviour | kind: double | what is wrong: whether there are rows is judged by len(outputs) == len(permutation), so a pooled output with d = T is reordered and can be called equivariant (all features equal, or moved by the permutation) AND the two answers exclude each other: when equivariant holds, invariant is False, wrong for a model that gives every token the same vector
+# === exercise: order-behaviour | function: order_behaviour | kind: double | what is wrong: whether there are rows is judged by len(outputs) == len(permutation), so a pooled output with d = T is reordered and can be called equivariant (all features equal, or moved by the permutation) AND the two answers exclude each other: when equivariant holds, invariant is False, wrong for a model that gives every token the same vector
 # told: shown
 # now: named
 # says: the two treated as opposites, and pooled output called equivariant
@@ -36,7 +36,7 @@ def order_behaviour(
     return verdict
 
 
-# === exercise: 3.2 · The sinusoidal encoding | function: sinusoidal_positional_encoding | kind: plain | what is wrong: arange(0, d, 2) is already 2i and is doubled once more, so the exponent is 4i/d: at d = 4 the divisors are 1 and 10000 in place of 1 and 100 (right only for d = 2)
+# === exercise: sinusoidal-positional-encoding | function: sinusoidal_positional_encoding | kind: plain | what is wrong: arange(0, d, 2) is already 2i and is doubled once more, so the exponent is 4i/d: at d = 4 the divisors are 1 and 10000 in place of 1 and 100 (right only for d = 2)
 # told: named
 # now: named
 # says: factor 2 counted twice
@@ -51,7 +51,7 @@ def sinusoidal_positional_encoding(
     return torch.stack((angle.sin(), angle.cos()), dim=-1).reshape(length, d_model)
 
 
-# === exercise: 3.2 · The sinusoidal encoding | function: sinusoidal_positional_encoding | kind: double | what is wrong: the base is written into the formula as 10000, so the argument base has no effect, wrong with any other base AND an odd width raises AssertionError in place of ValueError
+# === exercise: sinusoidal-positional-encoding | function: sinusoidal_positional_encoding | kind: double | what is wrong: the base is written into the formula as 10000, so the argument base has no effect, wrong with any other base AND an odd width raises AssertionError in place of ValueError
 # told: named
 # now: named
 # says: base not used
@@ -67,7 +67,7 @@ def sinusoidal_positional_encoding(
     return pe
 
 
-# === exercise: 3.3 · How far each pair can count | function: wavelengths | kind: plain | what is wrong: the wavelengths are rounded up to whole positions: the first is 7 in place of 2π = 6.283, the others of d = 6 are 136 and 2917 in place of 135.4 and 2916.3
+# === exercise: wavelengths | function: wavelengths | kind: plain | what is wrong: the wavelengths are rounded up to whole positions: the first is 7 in place of 2π = 6.283, the others of d = 6 are 136 and 2917 in place of 135.4 and 2916.3
 # told: named
 # now: named
 # says: rounded to whole positions
@@ -78,7 +78,7 @@ def wavelengths(d_model: int, base: float = 10_000.0) -> torch.Tensor:
     return torch.ceil(2 * math.pi / turn_per_position)
 
 
-# === exercise: 3.4 · A shift is a rotation | function: shift_matrix | kind: subtle | what is wrong: the shift by one position is multiplied offset times in a loop over range(offset), which is empty for a negative offset: the result is then the identity (right for 0 and positive offsets)
+# === exercise: shift-matrix | function: shift_matrix | kind: subtle | what is wrong: the shift by one position is multiplied offset times in a loop over range(offset), which is empty for a negative offset: the result is then the identity (right for 0 and positive offsets)
 # told: wrong
 # now: named
 # says: a negative offset shifts nothing
@@ -97,7 +97,7 @@ def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Ten
     return result.float()
 
 
-# === exercise: 3.4 · A shift is a rotation | function: shift_matrix | kind: double | what is wrong: the matrix is laid out in halves, column i paired with column i + d/2, in place of 2 × 2 blocks along the diagonal, which shows for d >= 4 AND it is transposed, the minus sign at the lower left, as for column vectors, which shows already at d = 2
+# === exercise: shift-matrix | function: shift_matrix | kind: double | what is wrong: the matrix is laid out in halves, column i paired with column i + d/2, in place of 2 × 2 blocks along the diagonal, which shows for d >= 4 AND it is transposed, the minus sign at the lower left, as for column vectors, which shows already at d = 2
 # told: named
 # now: named
 # says: transposed: made for column vectors, and laid out for a sine block and a cosine block
@@ -112,7 +112,7 @@ def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Ten
     return torch.cat((top, bottom), dim=0)
 
 
-# === exercise: 3.5 · Spot the bug: which formula made this table? | function: diagnose_encoding | kind: subtle | what is wrong: looks for any column that stands still up to isclose's 1e-5, not for column 0: in a short and wide right table the last cosine column hardly moves (T = 8 from d = 10 on, d = 512 up to about T = 44), so "right" is called "exponent outside the base"
+# === exercise: diagnose-encoding | function: diagnose_encoding | kind: subtle | what is wrong: looks for any column that stands still up to isclose's 1e-5, not for column 0: in a short and wide right table the last cosine column hardly moves (T = 8 from d = 10 on, d = 512 up to about T = 44), so "right" is called "exponent outside the base"
 # told: named
 # now: named
 # says: right at one size only
@@ -128,7 +128,7 @@ def diagnose_encoding(encoding: torch.Tensor) -> str:
     return "right" if base > 3_000 else "base 1000"
 
 
-# === exercise: 3.6 · The module that adds it | function: SinusoidalPositionalEncoding | kind: double | what is wrong: F.dropout without training=self.training drops in evaluation mode as well (shows with dropout > 0 after eval()) AND a sequence of exactly max_length tokens is refused, >= in place of >
+# === exercise: sinusoidal-module | function: SinusoidalPositionalEncoding | kind: double | what is wrong: F.dropout without training=self.training drops in evaluation mode as well (shows with dropout > 0 after eval()) AND a sequence of exactly max_length tokens is refused, >= in place of >
 # told: named
 # now: named
 # says: refused, although the table has a row for each token
@@ -146,7 +146,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         return F.dropout(x + self.table[:steps], p=self.rate)
 
 
-# === exercise: 3.7 · A learned table | function: LearnedPositionalEncoding | kind: plain | what is wrong: table is an nn.Embedding and no nn.Parameter: the parameter's name is table.weight and not table, and module.table has no shape (max_length, d_model); the sums are right
+# === exercise: learned-module | function: LearnedPositionalEncoding | kind: plain | what is wrong: table is an nn.Embedding and no nn.Parameter: the parameter's name is table.weight and not table, and module.table has no shape (max_length, d_model); the sums are right
 # told: named
 # now: named
 # says: PyTorch's module in place of your own
@@ -166,7 +166,7 @@ class LearnedPositionalEncoding(nn.Module):
         return self.dropout(x + self.table(positions))
 
 
-# === exercise: 3.7 · A learned table | function: LearnedPositionalEncoding | kind: subtle | what is wrong: too many tokens are refused only where the addition itself fails: with max_length = 1 the one row broadcasts to all T tokens, and no ValueError comes (right for max_length >= 2)
+# === exercise: learned-module | function: LearnedPositionalEncoding | kind: subtle | what is wrong: too many tokens are refused only where the addition itself fails: with max_length = 1 the one row broadcasts to all T tokens, and no ValueError comes (right for max_length >= 2)
 # told: named
 # now: named
 # says: longer than the table, not refused
@@ -185,7 +185,7 @@ class LearnedPositionalEncoding(nn.Module):
         return self.drop(total)
 
 
-# === exercise: 3.8 · Rotary encoding | function: apply_rotary | kind: subtle | what is wrong: positions and angles are computed in the type of x: in bfloat16 (float16) whole numbers above 256 (2048) and the angles long before that are rounded, so far positions are turned by wrong angles, by whole tenths of a radian and more; right in float32 and float64
+# === exercise: rotary-encoding | function: apply_rotary | kind: subtle | what is wrong: positions and angles are computed in the type of x: in bfloat16 (float16) whole numbers above 256 (2048) and the angles long before that are rounded, so far positions are turned by wrong angles, by whole tenths of a radian and more; right in float32 and float64
 # told: passed
 # now: named
 # says: angles rounded to the type of x
@@ -201,7 +201,7 @@ def apply_rotary(x: torch.Tensor, base: float = 10_000.0) -> torch.Tensor:
     return torch.stack(turned, dim=-1).flatten(-2)
 
 
-# === exercise: 3.8 · Rotary encoding | function: apply_rotary | kind: double | what is wrong: positions are counted from 1, so row 0 is turned, too, and every row by one step too many AND the result stays float32 whatever the type of x (float64, bfloat16)
+# === exercise: rotary-encoding | function: apply_rotary | kind: double | what is wrong: positions are counted from 1, so row 0 is turned, too, and every row by one step too many AND the result stays float32 whatever the type of x (float64, bfloat16)
 # told: named
 # now: named
 # says: positions from 1

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 4.1 · Softmax | function: softmax | kind: subtle | what is wrong: a row of only -inf is caught only if the WHOLE tensor is -inf; one such row among ordinary rows comes out as NaN
+# === exercise: softmax | function: softmax | kind: subtle | what is wrong: a row of only -inf is caught only if the WHOLE tensor is -inf; one such row among ordinary rows comes out as NaN
 # told: named
 # now: named
 # says: NaN for a row of only −∞
@@ -12,7 +12,7 @@ def softmax(scores: torch.Tensor) -> torch.Tensor:
     return powers / powers.sum(dim=-1, keepdim=True)
 
 
-# === exercise: 4.1 · Softmax | function: softmax | kind: double | what is wrong: the maximum is clamped to at least 0, so a row of very negative scores such as (-200, -201) underflows to zeros AND the subtraction is done in place, so the caller's scores are changed (whenever a maximum is above 0)
+# === exercise: softmax | function: softmax | kind: double | what is wrong: the maximum is clamped to at least 0, so a row of very negative scores such as (-200, -201) underflows to zeros AND the subtraction is done in place, so the caller's scores are changed (whenever a maximum is above 0)
 # told: named
 # now: named
 # says: changes its argument in place
@@ -23,7 +23,7 @@ def softmax(scores: torch.Tensor) -> torch.Tensor:
     return weights / torch.where(total > 0, total, torch.ones_like(total))
 
 
-# === exercise: 4.2 · A weighted average by hand | function: worked_context | kind: double | what is wrong: entry [2, 3] is 0.68 and not 0.78 (the third term 0.1 * 1.0 is forgotten) AND "strongest" is read down the columns of the weights, [0, 2, 2] and not [0, 1, 1]
+# === exercise: worked-context | function: worked_context | kind: double | what is wrong: entry [2, 3] is 0.68 and not 0.78 (the third term 0.1 * 1.0 is forgotten) AND "strongest" is read down the columns of the weights, [0, 2, 2] and not [0, 1, 1]
 # told: shown
 # now: named
 # says: a term of the sum is forgotten
@@ -39,7 +39,7 @@ def worked_context() -> dict:
     }
 
 
-# === exercise: 4.3 · Queries, keys and values | function: project_qkv | kind: subtle | what is wrong: keys and values are computed in one product that is then cut into two halves; wrong (keys hold features of values or the other way round) where d_k and d_v differ, apart from d_k = d_v + 1
+# === exercise: project-qkv | function: project_qkv | kind: subtle | what is wrong: keys and values are computed in one product that is then cut into two halves; wrong (keys hold features of values or the other way round) where d_k and d_v differ, apart from d_k = d_v + 1
 # told: shown
 # now: named
 # says: keys and values cut in the middle
@@ -55,7 +55,7 @@ def project_qkv(
     return x_q @ w_q, k, v
 
 
-# === exercise: 4.4 · The causal mask | function: causal_mask | kind: plain | what is wrong: only the very first token may see itself; for all positions from 1 on the diagonal is False (shows for length 2 and more)
+# === exercise: causal-mask | function: causal_mask | kind: plain | what is wrong: only the very first token may see itself; for all positions from 1 on the diagonal is False (shows for length 2 and more)
 # told: named
 # now: named
 # says: only the first position sees itself
@@ -65,7 +65,7 @@ def causal_mask(length: int) -> torch.Tensor:
     return allowed
 
 
-# === exercise: 4.5 · The padding mask | function: padding_mask | kind: subtle | what is wrong: the mask is as wide as the longest sentence and not max_length; wrong shape where no sentence fills the whole width (as in lengths 2, 4, 1 with width 5)
+# === exercise: padding-mask | function: padding_mask | kind: subtle | what is wrong: the mask is as wide as the longest sentence and not max_length; wrong shape where no sentence fills the whole width (as in lengths 2, 4, 1 with width 5)
 # told: named
 # now: named
 # says: the longest length in place of max_length
@@ -75,7 +75,7 @@ def padding_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return table[:, None, :]
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax | function: masked_softmax | kind: subtle | what is wrong: softmax over all keys first, then the hidden ones are taken out and the row is divided by what is left; where a hidden score is far above the allowed ones (e.g. 1000 beside 1 and -2) the allowed weights underflow and the row is zeros
+# === exercise: masked-softmax | function: masked_softmax | kind: subtle | what is wrong: softmax over all keys first, then the hidden ones are taken out and the row is divided by what is left; where a hidden score is far above the allowed ones (e.g. 1000 beside 1 and -2) the allowed weights underflow and the row is zeros
 # told: named
 # now: named
 # says: renormalised after the softmax
@@ -90,7 +90,7 @@ def masked_softmax(
     return weights / rest.clamp(min=1e-12)
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax | function: masked_softmax | kind: double | what is wrong: hidden scores are multiplied to 0 and every 0 is then replaced by -inf, so that an allowed score of exactly 0 gets the weight 0 AND torch.softmax gives NaN for a row in which nothing is allowed
+# === exercise: masked-softmax | function: masked_softmax | kind: double | what is wrong: hidden scores are multiplied to 0 and every 0 is then replaced by -inf, so that an allowed score of exactly 0 gets the weight 0 AND torch.softmax gives NaN for a row in which nothing is allowed
 # told: wrong
 # now: named
 # says: a score of 0 is taken for a hidden one, and NaN on fully masked rows
@@ -104,7 +104,7 @@ def masked_softmax(
     return torch.softmax(visible, dim=-1)
 
 
-# === exercise: 4.7 · Scaled dot-product attention | function: scaled_dot_product_attention | kind: plain | what is wrong: d_k is taken for the number of keys, so the scores are divided by the root of T_k, k.size(-2); shows wherever T_k differs from d_k
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: plain | what is wrong: d_k is taken for the number of keys, so the scores are divided by the root of T_k, k.size(-2); shows wherever T_k differs from d_k
 # told: named
 # now: named
 # says: scaled by the number of keys
@@ -120,7 +120,7 @@ def scaled_dot_product_attention(
     return torch.einsum("...ij,...jv->...iv", weights, v), weights
 
 
-# === exercise: 4.7 · Scaled dot-product attention | function: scaled_dot_product_attention | kind: double | what is wrong: the weights that are returned are those without the mask, although the output is made with it AND the scores are divided by the root of d_v, not of d_k
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: double | what is wrong: the weights that are returned are those without the mask, although the output is made with it AND the scores are divided by the root of d_v, not of d_k
 # told: named
 # now: named
 # says: scaled by √d_v in place of √d_k, and the weights without the mask are returned
@@ -138,7 +138,7 @@ def scaled_dot_product_attention(
     return masked_softmax(scores, mask) @ v, weights
 
 
-# === exercise: 4.8 · The attention layer | function: Attention | kind: plain | what is wrong: the mask is not handed on to the attention: hidden keys get weights as if there were no mask
+# === exercise: attention-module | function: Attention | kind: plain | what is wrong: the mask is not handed on to the attention: hidden keys get weights as if there were no mask
 # told: named
 # now: named
 # says: mask ignored
@@ -161,7 +161,7 @@ class Attention(nn.Module):
         return scaled_dot_product_attention(*projected)
 
 
-# === exercise: 4.8 · The attention layer | function: Attention | kind: subtle | what is wrong: w_q and w_k are made from one and the same random tensor: they are equal at the start and share their memory, so an optimiser's step (or load_state_dict) on one changes the other; scores of self-attention are symmetric
+# === exercise: attention-module | function: Attention | kind: subtle | what is wrong: w_q and w_k are made from one and the same random tensor: they are equal at the start and share their memory, so an optimiser's step (or load_state_dict) on one changes the other; scores of self-attention are symmetric
 # told: named
 # now: named
 # says: two parameters start with the same numbers
@@ -186,7 +186,7 @@ class Attention(nn.Module):
         return scaled_dot_product_attention(q, k, v, mask)
 
 
-# === exercise: 4.9 · Attention you can draw | function: geometric_example | kind: plain | what is wrong: the product of the two rotations is written as the rotation by theta_k - theta_q and not theta_q - theta_k: the scores are transposed, and with them all that follows (shows unless theta_q - theta_k is a multiple of pi)
+# === exercise: geometric-example | function: geometric_example | kind: plain | what is wrong: the product of the two rotations is written as the rotation by theta_k - theta_q and not theta_q - theta_k: the scores are transposed, and with them all that follows (shows unless theta_q - theta_k is a multiple of pi)
 # told: named
 # now: named
 # says: queries and keys exchanged
@@ -207,7 +207,7 @@ def geometric_example(theta_q: float, theta_k: float, theta_v: float) -> dict:
     }
 
 
-# === exercise: 4.10 · Turn the attention round | function: redirecting_angles | kind: plain | what is wrong: the query of car is turned by -90 degrees, as if R(theta) acted on columns: it becomes (-1, 0), opposite to the key of blue, and the weight is 0.33
+# === exercise: redirect-attention | function: redirecting_angles | kind: plain | what is wrong: the query of car is turned by -90 degrees, as if R(theta) acted on columns: it becomes (-1, 0), opposite to the key of blue, and the weight is 0.33
 # told: wrong
 # now: named
 # says: the difference of the angles has the wrong sign
@@ -217,7 +217,7 @@ def redirecting_angles() -> tuple[float, float]:
     return angle_of_blue - angle_of_car, 0.0
 
 
-# === exercise: 4.11 · The derivative of softmax | function: softmax_jacobian | kind: double | what is wrong: the diagonal gets p(1 - p) and the square is subtracted from it once more, p - 2p^2 AND all leading axes are flattened into one: a single row gives (1, n, n), and (2, 3, n) gives (6, n, n)
+# === exercise: softmax-jacobian | function: softmax_jacobian | kind: double | what is wrong: the diagonal gets p(1 - p) and the square is subtracted from it once more, p - 2p^2 AND all leading axes are flattened into one: a single row gives (1, n, n), and (2, 3, n) gives (6, n, n)
 # told: shown
 # now: named
 # says: the diagonal subtracted twice, and the leading axes are joined into one
@@ -229,7 +229,7 @@ def softmax_jacobian(probabilities: torch.Tensor) -> torch.Tensor:
     return same - different
 
 
-# === exercise: 4.12 · Additive attention | function: AdditiveAttention | kind: plain | what is wrong: tanh is taken of the projected queries and of the projected keys before they are added, not of their sum: the weights do not depend on the query
+# === exercise: additive-attention | function: AdditiveAttention | kind: plain | what is wrong: tanh is taken of the projected queries and of the projected keys before they are added, not of their sum: the weights do not depend on the query
 # told: named
 # now: named
 # says: tanh of each part in place of their sum
@@ -253,7 +253,7 @@ class AdditiveAttention(nn.Module):
         return weights @ x_kv, weights
 
 
-# === exercise: 4.12 · Additive attention | function: AdditiveAttention | kind: double | what is wrong: the output mixes the projected keys (T_k, d_hidden) in place of the rows of x_kv AND the scores are divided by the root of d_hidden, which the formula does not do
+# === exercise: additive-attention | function: AdditiveAttention | kind: double | what is wrong: the output mixes the projected keys (T_k, d_hidden) in place of the rows of x_kv AND the scores are divided by the root of d_hidden, which the formula does not do
 # told: named
 # now: named
 # says: scaled as a dot product, and output from the projected keys
@@ -280,7 +280,7 @@ class AdditiveAttention(nn.Module):
         return torch.matmul(weights, keys), weights
 
 
-# === exercise: 4.13 · What attention costs | functions: attention_cost, path_length | kind: subtle | what is wrong: the layers of a convolution are ceil(length / (kernel - 1)), without the token that the view begins with: one layer too many where length - 1 is a multiple of kernel - 1 (11 tokens, kernel 3: 6 and not 5); right for the example by hand
+# === exercise: attention-cost | functions: attention_cost, path_length | kind: subtle | what is wrong: the layers of a convolution are ceil(length / (kernel - 1)), without the token that the view begins with: one layer too many where length - 1 is a multiple of kernel - 1 (11 tokens, kernel 3: 6 and not 5); right for the example by hand
 # told: named
 # now: named
 # says: the view starts from nothing
@@ -307,7 +307,7 @@ def path_length(kind: str, length: int, kernel: int = 3) -> int:
             raise ValueError(f"unknown kind: {kind}")
 
 
-# === exercise: 4.14 · Pooling by attention | function: AttentionPooling | kind: subtle | what is wrong: mask.squeeze() takes away every axis of length 1: for sequences of one token in a batch of several, the mask (B, 1, 1) becomes (B,), meets the scores (B, 1) and gives weights (B, B)
+# === exercise: attention-pooling | function: AttentionPooling | kind: subtle | what is wrong: mask.squeeze() takes away every axis of length 1: for sequences of one token in a batch of several, the mask (B, 1, 1) becomes (B,), meets the scores (B, 1) and gives weights (B, B)
 # told: passed
 # now: named
 # says: squeeze takes the axis of the tokens away
@@ -326,7 +326,7 @@ class AttentionPooling(nn.Module):
         return (weights.unsqueeze(-1) * hidden).sum(dim=1), weights
 
 
-# === exercise: 4.14 · Pooling by attention | function: AttentionPooling | kind: double | what is wrong: the scores are divided by the root of T, hidden.shape[1], not of d AND the weighted vectors are averaged (divided by T once more) and not summed
+# === exercise: attention-pooling | function: AttentionPooling | kind: double | what is wrong: the scores are divided by the root of T, hidden.shape[1], not of d AND the weighted vectors are averaged (divided by T once more) and not summed
 # told: named
 # now: named
 # says: divided by the root of the number of tokens

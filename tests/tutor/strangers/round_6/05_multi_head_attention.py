@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 5.1 · Split into heads | function: split_heads | kind: double | what is wrong: only more heads than features are refused; where heads does not divide d (d = 7, 2 heads) the surplus features are dropped without a ValueError (or too many heads come out: d = 8, 5 heads) AND the heads' axis goes to the very front, before the batch, so (B, T, d) becomes (heads, B, T, d/heads); right only for (T, d)
+# === exercise: split-heads | function: split_heads | kind: double | what is wrong: only more heads than features are refused; where heads does not divide d (d = 7, 2 heads) the surplus features are dropped without a ValueError (or too many heads come out: d = 8, 5 heads) AND the heads' axis goes to the very front, before the batch, so (B, T, d) becomes (heads, B, T, d/heads); right only for (T, d)
 # told: named
 # now: named
 # says: the heads stand before the batch
@@ -13,7 +13,7 @@ def split_heads(x: torch.Tensor, heads: int) -> torch.Tensor:
     return pieces.movedim(-2, 0)
 
 
-# === exercise: 5.2 · Merge the heads | function: merge_heads | kind: subtle | what is wrong: the values are right, but transpose_ exchanges the axes of the caller's tensor in place: after the call x has the shape (..., T, heads, d_v); shows whenever heads and T differ or x is used again
+# === exercise: merge-heads | function: merge_heads | kind: subtle | what is wrong: the values are right, but transpose_ exchanges the axes of the caller's tensor in place: after the call x has the shape (..., T, heads, d_v); shows whenever heads and T differ or x is used again
 # told: named
 # now: named
 # says: changes its argument in place
@@ -22,7 +22,7 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
     return x.flatten(start_dim=-2)
 
 
-# === exercise: 5.3 · One head after the other | function: loop_of_heads | kind: plain | what is wrong: the queries are divided by sqrt(d_k) although scaled_dot_product_attention divides the scores already, so the scores are scaled twice (by d_k); shows for d_k > 1 and more than one key
+# === exercise: loop-of-heads | function: loop_of_heads | kind: plain | what is wrong: the queries are divided by sqrt(d_k) although scaled_dot_product_attention divides the scores already, so the scores are scaled twice (by d_k); shows for d_k > 1 and more than one key
 # told: told
 # now: named
 # says: scaled twice
@@ -44,7 +44,7 @@ def loop_of_heads(
     return torch.cat(outputs, dim=-1) @ w_o
 
 
-# === exercise: 5.3 · One head after the other | function: loop_of_heads | kind: double | what is wrong: the mask multiplies the weights after the softmax, so the weights of a partly masked row do not sum to 1 AND the heads' outputs are stacked on a new last axis and flattened, which interleaves the features of the heads (feature 0 of all heads first); the second shows for heads > 1 and d_v > 1
+# === exercise: loop-of-heads | function: loop_of_heads | kind: double | what is wrong: the mask multiplies the weights after the softmax, so the weights of a partly masked row do not sum to 1 AND the heads' outputs are stacked on a new last axis and flattened, which interleaves the features of the heads (feature 0 of all heads first); the second shows for heads > 1 and d_v > 1
 # told: named
 # now: named
 # says: heads interleaved
@@ -69,7 +69,7 @@ def loop_of_heads(
     return together @ w_o
 
 
-# === exercise: 5.4 · A sum over heads | function: sum_over_heads | kind: plain | what is wrong: head i gets the rows i, i + heads, i + 2·heads, ... of w_o (dealt out in turn) in place of its block i·d_v to (i + 1)·d_v - 1; shows for heads > 1 and d_v > 1
+# === exercise: sum-over-heads | function: sum_over_heads | kind: plain | what is wrong: head i gets the rows i, i + heads, i + 2·heads, ... of w_o (dealt out in turn) in place of its block i·d_v to (i + 1)·d_v - 1; shows for heads > 1 and d_v > 1
 # told: named
 # now: named
 # says: rows dealt out in turn
@@ -78,7 +78,7 @@ def sum_over_heads(z: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
     return sum(z[..., i, :, :] @ w_o[i::heads] for i in range(heads))
 
 
-# === exercise: 5.5 · The multi-head attention layer | function: MultiHeadAttention | kind: subtle | what is wrong: b_v is added after the weighted mean (merge(z) + b_v) and not in project: the same where the weights of a query sum to 1, but a query that may attend to nothing gets b_v·W_O + b_O in place of b_O (shows for b_v other than 0); project returns v without its bias
+# === exercise: multi-head-attention | function: MultiHeadAttention | kind: subtle | what is wrong: b_v is added after the weighted mean (merge(z) + b_v) and not in project: the same where the weights of a query sum to 1, but a query that may attend to nothing gets b_v·W_O + b_O in place of b_O (shows for b_v other than 0); project returns v without its bias
 # told: wrong
 # now: named
 # says: b_v added after the weighted mean
@@ -125,7 +125,7 @@ class MultiHeadAttention(nn.Module):
         return self.attend(*self.project(x_q, x_kv), mask)
 
 
-# === exercise: 5.5 · The multi-head attention layer | function: MultiHeadAttention | kind: double | what is wrong: the matrices are drawn with a standard deviation of 1/sqrt(d_k), the width of a head, in place of 1/sqrt(d_model) (shows for heads > 1) AND the weights are averaged over the heads, (..., T_q, T_k), in place of one matrix for each head
+# === exercise: multi-head-attention | function: MultiHeadAttention | kind: double | what is wrong: the matrices are drawn with a standard deviation of 1/sqrt(d_k), the width of a head, in place of 1/sqrt(d_model) (shows for heads > 1) AND the weights are averaged over the heads, (..., T_q, T_k), in place of one matrix for each head
 # told: named
 # now: named
 # says: weights averaged over the heads
@@ -178,7 +178,7 @@ class MultiHeadAttention(nn.Module):
         return self.attend(q, k, v, mask)
 
 
-# === exercise: 5.6 · Weights from PyTorch | function: attention_from_torch | kind: plain | what is wrong: reshape(d, 3·d) is taken for the transpose of in_proj_weight (3·d, d), then cut along the columns: the shapes are right, but w_q, w_k and w_v hold the numbers in another order, each a mixture of queries', keys' and values' rows (for the example by hand w_q = [[1, 2], [7, 8]]); biases and w_o are right
+# === exercise: attention-from-torch | function: attention_from_torch | kind: plain | what is wrong: reshape(d, 3·d) is taken for the transpose of in_proj_weight (3·d, d), then cut along the columns: the shapes are right, but w_q, w_k and w_v hold the numbers in another order, each a mixture of queries', keys' and values' rows (for the example by hand w_q = [[1, 2], [7, 8]]); biases and w_o are right
 # told: told
 # now: named
 # says: reshaped in place of transposed
@@ -195,7 +195,7 @@ def attention_from_torch(state: dict[str, torch.Tensor]) -> dict[str, torch.Tens
     return result
 
 
-# === exercise: 5.7 · Count the parameters | function: attention_parameters | kind: subtle | what is wrong: the biases of keys and values are counted d_model wide even when the heads are shared; right for kv_heads None or equal to heads, wrong for fewer (d = 6, 3 heads, 1 kv head gives 120 in place of 112)
+# === exercise: attention-parameters | function: attention_parameters | kind: subtle | what is wrong: the biases of keys and values are counted d_model wide even when the heads are shared; right for kv_heads None or equal to heads, wrong for fewer (d = 6, 3 heads, 1 kv head gives 120 in place of 112)
 # told: named
 # now: named
 # says: the biases of keys and values have the wrong width
@@ -208,7 +208,7 @@ def attention_parameters(d_model: int, heads: int, kv_heads: int | None = None) 
     return weights + biases
 
 
-# === exercise: 5.8 · Switch heads off | function: without_heads | kind: subtle | what is wrong: for an empty list of removed heads the caller's own matrix comes back in place of a copy, so a change of the result changes the layer's w_o; right in all other cases
+# === exercise: without-heads | function: without_heads | kind: subtle | what is wrong: for an empty list of removed heads the caller's own matrix comes back in place of a copy, so a change of the result changes the layer's w_o; right in all other cases
 # told: passed
 # now: named
 # says: the caller's own matrix is returned
@@ -221,7 +221,7 @@ def without_heads(w_o: torch.Tensor, heads: int, removed: list[int]) -> torch.Te
     return torch.cat(blocks, dim=0)
 
 
-# === exercise: 5.9 · Two look-ups, two heads | function: two_lookups | kind: plain | what is wrong: query and key change their roles: the mark goes into the query and the constant 1 into the key, so every query scores all keys alike, the weights are uniform, and the output is the mean of all values in both slots
+# === exercise: two-lookups | function: two_lookups | kind: plain | what is wrong: query and key change their roles: the mark goes into the query and the constant 1 into the key, so every query scores all keys alike, the weights are uniform, and the output is the mean of all values in both slots
 # told: named
 # now: named
 # says: queries and keys exchanged
@@ -237,7 +237,7 @@ def two_lookups() -> dict[str, torch.Tensor]:
     return {"w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": w_o}
 
 
-# === exercise: 5.10 · Grouped-query attention | function: GroupedQueryAttention | kind: subtle | what is wrong: the second check asks whether kv_heads divides d_model in place of heads: GroupedQueryAttention(12, 4, 3) and (8, 2, 4) are built without a ValueError; all valid combinations are right
+# === exercise: grouped-query-attention | function: GroupedQueryAttention | kind: subtle | what is wrong: the second check asks whether kv_heads divides d_model in place of heads: GroupedQueryAttention(12, 4, 3) and (8, 2, 4) are built without a ValueError; all valid combinations are right
 # told: named
 # now: named
 # says: kv_heads that does not divide heads is accepted
@@ -273,7 +273,7 @@ class GroupedQueryAttention(nn.Module):
         return merge_heads(z) @ self.w_o, weights
 
 
-# === exercise: 5.10 · Grouped-query attention | function: GroupedQueryAttention | kind: double | what is wrong: w_k and w_v are drawn with a standard deviation of one over the root of their columns (kv_heads·d_k) in place of 1/sqrt(d_model), too large where heads are shared AND the heads of the values (not those of the keys) are repeated in turn, 0, 1, 0, 1, in place of 0, 0, 1, 1; shows for 1 < kv_heads < heads
+# === exercise: grouped-query-attention | function: GroupedQueryAttention | kind: double | what is wrong: w_k and w_v are drawn with a standard deviation of one over the root of their columns (kv_heads·d_k) in place of 1/sqrt(d_model), too large where heads are shared AND the heads of the values (not those of the keys) are repeated in turn, 0, 1, 0, 1, in place of 0, 0, 1, 1; shows for 1 < kv_heads < heads
 # told: named
 # now: named
 # says: keys and values repeated in different ways
@@ -312,7 +312,7 @@ class GroupedQueryAttention(nn.Module):
         return merge_heads(z) @ self.w_o, weights
 
 
-# === exercise: 5.11 · How many texts at a time? | function: texts_served | kind: plain | what is wrong: every text is charged for the parameters: memory is divided by weights plus cache of one text, in place of subtracting the weights once (first row of the example: 16000 // (4800 + 2560) = 2 in place of 4)
+# === exercise: texts-served | function: texts_served | kind: plain | what is wrong: every text is charged for the parameters: memory is divided by weights plus cache of one text, in place of subtracting the weights once (first row of the example: 16000 // (4800 + 2560) = 2 in place of 4)
 # told: named
 # now: named
 # says: the weights once for each text
@@ -336,7 +336,7 @@ def texts_served(
     return available // needed
 
 
-# === exercise: 5.11 · How many texts at a time? | function: texts_served | kind: double | what is wrong: the width of a vector is d_model // kv_heads in place of d_model // heads (shows where kv_heads differs from heads) AND a scale is counted where the cache has fewer bits than the weights, not where it has fewer than 16 (weights and cache of 4 bits get no scale, cache of 16 beside weights of 32 bits gets one)
+# === exercise: texts-served | function: texts_served | kind: double | what is wrong: the width of a vector is d_model // kv_heads in place of d_model // heads (shows where kv_heads differs from heads) AND a scale is counted where the cache has fewer bits than the weights, not where it has fewer than 16 (weights and cache of 4 bits get no scale, cache of 16 beside weights of 32 bits gets one)
 # told: wrong
 # now: named
 # says: heads as wide as d_model / kv_heads, and a scale where the cache has fewer bits than the weights

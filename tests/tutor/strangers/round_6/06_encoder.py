@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 6.1 · Layer normalisation | function: LayerNorm | kind: plain | what is wrong: mean and variance are taken over all tokens and features of a sentence, the last two axes, in place of over the features of each token; shows for more than one token
+# === exercise: layer-norm | function: LayerNorm | kind: plain | what is wrong: mean and variance are taken over all tokens and features of a sentence, the last two axes, in place of over the features of each token; shows for more than one token
 # told: named
 # now: named
 # says: statistics over the sentence
@@ -18,7 +18,7 @@ class LayerNorm(nn.Module):
         return self.gamma * normal + self.beta
 
 
-# === exercise: 6.1 · Layer normalisation | function: LayerNorm | kind: subtle | what is wrong: the variance is computed as mean of squares minus square of the mean, which loses all digits in float32 where the mean of a token is large against its spread (tokens around 1000 with a spread of 0.1: wrong values, or NaN when the difference gets negative)
+# === exercise: layer-norm | function: LayerNorm | kind: subtle | what is wrong: the variance is computed as mean of squares minus square of the mean, which loses all digits in float32 where the mean of a token is large against its spread (tokens around 1000 with a spread of 0.1: wrong values, or NaN when the difference gets negative)
 # told: named
 # now: named
 # says: the variance loses its digits
@@ -36,7 +36,7 @@ class LayerNorm(nn.Module):
         return (x - mu) * torch.rsqrt(sigma_2 + self.epsilon) * self.gamma + self.beta
 
 
-# === exercise: 6.2 · Spot the bug: which norm was that? | function: diagnose_norm | kind: subtle | what is wrong: the first suspect within a tolerance of 0.01 is returned in place of the nearest: where d is large or the spread small (0.001), "unbiased variance" differs from layer norm by less, and is taken for "layer norm"
+# === exercise: diagnose-norm | function: diagnose_norm | kind: subtle | what is wrong: the first suspect within a tolerance of 0.01 is returned in place of the nearest: where d is large or the spread small (0.001), "unbiased variance" differs from layer norm by less, and is taken for "layer norm"
 # told: passed
 # now: named
 # says: the first within a tolerance in place of the nearest
@@ -62,7 +62,7 @@ def diagnose_norm(x: torch.Tensor, y: torch.Tensor) -> str:
     return "epsilon outside the root"
 
 
-# === exercise: 6.3 · RMS normalisation | function: RMSNorm | kind: plain | what is wrong: x is divided by its standard deviation (the variance around the mean, plus epsilon, under the root) in place of the root of the mean of the squares; shows on tokens whose mean is not 0, such as (3, 4)
+# === exercise: rms-norm | function: RMSNorm | kind: plain | what is wrong: x is divided by its standard deviation (the variance around the mean, plus epsilon, under the root) in place of the root of the mean of the squares; shows on tokens whose mean is not 0, such as (3, 4)
 # told: named
 # now: named
 # says: divided by the standard deviation
@@ -77,7 +77,7 @@ class RMSNorm(nn.Module):
         return self.gamma * x / spread
 
 
-# === exercise: 6.4 · GELU, and dead units | functions: gelu, dead_units | kind: subtle | what is wrong: dead_units takes slopes below 1e-6 in absolute value for 0, the statement wants exactly 0: a GELU unit that gets only numbers around -6 (slope about -4e-8) is called dead; gelu is right
+# === exercise: gelu | functions: gelu, dead_units | kind: subtle | what is wrong: dead_units takes slopes below 1e-6 in absolute value for 0, the statement wants exactly 0: a GELU unit that gets only numbers around -6 (slope about -4e-8) is called dead; gelu is right
 # told: passed
 # now: named
 # says: a small slope counts as none
@@ -93,7 +93,7 @@ def dead_units(x: torch.Tensor, activation: str) -> torch.Tensor:
     return largest < 1e-6
 
 
-# === exercise: 6.4 · GELU, and dead units | functions: gelu, dead_units | kind: double | what is wrong: in dead_units a ReLU unit counts as dead only where all its inputs are below 0, so one with an input of exactly 0 (slope 0 in PyTorch) lives AND with "gelu" no unit is ever dead, though far to the left (float32 inputs of -20 and less) the slope is exactly 0; gelu is right
+# === exercise: gelu | functions: gelu, dead_units | kind: double | what is wrong: in dead_units a ReLU unit counts as dead only where all its inputs are below 0, so one with an input of exactly 0 (slope 0 in PyTorch) lives AND with "gelu" no unit is ever dead, though far to the left (float32 inputs of -20 and less) the slope is exactly 0; gelu is right
 # told: named
 # now: named
 # says: 0 counts as alive
@@ -109,7 +109,7 @@ def dead_units(x: torch.Tensor, activation: str) -> torch.Tensor:
     return (x.reshape(-1, units) < 0).all(dim=0)
 
 
-# === exercise: 6.5 · The feed-forward network | function: FeedForward | kind: subtle | what is wrong: the comma between the two names is missing, so the test is for a part of the string "relugelu": names such as "elu", "lu" or "" raise no ValueError; everything else is right
+# === exercise: feed-forward | function: FeedForward | kind: subtle | what is wrong: the comma between the two names is missing, so the test is for a part of the string "relugelu": names such as "elu", "lu" or "" raise no ValueError; everything else is right
 # told: passed
 # now: named
 # says: a part of a name is accepted
@@ -128,7 +128,7 @@ class FeedForward(nn.Module):
         return self.f(x @ self.w_1 + self.b_1) @ self.w_2 + self.b_2
 
 
-# === exercise: 6.5 · The feed-forward network | function: FeedForward | kind: double | what is wrong: each matrix is divided by the root of its number of columns (w_1 by sqrt(d_ff), w_2 by sqrt(d_model)) in place of its rows AND b_1 is added after the activation in place of before (shows for b_1 other than 0)
+# === exercise: feed-forward | function: FeedForward | kind: double | what is wrong: each matrix is divided by the root of its number of columns (w_1 by sqrt(d_ff), w_2 by sqrt(d_model)) in place of its rows AND b_1 is added after the activation in place of before (shows for b_1 other than 0)
 # told: named
 # now: named
 # says: b_1 added after the activation
@@ -149,7 +149,7 @@ class FeedForward(nn.Module):
         return hidden @ self.w_2 + self.b_2
 
 
-# === exercise: 6.6 · SwiGLU | function: SwiGLU | kind: plain | what is wrong: SiLU is applied to the product of gate and value, SiLU(gate * up), in place of to the gate only, SiLU(gate) * up; shows on the example by hand (3.928, not 2.0928)
+# === exercise: swiglu | function: SwiGLU | kind: plain | what is wrong: SiLU is applied to the product of gate and value, SiLU(gate * up), in place of to the gate only, SiLU(gate) * up; shows on the example by hand (3.928, not 2.0928)
 # told: named
 # now: named
 # says: activation on the product
@@ -166,7 +166,7 @@ class SwiGLU(nn.Module):
         return hidden @ self.w_down
 
 
-# === exercise: 6.7 · The encoder layer | function: EncoderLayer | kind: subtle | what is wrong: nn.functional.dropout is called without training=self.training, so dropout also acts after eval(); shows for dropout > 0 in evaluation
+# === exercise: encoder-layer | function: EncoderLayer | kind: subtle | what is wrong: nn.functional.dropout is called without training=self.training, so dropout also acts after eval(); shows for dropout > 0 in evaluation
 # told: named
 # now: named
 # says: dropout active in evaluation
@@ -203,7 +203,7 @@ class EncoderLayer(nn.Module):
         return self.norm_2(x + drop(self.feed_forward(x)))
 
 
-# === exercise: 6.7 · The encoder layer | function: EncoderLayer | kind: double | what is wrong: in pre-norm the feed-forward network reads the layer's input x in place of the stream a after attention, the two branches run side by side AND activation is not handed to FeedForward, which stays at ReLU (shows for activation="gelu"); post-norm with ReLU is right
+# === exercise: encoder-layer | function: EncoderLayer | kind: double | what is wrong: in pre-norm the feed-forward network reads the layer's input x in place of the stream a after attention, the two branches run side by side AND activation is not handed to FeedForward, which stays at ReLU (shows for activation="gelu"); post-norm with ReLU is right
 # told: named
 # now: named
 # says: feed-forward does not read what attention gave
@@ -234,7 +234,7 @@ class EncoderLayer(nn.Module):
         return self.norm_2(a + self.dropout(self.feed_forward(a)))
 
 
-# === exercise: 6.8 · PyTorch's weights in your layer | function: encoder_layer_from_torch | kind: plain | what is wrong: at the end every matrix is transposed, those of attention too, which attention_from_torch has transposed already: w_q, w_k, w_v and w_o are turned back (square, so no shape complains)
+# === exercise: encoder-layer-from-torch | function: encoder_layer_from_torch | kind: plain | what is wrong: at the end every matrix is transposed, those of attention too, which attention_from_torch has transposed already: w_q, w_k, w_v and w_o are turned back (square, so no shape complains)
 # told: named
 # now: named
 # says: attention's matrices are PyTorch's
@@ -255,7 +255,7 @@ def encoder_layer_from_torch(state: dict) -> dict:
     return {name: t.T if t.dim() == 2 else t for name, t in result.items()}
 
 
-# === exercise: 6.9 · The stack | function: Encoder | kind: double | what is wrong: the layers are deep copies of one layer, so all start with the same random numbers in place of each with its own AND only the first layer gets the mask, the others attend to padding; both show for more than one layer
+# === exercise: encoder | function: Encoder | kind: double | what is wrong: the layers are deep copies of one layer, so all start with the same random numbers in place of each with its own AND only the first layer gets the mask, the others attend to padding; both show for more than one layer
 # told: named
 # now: named
 # says: the layers start as copies
@@ -286,7 +286,7 @@ class Encoder(nn.Module):
         return self.norm(x)
 
 
-# === exercise: 6.10 · Hide some words | function: mask_tokens | kind: plain | what is wrong: labels are kept only where the input was changed: a chosen token that stays (kind from 0.9) gets -100 in place of its id, and so does one whose random id happens to be its own; "berries" in the example by hand
+# === exercise: mask-tokens | function: mask_tokens | kind: plain | what is wrong: labels are kept only where the input was changed: a chosen token that stays (kind from 0.9) gets -100 in place of its id, and so does one whose random id happens to be its own; "berries" in the example by hand
 # told: named
 # now: named
 # says: only changed tokens are scored
@@ -312,7 +312,7 @@ def mask_tokens(
     return inputs, labels
 
 
-# === exercise: 6.11 · The loss of a masked language model | function: masked_language_model_loss | kind: double | what is wrong: scored is where the label is above 0, so positions whose label is the id 0 are left out AND the logarithm is taken of the finished softmax, which gives an infinite loss where a label's probability underflows to 0 (logits 200 apart)
+# === exercise: masked-language-model-loss | function: masked_language_model_loss | kind: double | what is wrong: scored is where the label is above 0, so positions whose label is the id 0 are left out AND the logarithm is taken of the finished softmax, which gives an infinite loss where a label's probability underflows to 0 (logits 200 apart)
 # told: named
 # now: named
 # says: label 0 is not scored
@@ -326,7 +326,7 @@ def masked_language_model_loss(
     return losses.sum() / scored.sum().clamp(min=1)
 
 
-# === exercise: 6.12 · An encoder that classifies sentences | function: EncoderClassifier | kind: plain | what is wrong: positions are added to the words before the class token is prepended: the first word stands at position 0 and the class token has no position
+# === exercise: encoder-classifier | function: EncoderClassifier | kind: plain | what is wrong: positions are added to the words before the class token is prepended: the first word stands at position 0 and the class token has no position
 # told: named
 # now: named
 # says: positions before the class token
@@ -356,7 +356,7 @@ class EncoderClassifier(nn.Module):
         return self.head(self.encoder(tokens, mask))
 
 
-# === exercise: 6.12 · An encoder that classifies sentences | function: EncoderClassifier | kind: subtle | what is wrong: the padding mask is made of ids != 0 and lengths is ignored: wrong where something other than 0 stands after a sentence's end, or where a sentence contains the id 0 as a word
+# === exercise: encoder-classifier | function: EncoderClassifier | kind: subtle | what is wrong: the padding mask is made of ids != 0 and lengths is ignored: wrong where something other than 0 stands after a sentence's end, or where a sentence contains the id 0 as a word
 # told: named
 # now: named
 # says: the padding's words have a say

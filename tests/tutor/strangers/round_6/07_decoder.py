@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 7.1 · The decoder's mask | function: decoder_mask | kind: subtle | what is wrong: padding is hidden as query, too, so the rows of padding positions are empty (all False) instead of seeing the real keys before them; shows wherever a length is below max_length
+# === exercise: decoder-mask | function: decoder_mask | kind: subtle | what is wrong: padding is hidden as query, too, so the rows of padding positions are empty (all False) instead of seeing the real keys before them; shows wherever a length is below max_length
 # told: named
 # now: named
 # says: the rows of padding are empty
@@ -11,7 +11,7 @@ def decoder_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return pairs & causal_mask(max_length)
 
 
-# === exercise: 7.2 · A learning rate that warms up | function: noam_rate | kind: plain | what is wrong: the rising curve is step / warmup (a share of the warm-up) instead of step * warmup**-1.5, so the curves do not meet at step w; for d = 4, w = 4 step 1 gives 0.125 instead of 0.0625
+# === exercise: noam-rate | function: noam_rate | kind: plain | what is wrong: the rising curve is step / warmup (a share of the warm-up) instead of step * warmup**-1.5, so the curves do not meet at step w; for d = 4, w = 4 step 1 gives 0.125 instead of 0.0625
 # told: named
 # now: named
 # says: another power of warmup
@@ -23,7 +23,7 @@ def noam_rate(step: int, d_model: int, warmup: int = 4000) -> float:
     return min(rising, falling) / math.sqrt(d_model)
 
 
-# === exercise: 7.3 · One step to the right | function: shift_right | kind: subtle | what is wrong: one table <sos> sentence <eos> is padded and then cut into [:, :-1] and [:, 1:], so the inputs of every sentence shorter than the longest contain <eos>
+# === exercise: shift-right | function: shift_right | kind: subtle | what is wrong: one table <sos> sentence <eos> is padded and then cut into [:, :-1] and [:, 1:], so the inputs of every sentence shorter than the longest contain <eos>
 # told: named
 # now: named
 # says: <eos> among the inputs
@@ -37,7 +37,7 @@ def shift_right(
     return table[:, :-1], table[:, 1:]
 
 
-# === exercise: 7.3 · One step to the right | function: shift_right | kind: double | what is wrong: <sos> is inserted into the caller's own lists, which are changed after the call AND pad_sequence fills up with 0 whatever pad_id is
+# === exercise: shift-right | function: shift_right | kind: double | what is wrong: <sos> is inserted into the caller's own lists, which are changed after the call AND pad_sequence fills up with 0 whatever pad_id is
 # told: named
 # now: named
 # says: changes its argument in place
@@ -52,7 +52,7 @@ def shift_right(
     return pad(inputs, batch_first=True), pad(labels, batch_first=True)
 
 
-# === exercise: 7.4 · The loss of a batch of sentences | function: sequence_loss | kind: double | what is wrong: averages within each sentence first and then over the sentences, so a token of a short sentence counts for more (sentences of different lengths) AND takes log(softmax + 1e-9) instead of log_softmax, so the loss of large logits is cut off at 20.7
+# === exercise: sequence-loss | function: sequence_loss | kind: double | what is wrong: averages within each sentence first and then over the sentences, so a token of a short sentence counts for more (sentences of different lengths) AND takes log(softmax + 1e-9) instead of log_softmax, so the loss of large logits is cut off at 20.7
 # told: named
 # now: named
 # says: the mean of the sentences' means, and the logarithm is cut off
@@ -71,7 +71,7 @@ def sequence_loss(
     return per_sentence.mean()
 
 
-# === exercise: 7.5 · A decoder without an encoder | function: DecoderOnly | kind: subtle | what is wrong: hides id 0 with a padding mask on top of the causal one, which the statement rules out; the logits differ at and after every position with the id 0
+# === exercise: decoder-only | function: DecoderOnly | kind: subtle | what is wrong: hides id 0 with a padding mask on top of the causal one, which the statement rules out; the logits differ at and after every position with the id 0
 # told: named
 # now: named
 # says: id 0 is hidden
@@ -97,7 +97,7 @@ class DecoderOnly(nn.Module):
         return tied_logits(hidden, self.embedding.weight)
 
 
-# === exercise: 7.6 · GPT-2's weights in your model | function: weights_from_gpt2 | kind: subtle | what is wrong: finds the names of block i by startswith("h.i") without the dot behind, so with more than ten blocks block 1 gets the weights of block 10 or 11
+# === exercise: gpt2-weights | function: weights_from_gpt2 | kind: subtle | what is wrong: finds the names of block i by startswith("h.i") without the dot behind, so with more than ten blocks block 1 gets the weights of block 10 or 11
 # told: shown
 # now: named
 # says: h.10 and h.11 taken for h.1
@@ -125,7 +125,7 @@ def weights_from_gpt2(state: dict) -> dict:
     return ours
 
 
-# === exercise: 7.7 · The decoder layer | function: DecoderLayer | kind: plain | what is wrong: with norm_first the memory goes through norm_2 as well as the queries; shows in pre-norm for any memory
+# === exercise: decoder-layer | function: DecoderLayer | kind: plain | what is wrong: with norm_first the memory goes through norm_2 as well as the queries; shows in pre-norm for any memory
 # told: named
 # now: named
 # says: the memory is normalised again
@@ -169,7 +169,7 @@ class DecoderLayer(nn.Module):
         return self.norm_3(x + self.dropout(self.feed_forward(x)))
 
 
-# === exercise: 7.7 · The decoder layer | function: DecoderLayer | kind: double | what is wrong: in pre-norm the normalised x takes the place of the stream, so the branches are added to N(x) instead of x AND there is no dropout on the feed-forward branch (both orders, in training with dropout above 0)
+# === exercise: decoder-layer | function: DecoderLayer | kind: double | what is wrong: in pre-norm the normalised x takes the place of the stream, so the branches are added to N(x) instead of x AND there is no dropout on the feed-forward branch (both orders, in training with dropout above 0)
 # told: named
 # now: named
 # says: dropout not on all branches
@@ -218,7 +218,7 @@ class DecoderLayer(nn.Module):
         return x
 
 
-# === exercise: 7.8 · The stack | function: Decoder | kind: double | what is wrong: the norm is applied after every layer, inside the loop, instead of once at the end (pre-norm, two layers or more) AND the activation is not handed to the layers, which stay with relu
+# === exercise: decoder | function: Decoder | kind: double | what is wrong: the norm is applied after every layer, inside the loop, instead of once at the end (pre-norm, two layers or more) AND the activation is not handed to the layers, which stay with relu
 # told: wrong
 # now: named
 # says: the final norm after every layer, and activation not passed on
@@ -251,7 +251,7 @@ class Decoder(nn.Module):
         return x
 
 
-# === exercise: 7.9 · The Transformer | function: Transformer | kind: plain | what is wrong: the encoder gets a causal mask as well as the padding mask, so no source token sees the ones after it; shows for every source of two tokens or more
+# === exercise: transformer | function: Transformer | kind: plain | what is wrong: the encoder gets a causal mask as well as the padding mask, so no source token sees the ones after it; shows for every source of two tokens or more
 # told: useless
 # now: named
 # says: a causal mask in the encoder
@@ -296,7 +296,7 @@ class Transformer(nn.Module):
         return tied_logits(hidden, self.embedding.weight)
 
 
-# === exercise: 7.9 · The Transformer | function: Transformer | kind: double | what is wrong: dropout is not given to the positions AND the decoder's mask is only causal, so padding in the target is not hidden (rows of padding on the right, every later row if padding is at the beginning)
+# === exercise: transformer | function: Transformer | kind: double | what is wrong: dropout is not given to the positions AND the decoder's mask is only causal, so padding in the target is not hidden (rows of padding on the right, every later row if padding is at the beginning)
 # told: shown
 # now: named
 # says: padding of the target is not hidden, and dropout not passed to the positions
@@ -337,7 +337,7 @@ class Transformer(nn.Module):
         return tied_logits(self.decode(target, memory, source), self.embedding.weight)
 
 
-# === exercise: 7.10 · Spot the bug: an epoch in which everything is wrong | function: find_bugs | kind: double | what is wrong: lines 14 and 15 have each other's names AND line 5 is left out, and the right line 19 is called "the graph is kept" in its place
+# === exercise: bug-hunt | function: find_bugs | kind: double | what is wrong: lines 14 and 15 have each other's names AND line 5 is left out, and the right line 19 is called "the graph is kept" in its place
 # told: named
 # now: named
 # says: two lines have each other's names
@@ -361,7 +361,7 @@ def find_bugs() -> dict[int, str]:
     }
 
 
-# === exercise: 7.10 · Spot the bug: an epoch in which everything is wrong | function: repaired_epoch | kind: plain | what is wrong: the gradients are cleared between backward and step, so no step changes a weight; shows from the second batch on, and in the weights after one
+# === exercise: bug-hunt | function: repaired_epoch | kind: plain | what is wrong: the gradients are cleared between backward and step, so no step changes a weight; shows from the second batch on, and in the weights after one
 # told: named
 # now: named
 # says: the weights never change
@@ -381,7 +381,7 @@ def repaired_epoch(
     return history
 
 
-# === exercise: 7.11 · The last token that is one | function: last_real | kind: plain | what is wrong: takes position lengths instead of lengths - 1, held inside the batch by a clamp: lengths (2, 3) of width 3 give (12, 22), the first padding position of every sentence that has one
+# === exercise: last-real | function: last_real | kind: plain | what is wrong: takes position lengths instead of lengths - 1, held inside the batch by a clamp: lengths (2, 3) of width 3 give (12, 22), the first padding position of every sentence that has one
 # told: named
 # now: named
 # says: off by one
@@ -391,7 +391,7 @@ def last_real(hidden: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     return torch.stack([row[column] for row, column in zip(hidden, columns)])
 
 
-# === exercise: 7.12 · Write the most probable token | function: greedy_decode | kind: subtle | what is wrong: the length is looked at only after a token has been appended, so a prefix that already has max_length ids gets one more
+# === exercise: greedy-decode | function: greedy_decode | kind: subtle | what is wrong: the length is looked at only after a token has been appended, so a prefix that already has max_length ids gets one more
 # told: named
 # now: named
 # says: one token too many
@@ -407,7 +407,7 @@ def greedy_decode(
             return text
 
 
-# === exercise: 7.13 · Draw the next token | function: sample_next | kind: subtle | what is wrong: the number is not multiplied by the last running sum; the id is clamped to V - 1 instead, so where the sums end below the number and the last probabilities are 0, a token of probability 0 is drawn
+# === exercise: sample-next | function: sample_next | kind: subtle | what is wrong: the number is not multiplied by the last running sum; the id is clamped to V - 1 instead, so where the sums end below the number and the last probabilities are 0, a token of probability 0 is drawn
 # told: named
 # now: named
 # says: clamped to the last id
@@ -417,7 +417,7 @@ def sample_next(probabilities: torch.Tensor, uniform: torch.Tensor) -> torch.Ten
     return ids.clamp(max=probabilities.shape[-1] - 1)
 
 
-# === exercise: 7.14 · Temperature, top-k, top-p | function: filter_logits | kind: plain | what is wrong: the division by the temperature comes last, so top_p chooses its set from the probabilities at temperature 1; shows with top_p and a temperature other than 1
+# === exercise: filter-logits | function: filter_logits | kind: plain | what is wrong: the division by the temperature comes last, so top_p chooses its set from the probabilities at temperature 1; shows with top_p and a temperature other than 1
 # told: named
 # now: named
 # says: top-p without the temperature
@@ -447,7 +447,7 @@ def filter_logits(
     return out / temperature
 
 
-# === exercise: 7.14 · Temperature, top-k, top-p | function: filter_logits | kind: subtle | what is wrong: top-p adds up the probabilities from before top-k instead of those of what top-k has left; right with one of the two alone, wrong together, as for (.5, .25, .15, .1) with top_k=3, top_p=0.8, where three stay instead of two
+# === exercise: filter-logits | function: filter_logits | kind: subtle | what is wrong: top-p adds up the probabilities from before top-k instead of those of what top-k has left; right with one of the two alone, wrong together, as for (.5, .25, .15, .1) with top_k=3, top_p=0.8, where three stay instead of two
 # told: named
 # now: named
 # says: top-p before top-k
@@ -474,7 +474,7 @@ def filter_logits(
     return logits
 
 
-# === exercise: 7.15 · Remember keys and values | function: attend_cached | kind: subtle | what is wrong: a causal mask only for the first call and none with a cache; right for all at once and for one token at a time, but of several new tokens fed to a cache the earlier ones see the later ones
+# === exercise: attend-cached | function: attend_cached | kind: subtle | what is wrong: a causal mask only for the first call and none with a cache; right for all at once and for one token at a time, but of several new tokens fed to a cache the earlier ones see the later ones
 # told: named
 # now: named
 # says: no mask among the new tokens
@@ -492,7 +492,7 @@ def attend_cached(
     return out, {"k": k, "v": v}
 
 
-# === exercise: 7.15 · Remember keys and values | function: attend_cached | kind: double | what is wrong: takes the first T_new rows of the large causal mask instead of the last, so with a cache the new tokens do not see what they may AND writes the joined keys and values into the dict it was given, so the old cache changes
+# === exercise: attend-cached | function: attend_cached | kind: double | what is wrong: takes the first T_new rows of the large causal mask instead of the last, so with a cache the new tokens do not see what they may AND writes the joined keys and values into the dict it was given, so the old cache changes
 # told: named
 # now: named
 # says: changes its argument in place
@@ -514,7 +514,7 @@ def attend_cached(
     return torch.einsum("bhij,bhjd->bhid", weights, cache["v"]), cache
 
 
-# === exercise: 7.17 · Beam search | function: beam_search | kind: plain | what is wrong: the search ends as soon as the first hypothesis is finished, so one that is still alive and would end with a better score is cut short
+# === exercise: beam-search | function: beam_search | kind: plain | what is wrong: the search ends as soon as the first hypothesis is finished, so one that is still alive and would end with a better score is cut short
 # told: named
 # now: named
 # says: stops at the first that ends
@@ -544,7 +544,7 @@ def beam_search(
     return best, score
 
 
-# === exercise: 7.17 · Beam search | function: beam_search | kind: double | what is wrong: each finished hypothesis takes a place of the beam away for all later rounds, so fewer than beam_width extensions are kept after the first end AND n counts the prefix as well as the new tokens (alpha above 0)
+# === exercise: beam-search | function: beam_search | kind: double | what is wrong: each finished hypothesis takes a place of the beam away for all later rounds, so fewer than beam_width extensions are kept after the first end AND n counts the prefix as well as the new tokens (alpha above 0)
 # told: named
 # now: named
 # says: the length counts the prefix
@@ -582,7 +582,7 @@ def beam_search(
     return everything[winner][1], scores[winner]
 
 
-# === exercise: 7.18 · BLEU | function: bleu | kind: plain | what is wrong: matches are not clipped: every n-gram that occurs in the reference counts, however often it is repeated; Bobby mag Bobby mag Beeren . has p1 = 6/6 instead of 4/6
+# === exercise: bleu | function: bleu | kind: plain | what is wrong: matches are not clipped: every n-gram that occurs in the reference counts, however often it is repeated; Bobby mag Bobby mag Beeren . has p1 = 6/6 instead of 4/6
 # told: named
 # now: named
 # says: counts are not clipped
@@ -608,7 +608,7 @@ def bleu(
     return 100 * penalty * math.exp(sum(logs) / maximum)
 
 
-# === exercise: 7.18 · BLEU | function: bleu | kind: double | what is wrong: matches are the intersection of two sets, so an n-gram counts once at most even if both sides have it several times AND the brevity penalty is the mean of the penalties of the single sentences instead of one from the summed lengths
+# === exercise: bleu | function: bleu | kind: double | what is wrong: matches are the intersection of two sets, so an n-gram counts once at most even if both sides have it several times AND the brevity penalty is the mean of the penalties of the single sentences instead of one from the summed lengths
 # told: useless
 # now: named
 # says: each n-gram counts once, and a brevity penalty for each sentence

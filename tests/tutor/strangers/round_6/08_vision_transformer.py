@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 8.1 · Cut an image into patches | function: patchify | kind: plain | what is wrong: patches come down the columns of the grid first, then to the right, instead of in reading order; shows on every image with more than one row and more than one column of patches
+# === exercise: patchify | function: patchify | kind: plain | what is wrong: patches come down the columns of the grid first, then to the right, instead of in reading order; shows on every image with more than one row and more than one column of patches
 # told: named
 # now: named
 # says: patches in column order
@@ -13,7 +13,7 @@ def patchify(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     return tiles.reshape(b, n, -1)
 
 
-# === exercise: 8.1 · Cut an image into patches | function: patchify | kind: subtle | what is wrong: sizes are refused only if P divides neither side (and in place of or); if it divides one side only, as 4 x 6 pixels with P = 4, unfold silently drops the rest of the image and no ValueError is raised
+# === exercise: patchify | function: patchify | kind: subtle | what is wrong: sizes are refused only if P divides neither side (and in place of or); if it divides one side only, as 4 x 6 pixels with P = 4, unfold silently drops the rest of the image and no ValueError is raised
 # told: named
 # now: named
 # says: no ValueError for a remainder
@@ -27,7 +27,7 @@ def patchify(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     return x.flatten(3).flatten(1, 2)
 
 
-# === exercise: 8.2 · Put the patches together again | function: unpatchify | kind: subtle | what is wrong: only the number of pixels is compared, N * P * P with H * W, so a size that P does not divide passes: 6 patches of P = 2 as an image of 3 x 8 give garbage (even number of channels) or a RuntimeError (odd), not a ValueError
+# === exercise: unpatchify | function: unpatchify | kind: subtle | what is wrong: only the number of pixels is compared, N * P * P with H * W, so a size that P does not divide passes: 6 patches of P = 2 as an image of 3 x 8 give garbage (even number of channels) or a RuntimeError (odd), not a ValueError
 # told: named
 # now: named
 # says: no ValueError for a remainder
@@ -44,7 +44,7 @@ def unpatchify(
     return x.reshape(b, -1, height, width)
 
 
-# === exercise: 8.2 · Put the patches together again | function: unpatchify | kind: double | what is wrong: nothing is refused: too few patches leave zeros in the image, too many give a RuntimeError, never a ValueError AND each patch is laid down transposed, its rows of pixels as columns
+# === exercise: unpatchify | function: unpatchify | kind: double | what is wrong: nothing is refused: too few patches leave zeros in the image, too many give a RuntimeError, never a ValueError AND each patch is laid down transposed, its rows of pixels as columns
 # told: named
 # now: named
 # says: rows and columns of pixels exchanged
@@ -62,7 +62,7 @@ def unpatchify(
     return image
 
 
-# === exercise: 8.3 · Embed the patches | function: PatchEmbedding | kind: plain | what is wrong: the weight is drawn by kaiming_normal_, which takes the second axis of (P*P*C, d) for the fan-in, so the spread is 1/sqrt(d_model) and not 1/sqrt(P*P*C); shows whenever d_model is not P*P*C
+# === exercise: patch-embedding | function: PatchEmbedding | kind: plain | what is wrong: the weight is drawn by kaiming_normal_, which takes the second axis of (P*P*C, d) for the fan-in, so the spread is 1/sqrt(d_model) and not 1/sqrt(P*P*C); shows whenever d_model is not P*P*C
 # told: named
 # now: named
 # says: the weights start too large
@@ -78,7 +78,7 @@ class PatchEmbedding(nn.Module):
         return torch.einsum("bnp,pd->bnd", patchify(images, self.patch_size), self.weight) + self.bias
 
 
-# === exercise: 8.4 · The Vision Transformer | function: VisionTransformer | kind: plain | what is wrong: positions are added to the patches first and the class token is joined afterwards, so it has no position, and the table has N rows with pooling "class" too
+# === exercise: vision-transformer | function: VisionTransformer | kind: plain | what is wrong: positions are added to the patches first and the class token is joined afterwards, so it has no position, and the table has N rows with pooling "class" too
 # told: named
 # now: named
 # says: class token without a position
@@ -124,7 +124,7 @@ class VisionTransformer(nn.Module):
         return self.head(self.encoder(x))
 
 
-# === exercise: 8.4 · The Vision Transformer | function: VisionTransformer | kind: subtle | what is wrong: dropout is given to the positions only, the encoder is built with dropout 0; shows only with dropout > 0 in training
+# === exercise: vision-transformer | function: VisionTransformer | kind: subtle | what is wrong: dropout is given to the positions only, the encoder is built with dropout 0; shows only with dropout > 0 in training
 # told: named
 # now: named
 # says: dropout not passed to the encoder
@@ -167,7 +167,7 @@ class VisionTransformer(nn.Module):
         return self.head(x)
 
 
-# === exercise: 8.5 · Positions for another image size | function: interpolate_positions | kind: plain | what is wrong: the table is interpolated linearly along its rows, from h*w to h'*w' positions in a line, not on the grid; right only for grids of a single row or a single column (old and new alike)
+# === exercise: interpolate-positions | function: interpolate_positions | kind: plain | what is wrong: the table is interpolated linearly along its rows, from h*w to h'*w' positions in a line, not on the grid; right only for grids of a single row or a single column (old and new alike)
 # told: named
 # now: named
 # says: interpolated along the list
@@ -185,7 +185,7 @@ def interpolate_positions(
     return torch.cat([special, line.squeeze(0).T])
 
 
-# === exercise: 8.5 · Positions for another image size | function: interpolate_positions | kind: subtle | what is wrong: the table is returned unchanged if the new grid has as many patches as the old one, though the grids may differ: (2, 6) to (3, 4)
+# === exercise: interpolate-positions | function: interpolate_positions | kind: subtle | what is wrong: the table is returned unchanged if the new grid has as many patches as the old one, though the grids may differ: (2, 6) to (3, 4)
 # told: passed
 # now: named
 # says: two grids with as many patches are taken for the same
@@ -205,7 +205,7 @@ def interpolate_positions(
     return torch.cat((special, plane[0].flatten(1).T), dim=0)
 
 
-# === exercise: 8.6 · Attention that looks one step to the right | function: shift_weights | kind: double | what is wrong: query minus key is compared with the offset, so each token looks the opposite way (the transposed matrix) AND the result is int32, not float32
+# === exercise: shift-weights | function: shift_weights | kind: double | what is wrong: query minus key is compared with the offset, so each token looks the opposite way (the transposed matrix) AND the result is int32, not float32
 # told: named
 # now: named
 # says: looks the other way
@@ -220,7 +220,7 @@ def shift_weights(
     return ((down == row_offset) & (right == column_offset)).int()
 
 
-# === exercise: 8.7 · A convolution made of attention heads | function: convolution_by_heads | kind: subtle | what is wrong: the heads are concatenated with the place outside and the channel inside, but kernel.flatten(1).T has its rows in the order channel, row, column; shows only with C_in > 1 and k > 1
+# === exercise: convolution-by-heads | function: convolution_by_heads | kind: subtle | what is wrong: the heads are concatenated with the place outside and the channel inside, but kernel.flatten(1).T has its rows in the order channel, row, column; shows only with C_in > 1 and k > 1
 # told: shown
 # now: named
 # says: channels and places mixed up
@@ -238,7 +238,7 @@ def convolution_by_heads(
     return torch.cat(found, dim=-1) @ w_o
 
 
-# === exercise: 8.8 · How far does an output see? | function: receptive_field | kind: plain | what is wrong: the rows and columns that hold an entry are counted instead of measuring from the first to the last; shows when rows or columns between are all zero
+# === exercise: receptive-field | function: receptive_field | kind: plain | what is wrong: the rows and columns that hold an entry are counted instead of measuring from the first to the last; shows when rows or columns between are all zero
 # told: named
 # now: named
 # says: rows and columns counted, not the box
@@ -248,7 +248,7 @@ def receptive_field(gradient: torch.Tensor) -> tuple[int, int]:
     return int(rows.sum()), int(columns.sum())
 
 
-# === exercise: 8.8 · How far does an output see? | function: receptive_field | kind: double | what is wrong: entries below a thousandth of the largest are taken for zero, though tiny ones count AND the extent is last minus first without plus 1, one too small in both directions
+# === exercise: receptive-field | function: receptive_field | kind: double | what is wrong: entries below a thousandth of the largest are taken for zero, though tiny ones count AND the extent is last minus first without plus 1, one too small in both directions
 # told: named
 # now: named
 # says: small entries left out, and one too few
@@ -261,7 +261,7 @@ def receptive_field(gradient: torch.Tensor) -> tuple[int, int]:
     return (ys.max() - ys.min()).item(), (xs.max() - xs.min()).item()
 
 
-# === exercise: 8.9 · What the patch embedding has learned | function: principal_filters | kind: double | what is wrong: each filter is centred by the mean of its own entries, not by the mean filter AND the share is computed with s and not with its square
+# === exercise: principal-filters | function: principal_filters | kind: double | what is wrong: each filter is centred by the mean of its own entries, not by the mean filter AND the share is computed with s and not with its square
 # told: named
 # now: named
 # says: centred along the wrong axis
@@ -276,7 +276,7 @@ def principal_filters(
     return pictures, share[:count]
 
 
-# === exercise: 8.10 · Attention through all layers | function: attention_rollout | kind: subtle | what is wrong: each head is rolled out through all layers by itself and the heads are averaged at the end, so head i of one layer never meets head j of the next; right with one head or one layer, and rows sum to 1 in any case
+# === exercise: attention-rollout | function: attention_rollout | kind: subtle | what is wrong: each head is rolled out through all layers by itself and the heads are averaged at the end, so head i of one layer never meets head j of the next; right with one head or one layer, and rows sum to 1 in any case
 # told: named
 # now: named
 # says: the heads averaged at the end
@@ -290,7 +290,7 @@ def attention_rollout(weights: list[torch.Tensor]) -> torch.Tensor:
     return flow.mean(dim=0)
 
 
-# === exercise: 8.11 · Mixup, and what it changes | functions: mixup, seed_interval | kind: double | what is wrong: mixup adds image i to place permutation[i], so the partners are those of the inverse permutation; shows for permutations that are not their own inverse, as (1, 2, 0) AND seed_interval takes the spread of two independent groups, sqrt((var(changed) + var(usual)) / n), not that of the paired differences
+# === exercise: mixup | functions: mixup, seed_interval | kind: double | what is wrong: mixup adds image i to place permutation[i], so the partners are those of the inverse permutation; shows for permutations that are not their own inverse, as (1, 2, 0) AND seed_interval takes the spread of two independent groups, sqrt((var(changed) + var(usual)) / n), not that of the paired differences
 # told: named
 # now: named
 # says: partners by the inverse permutation
@@ -314,7 +314,7 @@ def seed_interval(
     return middle - quantile * error, middle + quantile * error
 
 
-# === exercise: 8.12 · CutMix | function: cutmix | kind: subtle | what is wrong: the share of an image is the part of its numbers that stayed equal, not one minus the area of the box; shows when image and partner have equal pixels in the box (a black background)
+# === exercise: cutmix | function: cutmix | kind: subtle | what is wrong: the share of an image is the part of its numbers that stayed equal, not one minus the area of the box; shows when image and partner have equal pixels in the box (a black background)
 # told: passed
 # now: named
 # says: equal pixels counted as kept

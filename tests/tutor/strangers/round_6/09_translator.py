@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: double | what is wrong: the extra place is counted for the sources, too, so a longest source that fits a width exactly gets the next width (or a ValueError) AND inputs and labels are filled up to the width with 0 instead of pad_id, which shows with another pad_id
+# === exercise: fixed-batch | function: fixed_batch | kind: double | what is wrong: the extra place is counted for the sources, too, so a longest source that fits a width exactly gets the next width (or a ValueError) AND inputs and labels are filled up to the width with 0 instead of pad_id, which shows with another pad_id
 # told: named
 # now: named
 # says: a place for a special token in the source, too, and filled with 0 in place of pad_id
@@ -18,7 +18,7 @@ def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     return source, F.pad(inputs, (0, more)), F.pad(labels, (0, more))
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: subtle | what is wrong: .float() returns the same tensor if it is float32 already, so += writes the sum, and /= the mean, into the first state; the result is right, but the argument is changed; shows only for float32
+# === exercise: average-states | function: average_states | kind: subtle | what is wrong: .float() returns the same tensor if it is float32 already, so += writes the sum, and /= the mean, into the first state; the result is right, but the argument is changed; shows only for float32
 # told: named
 # now: named
 # says: changes its argument in place
@@ -36,7 +36,7 @@ def average_states(states):
     return average
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: plain | what is wrong: averages the average so far with the next state, (mean + x) / 2, so later states weigh more; right for one and two states, wrong from three on
+# === exercise: average-states | function: average_states | kind: plain | what is wrong: averages the average so far with the next state, (mean + x) / 2, so later states weigh more; right for one and two states, wrong from three on
 # told: named
 # now: named
 # says: an average of averages
@@ -53,7 +53,7 @@ def average_states(states):
     return result
 
 
-# === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: plain | what is wrong: spreads the smoothing over the V - 1 other classes only: 1 - ε for the right class and ε / (V - 1) for each other, instead of 1 - ε + ε / V and ε / V
+# === exercise: smoothing-floor | function: smoothing_floor | kind: plain | what is wrong: spreads the smoothing over the V - 1 other classes only: 1 - ε for the right class and ε / (V - 1) for each other, instead of 1 - ε + ε / V and ε / V
 # told: named
 # now: named
 # says: spread over the wrong classes only
@@ -65,7 +65,7 @@ def smoothing_floor(vocab_size, smoothing):
     return -sum(p * math.log(p) for p in chances)
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: subtle | what is wrong: a sentence is right if right / real equals 1, and for a row of nothing but padding that is 0 / 0 = nan, so it counts as wrong instead of right; shows only with a row without a real label
+# === exercise: forced-accuracy | function: forced_accuracy | kind: subtle | what is wrong: a sentence is right if right / real equals 1, and for a row of nothing but padding that is 0 / 0 = nan, so it counts as wrong instead of right; shows only with a row without a real label
 # told: passed
 # now: named
 # says: a row of nothing but padding counted as wrong
@@ -78,7 +78,7 @@ def forced_accuracy(logits, labels, pad_id=0):
     return (hits.sum() / real.sum()).item(), whole.item()
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: plain | what is wrong: takes the largest weight of any head instead of the mean over the heads; the example by hand comes out right, heads of which one is sharp and the others agree on another word do not
+# === exercise: align | function: align | kind: plain | what is wrong: takes the largest weight of any head instead of the mean over the heads; the example by hand comes out right, heads of which one is sharp and the others agree on another word do not
 # told: named
 # now: named
 # says: the largest weight of any head
@@ -90,7 +90,7 @@ def align(weights, source_length, target_length):
     return positions
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: subtle | what is wrong: the percentiles are entries of the sorted list at int(q * R), without interpolation between neighbours; with the three samples of the example -0.5 and 1 instead of -0.4625 and 0.9625
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: subtle | what is wrong: the percentiles are entries of the sorted list at int(q * R), without interpolation between neighbours; with the three samples of the example -0.5 and 1 instead of -0.4625 and 0.9625
 # told: named
 # now: named
 # says: one of the samples in place of the percentile
@@ -103,7 +103,7 @@ def paired_bootstrap(first, second, indices):
     return gain.mean().item(), low, high
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: double | what is wrong: the first number is the mean of the samples' differences, not the difference on the whole test set AND the ends are the percentiles 5 and 95 instead of 2.5 and 97.5
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: double | what is wrong: the first number is the mean of the samples' differences, not the difference on the whole test set AND the ends are the percentiles 5 and 95 instead of 2.5 and 97.5
 # told: named
 # now: named
 # says: the mean of the samples as the difference, and 5 and 95 percent

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 10.1 · Normalise with what training knows | function: standardise | kind: subtle | what is wrong: a spread below 1e-6 is raised to 1e-6 and does not count as 1: in a channel without contrast a pixel that differs from training's is divided by a millionth
+# === exercise: standardise | function: standardise | kind: subtle | what is wrong: a spread below 1e-6 is raised to 1e-6 and does not count as 1: in a channel without contrast a pixel that differs from training's is divided by a millionth
 # told: named
 # now: named
 # says: a small spread does not count as 1
@@ -12,7 +12,7 @@ def standardise(images: torch.Tensor, train: torch.Tensor) -> torch.Tensor:
     return (images - mean) / spread.clamp(min=1e-6)
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: double | what is wrong: a source place of 0 counts as outside (> 0 and not >= 0), so the first row and the first column of every image are lost, even without a shift AND the channels are brought back by exchanging axes 1 and 3, (B, C, W, H): every picture is mirrored at its diagonal
+# === exercise: shift-images | function: shift_images | kind: double | what is wrong: a source place of 0 counts as outside (> 0 and not >= 0), so the first row and the first column of every image are lost, even without a shift AND the channels are brought back by exchanging axes 1 and 3, (B, C, W, H): every picture is mirrored at its diagonal
 # told: told
 # now: named
 # says: place 0 counts as outside, and mirrored at the diagonal
@@ -33,7 +33,7 @@ def shift_images(
     return found.transpose(1, 3)
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: subtle | what is wrong: of several pairs with the same sum the last in reading order is returned (>=), not the first; with no mistakes at all, too
+# === exercise: confusion | function: confusion | kind: subtle | what is wrong: of several pairs with the same sum the last in reading order is returned (>=), not the first; with no mistakes at all, too
 # told: named
 # now: named
 # says: of equal pairs the last
@@ -52,7 +52,7 @@ def confusion(
     return matrix, pair
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: double | what is wrong: the matrix is transposed, its rows are the predictions AND the pair comes from the largest single number beside the diagonal, so only one direction counts
+# === exercise: confusion | function: confusion | kind: double | what is wrong: the matrix is transposed, its rows are the predictions AND the pair comes from the largest single number beside the diagonal, so only one direction counts
 # told: named
 # now: named
 # says: rows and columns exchanged, and one direction only
@@ -67,7 +67,7 @@ def confusion(
     return matrix, (a, b) if a < b else (0, 1)
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: plain | what is wrong: the confidence is taken to be the probability of the right class (the label's), not the largest one; shows wherever an image is classified wrongly
+# === exercise: calibration-error | function: calibration_error | kind: plain | what is wrong: the confidence is taken to be the probability of the right class (the label's), not the largest one; shows wherever an image is classified wrongly
 # told: named
 # now: named
 # says: the probability of the right class
@@ -82,7 +82,7 @@ def calibration_error(
     return gaps.abs().sum() / len(labels)
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: subtle | what is wrong: bucketize puts a confidence that lies exactly on an edge into the bin below it (0.5 with two bins into bin 0), not above
+# === exercise: calibration-error | function: calibration_error | kind: subtle | what is wrong: bucketize puts a confidence that lies exactly on an edge into the bin below it (0.5 with two bins into bin 0), not above
 # told: named
 # now: named
 # says: an edge belongs to the bin below
@@ -102,7 +102,7 @@ def calibration_error(
     return error
 
 
-# === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: plain | what is wrong: the table is divided by the length of the whole table, one number, and not each row by its own: the results are products in other units, not cosines (the similarity of a position with itself is not 1)
+# === exercise: position-similarity | function: position_similarity | kind: plain | what is wrong: the table is divided by the length of the whole table, one number, and not each row by its own: the results are products in other units, not cosines (the similarity of a position with itself is not 1)
 # told: shown
 # now: named
 # says: one length for the whole table
@@ -116,7 +116,7 @@ def position_similarity(table: torch.Tensor, rows: int, columns: int) -> torch.T
     return torch.einsum("id,jd->ij", unit, unit).view(rows, columns, rows, columns)
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: plain | what is wrong: with a class token its own share is given to all patches in equal parts instead of dividing by what is left: (0.4, 0.45, 0.15) becomes (0.65, 0.35), not (0.75, 0.25); each picture still sums to 1
+# === exercise: read-by-the-head | function: read_by_the_head | kind: plain | what is wrong: with a class token its own share is given to all patches in equal parts instead of dividing by what is left: (0.4, 0.45, 0.15) becomes (0.65, 0.35), not (0.75, 0.25); each picture still sums to 1
 # told: named
 # now: named
 # says: the class token's own share given out in equal parts

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 11.1 · Bits per byte | function: bits_per_byte | kind: subtle | what is wrong: the losses are turned into factors, multiplied and the logarithm taken at the end; exp of the sum overflows and the answer is inf as soon as the text costs more than 88 nats in float32
+# === exercise: bits-per-byte | function: bits_per_byte | kind: subtle | what is wrong: the losses are turned into factors, multiplied and the logarithm taken at the end; exp of the sum overflows and the answer is inf as soon as the text costs more than 88 nats in float32
 # told: passed
 # now: named
 # says: probabilities multiplied in place of logarithms added
@@ -11,7 +11,7 @@ def bits_per_byte(losses: torch.Tensor, text: str) -> float:
     return bits.item() / len(text.encode("utf-8"))
 
 
-# === exercise: 11.2 · Documents into blocks | function: pack_documents | kind: plain | what is wrong: positions begin anew at 0 at the start of every block as well, though a document that is cut in two goes on with its next position
+# === exercise: pack-documents | function: pack_documents | kind: plain | what is wrong: positions begin anew at 0 at the start of every block as well, though a document that is cut in two goes on with its next position
 # told: named
 # now: named
 # says: positions begin anew in each block
@@ -37,7 +37,7 @@ def pack_documents(
     return cut(stream), cut(stream, 1), cut(owners), cut(places)
 
 
-# === exercise: 11.2 · Documents into blocks | function: pack_documents | kind: double | what is wrong: the end id is counted as the first token of the next document (cumsum of stream == end_id), in documents and positions AND N is n // T with labels from roll, so that if T divides n there is a block too many whose last label is the first token of the stream
+# === exercise: pack-documents | function: pack_documents | kind: double | what is wrong: the end id is counted as the first token of the next document (cumsum of stream == end_id), in documents and positions AND N is n // T with labels from roll, so that if T divides n there is a block too many whose last label is the first token of the stream
 # told: named
 # now: named
 # says: what is left over makes a block
@@ -56,7 +56,7 @@ def pack_documents(
     return inputs, labels, owner, position
 
 
-# === exercise: 11.3 · A mask between documents | function: document_mask | kind: subtle | what is wrong: the triangles come in the order of the document numbers (unique sorts them), not in the order in which the documents stand in the row; shows for a row whose numbers do not ascend and whose documents differ in length, as [3, 3, 3, 1, 1]
+# === exercise: document-mask | function: document_mask | kind: subtle | what is wrong: the triangles come in the order of the document numbers (unique sorts them), not in the order in which the documents stand in the row; shows for a row whose numbers do not ascend and whose documents differ in length, as [3, 3, 3, 1, 1]
 # told: passed
 # now: named
 # says: documents in the order of their numbers
@@ -69,7 +69,7 @@ def document_mask(documents: torch.Tensor) -> torch.Tensor:
     return torch.stack(masks)[:, None]
 
 
-# === exercise: 11.4 · One attention for all choices | function: causal_attention | kind: double | what is wrong: kv heads are dealt out in turn (repeat: head i uses i mod h_kv), not shared by neighbours; shows with 1 < h_kv < h AND the future is cut off after the softmax, so the weights of a row no longer sum to 1
+# === exercise: causal-attention | function: causal_attention | kind: double | what is wrong: kv heads are dealt out in turn (repeat: head i uses i mod h_kv), not shared by neighbours; shows with 1 < h_kv < h AND the future is cut off after the softmax, so the weights of a row no longer sum to 1
 # told: named
 # now: named
 # says: masked after the softmax, and kv heads dealt out in turn
@@ -85,7 +85,7 @@ def causal_attention(
     return weights @ v
 
 
-# === exercise: 11.5 · The block, from a configuration | function: DecoderBlock | kind: plain | what is wrong: the second residual starts from norm_2(y), not from y: the stream itself is normalised in the middle of the block (method finish)
+# === exercise: block-from-configuration | function: DecoderBlock | kind: plain | what is wrong: the second residual starts from norm_2(y), not from y: the stream itself is normalised in the middle of the block (method finish)
 # told: named
 # now: named
 # says: residual from the normalised x
@@ -136,7 +136,7 @@ class DecoderBlock(nn.Module):
         return self.finish(x, causal_attention(q, k, v, self.rotary))
 
 
-# === exercise: 11.5 · The block, from a configuration | function: DecoderBlock | kind: subtle | what is wrong: norm_q and norm_k are one and the same module, so queries and keys share one gamma: d_k parameters too few, and different results as soon as the two gammas should differ; shows only with qk_norm=True
+# === exercise: block-from-configuration | function: DecoderBlock | kind: subtle | what is wrong: norm_q and norm_k are one and the same module, so queries and keys share one gamma: d_k parameters too few, and different results as soon as the two gammas should differ; shows only with qk_norm=True
 # told: named
 # now: named
 # says: one norm for queries and keys
@@ -186,7 +186,7 @@ class DecoderBlock(nn.Module):
         return self.finish(x, causal_attention(q, k, v, self.rotary))
 
 
-# === exercise: 11.6 · Write with a cache | function: write_with_cache | kind: plain | what is wrong: the last token that is written is read too, one call more than needed (four calls and five ids in the example by hand); the text itself is right; shows for every length > 0
+# === exercise: write-with-cache | function: write_with_cache | kind: plain | what is wrong: the last token that is written is read too, one call more than needed (four calls and five ids in the example by hand); the text itself is right; shows for every length > 0
 # told: passed
 # now: named
 # says: the last token is read, too
@@ -203,7 +203,7 @@ def write_with_cache(model: nn.Module, prompt: list[int], length: int) -> list[i
     return text
 
 
-# === exercise: 11.7 · Softmax, a block at a time | functions: online_step, online_softmax | kind: plain | what is wrong: online_step rescales the old sum only, the old output is added as it is; shows when a later block brings a larger maximum
+# === exercise: online-softmax | functions: online_step, online_softmax | kind: plain | what is wrong: online_step rescales the old sum only, the old output is added as it is; shows when a later block brings a larger maximum
 # told: named
 # now: named
 # says: the old output is not rescaled
@@ -236,7 +236,7 @@ def online_softmax(blocks: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Ten
     return output / total.clamp(min=1.0)
 
 
-# === exercise: 11.7 · Softmax, a block at a time | functions: online_step, online_softmax | kind: subtle | what is wrong: online_softmax begins with the maximum 0, not -inf, so no maximum can be below 0 and a query whose scores are all far below 0 (about -104 and less, as -10000) has the sum 0 and gets 0; right for all other scores
+# === exercise: online-softmax | functions: online_step, online_softmax | kind: subtle | what is wrong: online_softmax begins with the maximum 0, not -inf, so no maximum can be below 0 and a query whose scores are all far below 0 (about -104 and less, as -10000) has the sum 0 and gets 0; right for all other scores
 # told: named
 # now: named
 # says: the maximum begins at 0
@@ -268,7 +268,7 @@ def online_softmax(blocks: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Ten
     return output / total.masked_fill(total == 0, 1.0)
 
 
-# === exercise: 11.8 · Attention in tiles | functions: attend_from_tile, tiled_attention | kind: plain | what is wrong: with causal=True query i sees the keys up to position i, counted from the first key, not up to T_k - T_q + i; shows when T_q and T_k differ
+# === exercise: tiled-attention | functions: attend_from_tile, tiled_attention | kind: plain | what is wrong: with causal=True query i sees the keys up to position i, counted from the first key, not up to T_k - T_q + i; shows when T_q and T_k differ
 # told: named
 # now: named
 # says: causal from the first key on
@@ -308,7 +308,7 @@ def tiled_attention(
     return torch.cat(parts, dim=-2)
 
 
-# === exercise: 11.8 · Attention in tiles | functions: attend_from_tile, tiled_attention | kind: subtle | what is wrong: the tiles of keys go up to last.max(), not to last.max() + 1, so the last key is lost when it is the first of its tile: when last.max() is a multiple of block (always with block 1; T_q = T_k = 9 with block 4, causal or not)
+# === exercise: tiled-attention | functions: attend_from_tile, tiled_attention | kind: subtle | what is wrong: the tiles of keys go up to last.max(), not to last.max() + 1, so the last key is lost when it is the first of its tile: when last.max() is a multiple of block (always with block 1; T_q = T_k = 9 with block 4, causal or not)
 # told: told
 # now: named
 # says: the tile that begins with the last key is skipped
@@ -350,7 +350,7 @@ def tiled_attention(
     return torch.cat(result, dim=-2)
 
 
-# === exercise: 11.9 · A step of AdamW | function: adamw_step | kind: double | what is wrong: the decay is not multiplied by the rate, theta loses the share weight_decay at each step AND only the first moment is corrected, the root is taken of the second moment as it is
+# === exercise: adamw-step | function: adamw_step | kind: double | what is wrong: the decay is not multiplied by the rate, theta loses the share weight_decay at each step AND only the first moment is corrected, the root is taken of the second moment as it is
 # told: named
 # now: named
 # says: the decay is not multiplied by the rate, and only the first moment is corrected
@@ -373,7 +373,7 @@ def adamw_step(
     return new_parameter, new_first, new_second
 
 
-# === exercise: 11.10 · Make a step orthogonal | function: orthogonalise | kind: plain | what is wrong: X X^T and its square are computed once, before the rounds, so from the second round on the polynomial is that of the matrix at the beginning; right for rounds 0 and 1
+# === exercise: orthogonalise | function: orthogonalise | kind: plain | what is wrong: X X^T and its square are computed once, before the rounds, so from the second round on the polynomial is that of the matrix at the beginning; right for rounds 0 and 1
 # told: useless
 # now: named
 # says: X Xᵀ of the first round in all rounds
@@ -389,7 +389,7 @@ def orthogonalise(matrix: torch.Tensor, rounds: int = 5) -> torch.Tensor:
     return x.mT if tall else x
 
 
-# === exercise: 11.11 · What a run costs | function: run_budget | kind: double | what is wrong: the norm at the end of the model is not counted, d_model parameters too few (and operations and training bytes with it) AND the windowed cache always holds window positions, also if the text is shorter
+# === exercise: run-budget | function: run_budget | kind: double | what is wrong: the norm at the end of the model is not counted, d_model parameters too few (and operations and training bytes with it) AND the windowed cache always holds window positions, also if the text is shorter
 # told: named
 # now: named
 # says: the last norm is forgotten, and the window of a shorter text
@@ -423,7 +423,7 @@ def run_budget(
     }
 
 
-# === exercise: 11.12 · A law of scale | functions: predicted_loss, fit_scaling_law, compute_optimal | kind: subtle | what is wrong: fit_scaling_law tries only pairs whose a does not stand after b in the list (combinations_with_replacement in place of all pairs), so a law with a > b is never found when the candidates ascend
+# === exercise: scaling-law | functions: predicted_loss, fit_scaling_law, compute_optimal | kind: subtle | what is wrong: fit_scaling_law tries only pairs whose a does not stand after b in the list (combinations_with_replacement in place of all pairs), so a law with a > b is never found when the candidates ascend
 # told: useless
 # now: named
 # says: only half of the pairs are tried
@@ -461,7 +461,7 @@ def compute_optimal(law: dict[str, float], budget: float) -> tuple[float, float]
     return n, budget / (6 * n)
 
 
-# === exercise: 11.12 · A law of scale | functions: predicted_loss, fit_scaling_law, compute_optimal | kind: double | what is wrong: fit_scaling_law fits nats_per_token, not bits_per_byte; shows when the two differ AND compute_optimal gives D = C / N, without the 6
+# === exercise: scaling-law | functions: predicted_loss, fit_scaling_law, compute_optimal | kind: double | what is wrong: fit_scaling_law fits nats_per_token, not bits_per_byte; shows when the two differ AND compute_optimal gives D = C / N, without the 6
 # told: named
 # now: named
 # says: nats per token in place of bits per byte
@@ -497,7 +497,7 @@ def compute_optimal(law: dict[str, float], budget: float) -> tuple[float, float]
     return parameters, budget / parameters
 
 
-# === exercise: 11.13 · A head that looks at what came next last time | functions: induction_scores, best_head | kind: double | what is wrong: induction_scores divides by all T positions, not by those whose token occurred before AND best_head takes the layer with the largest sum of scores and the best head in it, not the largest score of all; shows when that one stands in another layer, as in [[.6, .6], [0, .9]]
+# === exercise: induction-score | functions: induction_scores, best_head | kind: double | what is wrong: induction_scores divides by all T positions, not by those whose token occurred before AND best_head takes the layer with the largest sum of scores and the best head in it, not the largest score of all; shows when that one stands in another layer, as in [[.6, .6], [0, .9]]
 # told: named
 # now: named
 # says: divided by all positions
@@ -514,10 +514,10 @@ def best_head(scores: torch.Tensor) -> tuple[int, int]:
     return layer, int(scores[layer].argmax())
 
 
-# === exercise: 11.14 · What if it had been another? | functions: record_activations, run_patched, patching_effect | kind: plain | what is wrong: record_activations keeps what each block is given, not what it gives: entry l is the stream before block l (the embeddings in entry 0), and patching_effect patches with it
+# === exercise: patch-activations | functions: record_activations, run_patched, patching_effect | kind: plain | what is wrong: record_activations keeps what each block is given, not what it gives: entry l is the stream before block l (the embeddings in entry 0), and patching_effect patches with it
 # told: named
 # now: named
-# says: the input of each block in place of its output
+# says: the input of the block in place of its output
 @torch.no_grad()
 def record_activations(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
     kept = []
@@ -572,7 +572,7 @@ def patching_effect(
     return effect
 
 
-# === exercise: 11.14 · What if it had been another? | functions: record_activations, run_patched, patching_effect | kind: subtle | what is wrong: run_patched ends its hook by emptying the block's whole table of hooks, so a hook that somebody else had registered on that block is gone and the model is not left as it was; shows only if the block had a hook before
+# === exercise: patch-activations | functions: record_activations, run_patched, patching_effect | kind: subtle | what is wrong: run_patched ends its hook by emptying the block's whole table of hooks, so a hook that somebody else had registered on that block is gone and the model is not left as it was; shows only if the block had a hook before
 # told: passed
 # now: named
 # says: hooks of others are removed
@@ -628,7 +628,7 @@ def patching_effect(
     return torch.stack(table)
 
 
-# === exercise: 11.15 · Layer by layer | functions: logit_lens, lens_gain | kind: subtle | what is wrong: the rank in logit_lens counts the logits that are larger or equal, the token itself being the 1; right without ties, but every other token with an equal logit makes the rank worse (a stream of zeros: rank V, not 1)
+# === exercise: logit-lens | functions: logit_lens, lens_gain | kind: subtle | what is wrong: the rank in logit_lens counts the logits that are larger or equal, the token itself being the 1; right without ties, but every other token with an equal logit makes the rank worse (a stream of zeros: rank V, not 1)
 # told: named
 # now: named
 # says: equal logits counted as larger
@@ -661,7 +661,7 @@ def lens_gain(
     return (right - control).mean(dim=1)
 
 
-# === exercise: 11.15 · Layer by layer | functions: logit_lens, lens_gain | kind: double | what is wrong: in both functions the epsilon is added to the root, not inside it; shows for small streams (root mean square 0.01 and less) AND lens_gain takes the logarithm of the mean probabilities, not the mean of the logarithms; shows with more than one position
+# === exercise: logit-lens | functions: logit_lens, lens_gain | kind: double | what is wrong: in both functions the epsilon is added to the root, not inside it; shows for small streams (root mean square 0.01 and less) AND lens_gain takes the logarithm of the mean probabilities, not the mean of the logarithms; shows with more than one position
 # told: named
 # now: named
 # says: the logarithm of the mean

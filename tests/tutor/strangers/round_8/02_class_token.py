@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 2.1 · The class token | function: ClassToken | kind: simple | what is wrong: the token is divided by 0.02 in place of multiplied, so it starts with a standard deviation of 50
+# === exercise: class-token | function: ClassToken | kind: plain | what is wrong: the token is divided by 0.02 in place of multiplied, so it starts with a standard deviation of 50
 # told: named
 # now: named
 # says: the weights start too large
@@ -15,7 +15,7 @@ class ClassToken(nn.Module):
         return torch.cat((token, x), dim=1)
 
 
-# === exercise: 2.1 · The class token | function: ClassToken | kind: subtle | what is wrong: only the first vector is trained; with count above 1 it is repeated, so all class tokens are the same
+# === exercise: class-token | function: ClassToken | kind: subtle | what is wrong: only the first vector is trained; with count above 1 it is repeated, so all class tokens are the same
 # told: shown
 # now: named
 # says: one vector for all class tokens
@@ -30,7 +30,7 @@ class ClassToken(nn.Module):
         return torch.cat([first.repeat(len(x), self.count, 1), x], 1)
 
 
-# === exercise: 2.1 · The class token | function: ClassToken | kind: double | what is wrong: the token is drawn from a uniform distribution on [0, 0.02) and not from a normal one AND it is put behind the sequence
+# === exercise: class-token | function: ClassToken | kind: double | what is wrong: the token is drawn from a uniform distribution on [0, 0.02) and not from a normal one AND it is put behind the sequence
 # told: named
 # now: named
 # says: the class token is appended at the end
@@ -47,7 +47,7 @@ class ClassToken(nn.Module):
         return out
 
 
-# === exercise: 2.2 · The mask grows, too | function: mask_with_class_token | kind: simple | what is wrong: count is ignored, one entry is added whatever it is
+# === exercise: mask-with-class-token | function: mask_with_class_token | kind: plain | what is wrong: count is ignored, one entry is added whatever it is
 # told: named
 # now: named
 # says: one entry whatever count is
@@ -55,7 +55,7 @@ def mask_with_class_token(mask: torch.Tensor, count: int = 1) -> torch.Tensor:
     return F.pad(mask, (1, 0), value=True)
 
 
-# === exercise: 2.2 · The mask grows, too | function: mask_with_class_token | kind: subtle | what is wrong: the new entries repeat the first entry of each sentence, so a sentence that is only padding gets False for its class token
+# === exercise: mask-with-class-token | function: mask_with_class_token | kind: subtle | what is wrong: the new entries repeat the first entry of each sentence, so a sentence that is only padding gets False for its class token
 # told: named
 # now: named
 # says: the first entry is copied
@@ -64,7 +64,7 @@ def mask_with_class_token(mask: torch.Tensor, count: int = 1) -> torch.Tensor:
     return torch.cat((front, mask), dim=-1)
 
 
-# === exercise: 2.3 · The head reads position 0 | function: ClassHead | kind: subtle | what is wrong: the axis of the batch is lost if there is only one sequence, because of squeeze()
+# === exercise: class-head | function: ClassHead | kind: subtle | what is wrong: the axis of the batch is lost if there is only one sequence, because of squeeze()
 # told: named
 # now: named
 # says: squeeze takes the axis of the batch away
@@ -79,7 +79,7 @@ class ClassHead(nn.Module):
         return first @ self.weight + self.bias
 
 
-# === exercise: 2.3 · The head reads position 0 | function: ClassHead | kind: double | what is wrong: the weight is divided by d and not by its root AND the logits go through a softmax
+# === exercise: class-head | function: ClassHead | kind: double | what is wrong: the weight is divided by d and not by its root AND the logits go through a softmax
 # told: named
 # now: named
 # says: probabilities in place of logits
@@ -94,7 +94,7 @@ class ClassHead(nn.Module):
         return torch.softmax(y, dim=-1)
 
 
-# === exercise: 2.4 · The mean of the real tokens | functions: masked_mean, MeanHead | kind: subtle | what is wrong: NaN or infinity in the padding gets through, because it is multiplied by 0
+# === exercise: masked-mean | functions: masked_mean, MeanHead | kind: subtle | what is wrong: NaN or infinity in the padding gets through, because it is multiplied by 0
 # dropped: hint 3 allows a product with the mask, which lets NaN through
 def masked_mean(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     column = mask.transpose(1, 2).to(hidden.dtype)
@@ -114,7 +114,7 @@ class MeanHead(nn.Module):
         return masked_mean(hidden, mask) @ self.weight + self.bias
 
 
-# === exercise: 2.4 · The mean of the real tokens | functions: masked_mean, MeanHead | kind: double | what is wrong: the number of real tokens is that of the longest sentence of the batch AND the head without a mask takes the first position alone
+# === exercise: masked-mean | functions: masked_mean, MeanHead | kind: double | what is wrong: the number of real tokens is that of the longest sentence of the batch AND the head without a mask takes the first position alone
 # told: named
 # now: named
 # says: one number of tokens for the whole batch
@@ -138,7 +138,7 @@ class MeanHead(nn.Module):
         return masked_mean(hidden, mask) @ self.weight + self.bias
 
 
-# === exercise: 2.4 · The mean of the real tokens | functions: masked_mean, MeanHead | kind: simple | what is wrong: the head without a mask uses a mask of False (as if True meant padding), so the mean is 0 and the logits are the bias
+# === exercise: masked-mean | functions: masked_mean, MeanHead | kind: plain | what is wrong: the head without a mask uses a mask of False (as if True meant padding), so the mean is 0 and the logits are the bias
 # told: shown
 # now: named
 # says: without a mask nothing is real
@@ -162,7 +162,7 @@ class MeanHead(nn.Module):
         return masked_mean(hidden, mask) @ self.weight + self.bias
 
 
-# === exercise: 2.5 · What the order does | function: readout_behaviour | kind: double | what is wrong: flattened is called equivariant (its entries move with the words) AND the token head with positions is still called equivariant
+# === exercise: readout-behaviour | function: readout_behaviour | kind: double | what is wrong: flattened is called equivariant (its entries move with the words) AND the token head with positions is still called equivariant
 # told: named
 # now: named
 # says: a single answer is called equivariant
@@ -179,7 +179,7 @@ def readout_behaviour() -> dict[str, str]:
     )
 
 
-# === exercise: 2.6 · A label for each word: the loss | function: tagging_loss | kind: subtle | what is wrong: a word whose tag is 0 is left out, because ignore_index=0 marks the padding
+# === exercise: tagging-loss | function: tagging_loss | kind: subtle | what is wrong: a word whose tag is 0 is left out, because ignore_index=0 marks the padding
 # told: named
 # now: named
 # says: tag 0 is taken for padding
@@ -190,7 +190,7 @@ def tagging_loss(logits, tags, mask, count=1):
     return total / mask.sum().clamp(min=1)
 
 
-# === exercise: 2.6 · A label for each word: the loss | function: tagging_loss | kind: double | what is wrong: mean of the sentences' means and not of all words AND the class token is skipped with a fixed 1, whatever count says
+# === exercise: tagging-loss | function: tagging_loss | kind: double | what is wrong: mean of the sentences' means and not of all words AND the class token is skipped with a fixed 1, whatever count says
 # told: named
 # now: named
 # says: one class token is left out, whatever count says, and the mean of the sentences' means
@@ -201,7 +201,7 @@ def tagging_loss(logits, tags, mask, count=1):
     return each.mean()
 
 
-# === exercise: 2.6 · A label for each word: the loss | function: tagging_loss | kind: simple | what is wrong: log base 2 in place of the natural one
+# === exercise: tagging-loss | function: tagging_loss | kind: plain | what is wrong: log base 2 in place of the natural one
 # told: named
 # now: named
 # says: in bits
@@ -213,7 +213,7 @@ def tagging_loss(logits, tags, mask, count=1):
     return -torch.log2(p[keep]).mean()
 
 
-# === exercise: 2.7 · A class token for each task | function: TaskHeads | kind: simple | what is wrong: the heads are built from the class counts in reverse order
+# === exercise: task-heads | function: TaskHeads | kind: plain | what is wrong: the heads are built from the class counts in reverse order
 # told: shown
 # now: named
 # says: the heads in reverse order
@@ -226,7 +226,7 @@ class TaskHeads(nn.Module):
         return [head(hidden[:, i:]) for i, head in enumerate(self.heads)]
 
 
-# === exercise: 2.7 · A class token for each task | function: TaskHeads | kind: subtle | what is wrong: tasks with the same number of classes share one head
+# === exercise: task-heads | function: TaskHeads | kind: subtle | what is wrong: tasks with the same number of classes share one head
 # told: named
 # now: named
 # says: one head shared by all tasks

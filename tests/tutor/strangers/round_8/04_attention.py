@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 4.1 · Softmax | function: softmax | kind: subtle | what is wrong: a small epsilon is added to the sum so that empty rows do not divide by zero, and all weights are too small by up to a thousandth
+# === exercise: softmax | function: softmax | kind: subtle | what is wrong: a small epsilon is added to the sum so that empty rows do not divide by zero, and all weights are too small by up to a thousandth
 # told: told
 # now: named
 # says: a number is added to the sum
@@ -12,7 +12,7 @@ def softmax(scores: torch.Tensor) -> torch.Tensor:
     return e / (e.sum(dim=-1, keepdim=True) + 1e-3)
 
 
-# === exercise: 4.1 · Softmax | function: softmax | kind: double | what is wrong: the largest score of the whole tensor is subtracted, so rows far below it underflow to zeros AND an empty row gets equal weights 1/n
+# === exercise: softmax | function: softmax | kind: double | what is wrong: the largest score of the whole tensor is subtracted, so rows far below it underflow to zeros AND an empty row gets equal weights 1/n
 # told: shown
 # now: named
 # says: one maximum for all rows, and equal weights for a row of only −∞
@@ -24,7 +24,7 @@ def softmax(scores: torch.Tensor) -> torch.Tensor:
     return torch.where(empty, torch.full_like(scores, 1 / scores.shape[-1]), weights)
 
 
-# === exercise: 4.2 · A weighted average by hand | function: worked_context | kind: double | what is wrong: the context is the transposed weights times the values AND rows are counted from 1
+# === exercise: worked-context | function: worked_context | kind: double | what is wrong: the context is the transposed weights times the values AND rows are counted from 1
 # told: named
 # now: named
 # says: rows and columns exchanged
@@ -34,7 +34,7 @@ def worked_context() -> dict:
     return {"context": P.T @ V, "unchanged_row": 1, "constant_column": 2, "strongest": [1, 2, 2]}
 
 
-# === exercise: 4.3 · Queries, keys and values | function: project_qkv | kind: simple | what is wrong: keys are made with w_q
+# === exercise: project-qkv | function: project_qkv | kind: plain | what is wrong: keys are made with w_q
 # told: named
 # now: named
 # says: w_q used for the keys, too
@@ -45,7 +45,7 @@ def project_qkv(x_q, x_kv, w_q, w_k, w_v):
     return queries, keys, values
 
 
-# === exercise: 4.4 · The causal mask | function: causal_mask | kind: simple | what is wrong: True above the diagonal, as PyTorch's modules mark what is blocked
+# === exercise: causal-mask | function: causal_mask | kind: plain | what is wrong: True above the diagonal, as PyTorch's modules mark what is blocked
 # told: named
 # now: named
 # says: mask inverted
@@ -53,7 +53,7 @@ def causal_mask(length: int) -> torch.Tensor:
     return torch.ones(length, length, dtype=torch.bool).triu(diagonal=1)
 
 
-# === exercise: 4.5 · The padding mask | function: padding_mask | kind: subtle | what is wrong: the width is that of the longest sentence and not max_length
+# === exercise: padding-mask | function: padding_mask | kind: subtle | what is wrong: the width is that of the longest sentence and not max_length
 # told: named
 # now: named
 # says: the longest length in place of max_length
@@ -62,7 +62,7 @@ def padding_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return (positions[None, :] < lengths[:, None]).unsqueeze(1)
 
 
-# === exercise: 4.5 · The padding mask | function: padding_mask | kind: double | what is wrong: the first padding is real, too (<=) AND the axis for the queries is the last one
+# === exercise: padding-mask | function: padding_mask | kind: double | what is wrong: the first padding is real, too (<=) AND the axis for the queries is the last one
 # told: named
 # now: named
 # says: masks queries in place of keys, and off by one
@@ -73,7 +73,7 @@ def padding_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return torch.tensor(rows)
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax | function: masked_softmax | kind: subtle | what is wrong: the result has no NaN, but the gradient of a row in which nothing is allowed is NaN, since nan_to_num comes after torch.softmax
+# === exercise: masked-softmax | function: masked_softmax | kind: subtle | what is wrong: the result has no NaN, but the gradient of a row in which nothing is allowed is NaN, since nan_to_num comes after torch.softmax
 # dropped: masked_fill gives no gradient back, so it is right
 def masked_softmax(scores, mask=None):
     if mask is not None:
@@ -81,7 +81,7 @@ def masked_softmax(scores, mask=None):
     return torch.nan_to_num(torch.softmax(scores, dim=-1), nan=0.0)
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax | function: masked_softmax | kind: double | what is wrong: -100 in place of minus infinity, so forbidden keys keep a little weight and large negative scores lose AND an empty row gets equal weights
+# === exercise: masked-softmax | function: masked_softmax | kind: double | what is wrong: -100 in place of minus infinity, so forbidden keys keep a little weight and large negative scores lose AND an empty row gets equal weights
 # told: named
 # now: named
 # says: a large negative number in place of −∞
@@ -92,7 +92,7 @@ def masked_softmax(scores, mask=None):
     return softmax(blocked)
 
 
-# === exercise: 4.7 · Scaled dot-product attention | function: scaled_dot_product_attention | kind: subtle | what is wrong: divided by the root of the number of keys, T_k
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: subtle | what is wrong: divided by the root of the number of keys, T_k
 # told: named
 # now: named
 # says: scaled by the number of keys
@@ -102,7 +102,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     return weights @ v, weights
 
 
-# === exercise: 4.7 · Scaled dot-product attention | function: scaled_dot_product_attention | kind: double | what is wrong: the scaling is applied to the weights and not to the scores AND weights and output are returned in the other order
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: double | what is wrong: the scaling is applied to the weights and not to the scores AND weights and output are returned in the other order
 # told: shown
 # now: named
 # says: scaled after the softmax, and weights returned first
@@ -112,7 +112,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     return attention, torch.matmul(attention, v)
 
 
-# === exercise: 4.8 · The attention layer | function: Attention | kind: subtle | what is wrong: in cross-attention the mask is not handed on, only in self-attention
+# === exercise: attention-module | function: Attention | kind: subtle | what is wrong: in cross-attention the mask is not handed on, only in self-attention
 # told: named
 # now: named
 # says: mask dropped for cross-attention
@@ -132,7 +132,7 @@ class Attention(nn.Module):
         return scaled_dot_product_attention(q, k, v, mask)
 
 
-# === exercise: 4.8 · The attention layer | function: Attention | kind: double | what is wrong: each matrix is divided by the root of its own number of columns AND with x_kv given the values still come from x_q
+# === exercise: attention-module | function: Attention | kind: double | what is wrong: each matrix is divided by the root of its own number of columns AND with x_kv given the values still come from x_q
 # told: named
 # now: named
 # says: values from x_q
@@ -152,7 +152,7 @@ class Attention(nn.Module):
         return scaled_dot_product_attention(q, k, v, mask)
 
 
-# === exercise: 4.9 · Attention you can draw | function: geometric_example | kind: subtle | what is wrong: car_to_blue is read with row and column exchanged
+# === exercise: geometric-example | function: geometric_example | kind: subtle | what is wrong: car_to_blue is read with row and column exchanged
 # told: named
 # now: named
 # says: rows and columns exchanged
@@ -168,7 +168,7 @@ def geometric_example(theta_q, theta_k, theta_v):
                 car_to_blue=float(weights[0, 1]))
 
 
-# === exercise: 4.9 · Attention you can draw | function: geometric_example | kind: double | what is wrong: the rotations turn the other way round AND the scaled scores are divided by 2 and not by the root of 2
+# === exercise: geometric-example | function: geometric_example | kind: double | what is wrong: the rotations turn the other way round AND the scaled scores are divided by 2 and not by the root of 2
 # told: named
 # now: named
 # says: rotations applied to column vectors, and scaled by d_k in place of √d_k
@@ -186,7 +186,7 @@ def geometric_example(theta_q, theta_k, theta_v):
             "car_to_blue": weights[1, 0].item()}
 
 
-# === exercise: 4.11 · The derivative of softmax | function: softmax_jacobian | kind: double | what is wrong: the sign off the diagonal is plus AND the diagonal is p and not p(1 - p)
+# === exercise: softmax-jacobian | function: softmax_jacobian | kind: double | what is wrong: the sign off the diagonal is plus AND the diagonal is p and not p(1 - p)
 # told: wrong
 # now: named
 # says: the sign off the diagonal is missing, and the diagonal is p
@@ -196,7 +196,7 @@ def softmax_jacobian(p: torch.Tensor) -> torch.Tensor:
     return torch.diag_embed(p) + off
 
 
-# === exercise: 4.12 · Additive attention | function: AdditiveAttention | kind: subtle | what is wrong: v is divided by nothing at the start: drawn with standard deviation 1 and not 1/sqrt(d_hidden)
+# === exercise: additive-attention | function: AdditiveAttention | kind: subtle | what is wrong: v is divided by nothing at the start: drawn with standard deviation 1 and not 1/sqrt(d_hidden)
 # told: named
 # now: named
 # says: the weights start too large
@@ -213,7 +213,7 @@ class AdditiveAttention(nn.Module):
         return weights @ x_kv, weights
 
 
-# === exercise: 4.12 · Additive attention | function: AdditiveAttention | kind: double | what is wrong: tanh is applied after the product with v AND the values are the projected keys
+# === exercise: additive-attention | function: AdditiveAttention | kind: double | what is wrong: tanh is applied after the product with v AND the values are the projected keys
 # told: named
 # now: named
 # says: tanh after the product with v, and output from the projected keys
@@ -232,7 +232,7 @@ class AdditiveAttention(nn.Module):
         return a @ k, a
 
 
-# === exercise: 4.13 · What attention costs | functions: attention_cost, path_length | kind: subtle | what is wrong: the number of convolution layers is rounded down, so the last tokens are not seen unless it fits exactly
+# === exercise: attention-cost | functions: attention_cost, path_length | kind: subtle | what is wrong: the number of convolution layers is rounded down, so the last tokens are not seen unless it fits exactly
 # told: named
 # now: named
 # says: rounded down
@@ -254,7 +254,7 @@ def path_length(kind, length, kernel=3):
     raise ValueError(kind)
 
 
-# === exercise: 4.13 · What attention costs | functions: attention_cost, path_length | kind: double | what is wrong: three projections in place of four AND the quadratic part is compared with the projections and not with the whole
+# === exercise: attention-cost | functions: attention_cost, path_length | kind: double | what is wrong: three projections in place of four AND the quadratic part is compared with the projections and not with the whole
 # told: named
 # now: named
 # says: three projections in place of four, and a ratio in place of a share
@@ -275,7 +275,7 @@ def path_length(kind, length, kernel=3):
     raise ValueError(f"unknown kind {kind!r}")
 
 
-# === exercise: 4.14 · Pooling by attention | function: AttentionPooling | kind: subtle | what is wrong: without a mask it works, with one the mask (B, 1, T) is not flattened, and the first sequence's mask is used for all
+# === exercise: attention-pooling | function: AttentionPooling | kind: subtle | what is wrong: without a mask it works, with one the mask (B, 1, T) is not flattened, and the first sequence's mask is used for all
 # told: named
 # now: named
 # says: the mask of one sequence for the whole batch
@@ -292,7 +292,7 @@ class AttentionPooling(nn.Module):
         return torch.einsum("bt,btd->bd", weights, hidden), weights
 
 
-# === exercise: 4.14 · Pooling by attention | function: AttentionPooling | kind: double | what is wrong: not divided by the root of d AND the query starts with a standard deviation of 1
+# === exercise: attention-pooling | function: AttentionPooling | kind: double | what is wrong: not divided by the root of d AND the query starts with a standard deviation of 1
 # told: named
 # now: named
 # says: the scores are not scaled

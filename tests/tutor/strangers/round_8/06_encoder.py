@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 6.1 · Layer normalisation | function: LayerNorm | kind: subtle | what is wrong: epsilon is always 1e-5, the argument is stored and not used
+# === exercise: layer-norm | function: LayerNorm | kind: subtle | what is wrong: epsilon is always 1e-5, the argument is stored and not used
 # told: named
 # now: named
 # says: epsilon is always 0.00001
@@ -18,7 +18,7 @@ class LayerNorm(nn.Module):
         return self.gamma * (x - mean) * torch.rsqrt(var + 1e-5) + self.beta
 
 
-# === exercise: 6.1 · Layer normalisation | function: LayerNorm | kind: double | what is wrong: variance as mean of squares without subtracting the mean AND beta is added before gamma multiplies
+# === exercise: layer-norm | function: LayerNorm | kind: double | what is wrong: variance as mean of squares without subtracting the mean AND beta is added before gamma multiplies
 # told: named
 # now: named
 # says: beta added before gamma multiplies, and the variance of what is not centred
@@ -36,7 +36,7 @@ class LayerNorm(nn.Module):
         return (normal + self.beta) * self.gamma
 
 
-# === exercise: 6.2 · Spot the bug: which norm was that? | function: diagnose_norm | kind: subtle | what is wrong: batch norm takes mean and variance over the batch axis alone, not over all tokens
+# === exercise: diagnose-norm | function: diagnose_norm | kind: subtle | what is wrong: batch norm takes mean and variance over the batch axis alone, not over all tokens
 # told: named
 # now: named
 # says: takes “batch norm” for “whole tensor”
@@ -57,7 +57,7 @@ def diagnose_norm(x, y):
     return min(found, key=lambda name: (found[name] - y).abs().max().item())
 
 
-# === exercise: 6.2 · Spot the bug: which norm was that? | function: diagnose_norm | kind: double | what is wrong: the names of layer norm and unbiased variance are exchanged AND the farthest and not the nearest is returned
+# === exercise: diagnose-norm | function: diagnose_norm | kind: double | what is wrong: the names of layer norm and unbiased variance are exchanged AND the farthest and not the nearest is returned
 # told: told
 # now: named
 # says: the farthest in place of the nearest
@@ -75,7 +75,7 @@ def diagnose_norm(x, y):
     return max(guesses, key=lambda g: float((g[1] - y).norm()))[0]
 
 
-# === exercise: 6.3 · RMS normalisation | function: RMSNorm | kind: simple | what is wrong: divides by the length of the token (the root of the sum of squares) and not by the root of the mean
+# === exercise: rms-norm | function: RMSNorm | kind: plain | what is wrong: divides by the length of the token (the root of the sum of squares) and not by the root of the mean
 # told: named
 # now: named
 # says: the sum in place of the mean
@@ -89,7 +89,7 @@ class RMSNorm(nn.Module):
         return self.gamma * x / torch.sqrt((x * x).sum(-1, keepdim=True) + self.epsilon)
 
 
-# === exercise: 6.3 · RMS normalisation | function: RMSNorm | kind: double | what is wrong: epsilon is outside the root AND gamma starts at zero as an offset, (1 + gamma)
+# === exercise: rms-norm | function: RMSNorm | kind: double | what is wrong: epsilon is outside the root AND gamma starts at zero as an offset, (1 + gamma)
 # told: named
 # now: named
 # says: gamma and beta start with other numbers
@@ -104,7 +104,7 @@ class RMSNorm(nn.Module):
         return (1 + self.gamma) * x / rms
 
 
-# === exercise: 6.4 · GELU, and dead units | functions: gelu, dead_units | kind: subtle | what is wrong: a unit is dead if one token has slope 0 (any in place of all)
+# === exercise: gelu | functions: gelu, dead_units | kind: subtle | what is wrong: a unit is dead if one token has slope 0 (any in place of all)
 # told: named
 # now: named
 # says: dead for some token
@@ -119,7 +119,7 @@ def dead_units(x, activation):
     return (slope.flatten(0, -2) == 0).any(dim=0)
 
 
-# === exercise: 6.4 · GELU, and dead units | functions: gelu, dead_units | kind: double | what is wrong: the tanh approximation AND with two axes of tokens only the sentences' axis is joined, so the result is (T, d_ff)
+# === exercise: gelu | functions: gelu, dead_units | kind: double | what is wrong: the tanh approximation AND with two axes of tokens only the sentences' axis is joined, so the result is (T, d_ff)
 # told: named
 # now: named
 # says: the tanh approximation
@@ -133,7 +133,7 @@ def dead_units(x, activation):
     return (x <= 0).all(dim=0)
 
 
-# === exercise: 6.4 · GELU, and dead units | functions: gelu, dead_units | kind: subtle | what is wrong: a unit of ReLU that gets exactly 0 for a token counts as living (x < 0)
+# === exercise: gelu | functions: gelu, dead_units | kind: subtle | what is wrong: a unit of ReLU that gets exactly 0 for a token counts as living (x < 0)
 # told: named
 # now: named
 # says: 0 counts as alive
@@ -150,7 +150,7 @@ def dead_units(x, activation):
     return (g == 0).all(0)
 
 
-# === exercise: 6.5 · The feed-forward network | function: FeedForward | kind: subtle | what is wrong: an unknown activation is not refused, it is taken for ReLU
+# === exercise: feed-forward | function: FeedForward | kind: subtle | what is wrong: an unknown activation is not refused, it is taken for ReLU
 # told: named
 # now: named
 # says: an unknown activation is accepted
@@ -167,7 +167,7 @@ class FeedForward(nn.Module):
         return self.f(x @ self.w_1 + self.b_1) @ self.w_2 + self.b_2
 
 
-# === exercise: 6.5 · The feed-forward network | function: FeedForward | kind: double | what is wrong: the spreads of the two matrices are exchanged AND the first bias is added after the activation
+# === exercise: feed-forward | function: FeedForward | kind: double | what is wrong: the spreads of the two matrices are exchanged AND the first bias is added after the activation
 # told: named
 # now: named
 # says: b_1 added after the activation
@@ -188,7 +188,7 @@ class FeedForward(nn.Module):
         return (h + self.b_1) @ self.w_2 + self.b_2
 
 
-# === exercise: 6.6 · SwiGLU | function: SwiGLU | kind: simple | what is wrong: the gate is a plain sigmoid (GLU), not SiLU
+# === exercise: swiglu | function: SwiGLU | kind: plain | what is wrong: the gate is a plain sigmoid (GLU), not SiLU
 # told: named
 # now: named
 # says: sigmoid in place of SiLU
@@ -203,7 +203,7 @@ class SwiGLU(nn.Module):
         return (torch.sigmoid(x @ self.w_gate) * (x @ self.w_up)) @ self.w_down
 
 
-# === exercise: 6.7 · The encoder layer | function: EncoderLayer | kind: subtle | what is wrong: in pre-norm the second half is normalised with norm_1 again
+# === exercise: encoder-layer | function: EncoderLayer | kind: subtle | what is wrong: in pre-norm the second half is normalised with norm_1 again
 # told: named
 # now: named
 # says: one norm for both halves
@@ -224,7 +224,7 @@ class EncoderLayer(nn.Module):
         return self.norm_2(a + self.dropout(self.feed_forward(a)))
 
 
-# === exercise: 6.7 · The encoder layer | function: EncoderLayer | kind: double | what is wrong: the activation is not handed on (always ReLU) AND the second residual adds x and not a
+# === exercise: encoder-layer | function: EncoderLayer | kind: double | what is wrong: the activation is not handed on (always ReLU) AND the second residual adds x and not a
 # told: named
 # now: named
 # says: second residual from the layer's input
@@ -248,7 +248,7 @@ class EncoderLayer(nn.Module):
         return self.norm_2(x + self.dropout(self.feed_forward(a)))
 
 
-# === exercise: 6.8 · PyTorch's weights in your layer | function: encoder_layer_from_torch | kind: simple | what is wrong: gamma and beta of both norms are exchanged
+# === exercise: encoder-layer-from-torch | function: encoder_layer_from_torch | kind: plain | what is wrong: gamma and beta of both norms are exchanged
 # told: named
 # now: named
 # says: two tensors exchanged
@@ -263,7 +263,7 @@ def encoder_layer_from_torch(state):
     return out
 
 
-# === exercise: 6.9 · The stack | function: Encoder | kind: subtle | what is wrong: only the first layer gets the mask
+# === exercise: encoder | function: Encoder | kind: subtle | what is wrong: only the first layer gets the mask
 # told: named
 # now: named
 # says: mask only for the first layer
@@ -282,7 +282,7 @@ class Encoder(nn.Module):
         return self.norm(x)
 
 
-# === exercise: 6.9 · The stack | function: Encoder | kind: double | what is wrong: the norm at the end is there in post-norm and missing in pre-norm AND the layers run in reverse order
+# === exercise: encoder | function: Encoder | kind: double | what is wrong: the norm at the end is there in post-norm and missing in pre-norm AND the layers run in reverse order
 # told: named
 # now: named
 # says: final norm in post-norm
@@ -299,7 +299,7 @@ class Encoder(nn.Module):
         return self.norm(x)
 
 
-# === exercise: 6.10 · Hide some words | function: mask_tokens | kind: subtle | what is wrong: the labels are taken after the replacement, so they hold what was put in
+# === exercise: mask-tokens | function: mask_tokens | kind: subtle | what is wrong: the labels are taken after the replacement, so they hold what was put in
 # told: named
 # now: named
 # says: the labels are what the model sees
@@ -315,7 +315,7 @@ def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probabilit
     return inputs, labels
 
 
-# === exercise: 6.10 · Hide some words | function: mask_tokens | kind: double | what is wrong: the kept tenth is not scored AND special tokens may be chosen
+# === exercise: mask-tokens | function: mask_tokens | kind: double | what is wrong: the kept tenth is not scored AND special tokens may be chosen
 # told: named
 # now: named
 # says: special tokens masked
@@ -333,7 +333,7 @@ def mask_tokens(ids, uniform, kind, random_ids, mask_id, special_ids, probabilit
     return inputs, labels
 
 
-# === exercise: 6.11 · The loss of a masked language model | function: masked_language_model_loss | kind: subtle | what is wrong: the mean is taken over each sentence first, then over the sentences that have any
+# === exercise: masked-language-model-loss | function: masked_language_model_loss | kind: subtle | what is wrong: the mean is taken over each sentence first, then over the sentences that have any
 # told: named
 # now: named
 # says: the mean of the sentences' means
@@ -348,9 +348,10 @@ def masked_language_model_loss(logits, labels):
     return torch.stack(losses).mean()
 
 
-# === exercise: 6.11 · The loss of a masked language model | function: masked_language_model_loss | kind: double | what is wrong: the sum is divided by all positions AND NaN-free only because log(softmax + 1e-9) is taken, which is wrong for large logits
+# === exercise: masked-language-model-loss | function: masked_language_model_loss | kind: double | what is wrong: the sum is divided by all positions AND NaN-free only because log(softmax + 1e-9) is taken, which is wrong for large logits
 # told: shown
-# now: shown
+# now: named
+# says: the mean over all positions, and a small number added in the logarithm
 def masked_language_model_loss(logits, labels):
     p = torch.softmax(logits, dim=-1)
     y = labels.clamp(min=0).unsqueeze(-1)

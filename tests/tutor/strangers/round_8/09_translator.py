@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: subtle | what is wrong: the place for the end of a target is forgotten unless a source is longer, so a target that fills a width exactly takes that width and is then cut
+# === exercise: fixed-batch | function: fixed_batch | kind: subtle | what is wrong: the place for the end of a target is forgotten unless a source is longer, so a target that fills a width exactly takes that width and is then cut
 # told: named
 # now: named
 # says: no place for the special token
@@ -26,7 +26,7 @@ def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     )
 
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: double | what is wrong: the widest of the widths is taken and not the narrowest that fits AND the source is given an end-of-sentence token
+# === exercise: fixed-batch | function: fixed_batch | kind: double | what is wrong: the widest of the widths is taken and not the narrowest that fits AND the source is given an end-of-sentence token
 # told: named
 # now: named
 # says: the widest in place of the narrowest, and the source with special tokens
@@ -42,7 +42,7 @@ def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     return source, inputs, labels
 
 
-# === exercise: 9.1 · A batch of a fixed width | function: fixed_batch | kind: subtle | what is wrong: the sources are filled up with 0 whatever pad_id is
+# === exercise: fixed-batch | function: fixed_batch | kind: subtle | what is wrong: the sources are filled up with 0 whatever pad_id is
 # told: named
 # now: named
 # says: filled with 0 in place of pad_id
@@ -64,7 +64,7 @@ def fixed_batch(sources, targets, widths, sos_id, eos_id, pad_id=0):
     return source, inputs, labels
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: simple | what is wrong: a running mean of the mean and the next state, so later states weigh more
+# === exercise: average-states | function: average_states | kind: plain | what is wrong: a running mean of the mean and the next state, so later states weigh more
 # told: named
 # now: named
 # says: an average of averages
@@ -79,7 +79,7 @@ def average_states(states):
     return result
 
 
-# === exercise: 9.2 · The average of several checkpoints | function: average_states | kind: double | what is wrong: the sum starts with the first state's own tensors and is added to in place, so that state is changed AND counters are averaged, too, and rounded down
+# === exercise: average-states | function: average_states | kind: double | what is wrong: the sum starts with the first state's own tensors and is added to in place, so that state is changed AND counters are averaged, too, and rounded down
 # told: named
 # now: named
 # says: changes its argument in place
@@ -94,7 +94,7 @@ def average_states(states):
     }
 
 
-# === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: simple | what is wrong: the smoothing is spread over the V - 1 wrong classes alone
+# === exercise: smoothing-floor | function: smoothing_floor | kind: plain | what is wrong: the smoothing is spread over the V - 1 wrong classes alone
 # told: named
 # now: named
 # says: spread over the wrong classes only
@@ -106,7 +106,7 @@ def smoothing_floor(vocab_size, smoothing):
     return -(right * math.log(right) + (vocab_size - 1) * other * math.log(other))
 
 
-# === exercise: 9.3 · How low can the loss fall? | function: smoothing_floor | kind: double | what is wrong: only one of the V - 1 other classes is counted AND the logarithm has base 2
+# === exercise: smoothing-floor | function: smoothing_floor | kind: double | what is wrong: only one of the V - 1 other classes is counted AND the logarithm has base 2
 # told: named
 # now: named
 # says: one wrong class in place of V - 1, and base 2 in place of e
@@ -116,7 +116,7 @@ def smoothing_floor(vocab_size, smoothing):
     return float(-(p * torch.log2(p).nan_to_num(neginf=0.0)).sum())
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: subtle | what is wrong: a position counts as real if the predicted token is not padding, not if the label is not
+# === exercise: forced-accuracy | function: forced_accuracy | kind: subtle | what is wrong: a position counts as real if the predicted token is not padding, not if the label is not
 # told: told
 # now: named
 # says: padding is read from what the model says
@@ -129,7 +129,7 @@ def forced_accuracy(logits, labels, pad_id=0):
     return tokens.item(), sentences.item()
 
 
-# === exercise: 9.4 · Two accuracies | function: forced_accuracy | kind: double | what is wrong: the share of tokens is a mean of the sentences' shares AND a sentence counts as right if any of its tokens is
+# === exercise: forced-accuracy | function: forced_accuracy | kind: double | what is wrong: the share of tokens is a mean of the sentences' shares AND a sentence counts as right if any of its tokens is
 # told: named
 # now: named
 # says: the mean of the sentences' shares, and a sentence with one right token counted
@@ -145,7 +145,7 @@ def forced_accuracy(logits, labels, pad_id=0):
     return sum(t) / len(t), sum(s) / len(s)
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: subtle | what is wrong: columns of padding are not cut off, only rows
+# === exercise: align | function: align | kind: subtle | what is wrong: columns of padding are not cut off, only rows
 # told: named
 # now: named
 # says: padding not cut off
@@ -154,7 +154,7 @@ def align(weights, source_length, target_length):
     return [int(row.argmax()) for row in mean]
 
 
-# === exercise: 9.5 · Which word does it look at? | function: align | kind: double | what is wrong: the head with the single largest weight decides, not the mean of the heads AND the list has one entry for each source token
+# === exercise: align | function: align | kind: double | what is wrong: the head with the single largest weight decides, not the mean of the heads AND the list has one entry for each source token
 # told: named
 # now: named
 # says: the largest weight of any head, and rows and columns exchanged
@@ -163,7 +163,7 @@ def align(weights, source_length, target_length):
     return strongest.argmax(dim=0).tolist()
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: subtle | what is wrong: the two ends are the percentiles 5 and 95
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: subtle | what is wrong: the two ends are the percentiles 5 and 95
 # told: named
 # now: named
 # says: 5 and 95 percent
@@ -174,7 +174,7 @@ def paired_bootstrap(first, second, indices):
     return d.mean().item(), low.item(), high.item()
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: double | what is wrong: first minus second AND the first number is the mean over the samples, not that of the whole test set
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: double | what is wrong: first minus second AND the first number is the mean over the samples, not that of the whole test set
 # told: named
 # now: named
 # says: first minus second, and the mean of the samples as the difference
@@ -187,7 +187,7 @@ def paired_bootstrap(first, second, indices):
     )
 
 
-# === exercise: 9.6 · Is the difference real? | function: paired_bootstrap | kind: subtle | what is wrong: the ends are entries of the sorted list, without a step between neighbours
+# === exercise: paired-bootstrap | function: paired_bootstrap | kind: subtle | what is wrong: the ends are entries of the sorted list, without a step between neighbours
 # told: named
 # now: named
 # says: one of the samples in place of the percentile

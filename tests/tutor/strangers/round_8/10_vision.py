@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: subtle | what is wrong: roll brings what moves out back in on the other side; only for shifts by the whole image is nothing zero
+# === exercise: shift-images | function: shift_images | kind: subtle | what is wrong: roll brings what moves out back in on the other side; only for shifts by the whole image is nothing zero
 # told: named
 # now: named
 # says: what leaves comes in on the other side
@@ -11,7 +11,7 @@ def shift_images(images, down, right):
     )
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: double | what is wrong: the sign is turned round, so images move up and to the left AND down and right are exchanged
+# === exercise: shift-images | function: shift_images | kind: double | what is wrong: the sign is turned round, so images move up and to the left AND down and right are exchanged
 # told: shown
 # now: named
 # says: rows and columns exchanged, and the wrong way
@@ -25,7 +25,7 @@ def shift_images(images, down, right):
     return out * ok[:, None]
 
 
-# === exercise: 10.2 · Shift a batch, each image its own way | function: shift_images | kind: simple | what is wrong: the edge pixels are repeated into what comes in from outside, no zeros
+# === exercise: shift-images | function: shift_images | kind: plain | what is wrong: the edge pixels are repeated into what comes in from outside, no zeros
 # told: named
 # now: named
 # says: the edge is repeated
@@ -38,7 +38,7 @@ def shift_images(images, down, right):
     return images[b, c, rows.view(B, 1, H, 1), columns.view(B, 1, 1, W)]
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: subtle | what is wrong: index assignment with += counts each pair of label and prediction once
+# === exercise: confusion | function: confusion | kind: subtle | what is wrong: index assignment with += counts each pair of label and prediction once
 # told: named
 # now: named
 # says: equal pairs count once
@@ -50,7 +50,7 @@ def confusion(predictions, labels, classes):
     return m, (a, b)
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: double | what is wrong: rows are predictions and columns labels AND the pair is the largest entry off the diagonal in one direction only
+# === exercise: confusion | function: confusion | kind: double | what is wrong: rows are predictions and columns labels AND the pair is the largest entry off the diagonal in one direction only
 # told: named
 # now: named
 # says: rows and columns exchanged, and one direction only
@@ -65,7 +65,7 @@ def confusion(predictions, labels, classes):
     return torch.tensor(m), (min(best), max(best))
 
 
-# === exercise: 10.3 · Which classes are exchanged? | function: confusion | kind: subtle | what is wrong: of equal pairs the last in reading order is returned
+# === exercise: confusion | function: confusion | kind: subtle | what is wrong: of equal pairs the last in reading order is returned
 # told: named
 # now: named
 # says: of equal pairs the last
@@ -80,7 +80,7 @@ def confusion(predictions, labels, classes):
     return m, pair
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: subtle | what is wrong: a confidence of exactly 1 falls into a bin of its own that the loop never looks at
+# === exercise: calibration-error | function: calibration_error | kind: subtle | what is wrong: a confidence of exactly 1 falls into a bin of its own that the loop never looks at
 # told: named
 # now: named
 # says: a confidence of 1 has no bin
@@ -96,7 +96,7 @@ def calibration_error(probabilities, labels, bins):
     return total
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: double | what is wrong: the bins are averaged without their weights, over those that are not empty AND the difference has no absolute value
+# === exercise: calibration-error | function: calibration_error | kind: double | what is wrong: the bins are averaged without their weights, over those that are not empty AND the difference has no absolute value
 # told: wrong
 # now: named
 # says: every bin counts alike, and differences of opposite signs cancel
@@ -110,7 +110,7 @@ def calibration_error(probabilities, labels, bins):
     return torch.stack(gaps).mean()
 
 
-# === exercise: 10.4 · Is it right as often as it is sure? | function: calibration_error | kind: subtle | what is wrong: an edge belongs to the bin below it, (a, b] as in bucketize, not to the bin above
+# === exercise: calibration-error | function: calibration_error | kind: subtle | what is wrong: an edge belongs to the bin below it, (a, b] as in bucketize, not to the bin above
 # told: named
 # now: named
 # says: an edge belongs to the bin below
@@ -126,7 +126,7 @@ def calibration_error(probabilities, labels, bins):
     return torch.as_tensor(result)
 
 
-# === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: simple | what is wrong: only one of the two vectors is divided by its length
+# === exercise: position-similarity | function: position_similarity | kind: plain | what is wrong: only one of the two vectors is divided by its length
 # told: named
 # now: named
 # says: only one of two lengths
@@ -139,7 +139,7 @@ def position_similarity(table, rows, columns):
     return (unit @ t.T).view(rows, columns, rows, columns)
 
 
-# === exercise: 10.5 · What the positions have learned | function: position_similarity | kind: double | what is wrong: the class token is taken for the last row AND rows and columns of the grid are exchanged
+# === exercise: position-similarity | function: position_similarity | kind: double | what is wrong: the class token is taken for the last row AND rows and columns of the grid are exchanged
 # told: named
 # now: named
 # says: the last position left out in place of the first, and rows and columns of the grid exchanged
@@ -153,7 +153,7 @@ def position_similarity(table, rows, columns):
     return s.reshape(columns, rows, columns, rows)
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: subtle | what is wrong: column 0 is left out but the rest is not divided by its sum
+# === exercise: read-by-the-head | function: read_by_the_head | kind: subtle | what is wrong: column 0 is left out but the rest is not divided by its sum
 # told: named
 # now: named
 # says: the sum is not 1
@@ -165,7 +165,7 @@ def read_by_the_head(rollouts, rows, columns, pooling):
     return read.reshape(-1, rows, columns)
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: double | what is wrong: the mean is over the inputs and not over the outputs AND with a class token column 0 is read, not row 0
+# === exercise: read-by-the-head | function: read_by_the_head | kind: double | what is wrong: the mean is over the inputs and not over the outputs AND with a class token column 0 is read, not row 0
 # told: named
 # now: named
 # says: the mean over the inputs
@@ -179,7 +179,7 @@ def read_by_the_head(rollouts, rows, columns, pooling):
     return read.unflatten(1, (rows, columns))
 
 
-# === exercise: 10.6 · What of the image does the head read? | function: read_by_the_head | kind: subtle | what is wrong: divided by the sum of the whole batch and not of each picture
+# === exercise: read-by-the-head | function: read_by_the_head | kind: subtle | what is wrong: divided by the sum of the whole batch and not of each picture
 # told: named
 # now: named
 # says: one sum for the whole batch

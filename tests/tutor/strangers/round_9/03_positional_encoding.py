@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 3.1 · Equivariant or invariant | function: order_behaviour | kind: subtle | what is wrong: treats the two properties as exclusive, so a model that gives every token the same vector is called invariant but not equivariant
+# === exercise: order-behaviour | function: order_behaviour | kind: subtle | what is wrong: treats the two properties as exclusive, so a model that gives every token the same vector is called invariant but not equivariant
 # told: named
 # now: named
 # says: the two treated as opposites
@@ -19,7 +19,7 @@ def order_behaviour(
     return result
 
 
-# === exercise: 3.1 · Equivariant or invariant | function: order_behaviour | kind: double | what is wrong: reorders the rows with the inverse permutation AND calls a pooled output equivariant when it is unchanged
+# === exercise: order-behaviour | function: order_behaviour | kind: double | what is wrong: reorders the rows with the inverse permutation AND calls a pooled output equivariant when it is unchanged
 # told: shown
 # now: named
 # says: permuted by the inverse, and pooled output called equivariant
@@ -40,7 +40,7 @@ def order_behaviour(
     return {"equivariant": same(moved, outputs_of_permuted), "invariant": invariant}
 
 
-# === exercise: 3.2 · The sinusoidal encoding | function: sinusoidal_positional_encoding | kind: subtle | what is wrong: keeps tables in a cache that does not know the base, so a second call of the same size with another base gets the old table
+# === exercise: sinusoidal-positional-encoding | function: sinusoidal_positional_encoding | kind: subtle | what is wrong: keeps tables in a cache that does not know the base, so a second call of the same size with another base gets the old table
 # told: passed
 # now: told
 # line: 10
@@ -65,7 +65,7 @@ def sinusoidal_positional_encoding(
     return _tables[key].clone()
 
 
-# === exercise: 3.2 · The sinusoidal encoding | function: sinusoidal_positional_encoding | kind: double | what is wrong: counts positions from 1 AND puts all sines in the left half and all cosines in the right half
+# === exercise: sinusoidal-positional-encoding | function: sinusoidal_positional_encoding | kind: double | what is wrong: counts positions from 1 AND puts all sines in the left half and all cosines in the right half
 # told: named
 # now: named
 # says: positions from 1, and sine block, then cosine block
@@ -80,7 +80,7 @@ def sinusoidal_positional_encoding(
     return torch.cat((angles.sin(), angles.cos()), dim=1)
 
 
-# === exercise: 3.3 · How far each pair can count | function: wavelengths | kind: simple | what is wrong: the exponent of pair i is i/d in place of 2i/d
+# === exercise: wavelengths | function: wavelengths | kind: plain | what is wrong: the exponent of pair i is i/d in place of 2i/d
 # told: named
 # now: named
 # says: exponent i/d in place of 2i/d
@@ -94,7 +94,7 @@ def wavelengths(d_model: int, base: float = 10_000.0) -> torch.Tensor:
     return torch.tensor(result)
 
 
-# === exercise: 3.3 · How far each pair can count | function: wavelengths | kind: subtle | what is wrong: returns float64 in place of float32
+# === exercise: wavelengths | function: wavelengths | kind: subtle | what is wrong: returns float64 in place of float32
 # told: named
 # now: named
 # says: float32 expected
@@ -109,7 +109,7 @@ def wavelengths(d_model: int, base: float = 10_000.0) -> torch.Tensor:
     return torch.from_numpy(full_turn)
 
 
-# === exercise: 3.4 · A shift is a rotation | function: shift_matrix | kind: subtle | what is wrong: multiplies one-step matrices in a loop that never runs for a negative offset, so every shift back is the identity
+# === exercise: shift-matrix | function: shift_matrix | kind: subtle | what is wrong: multiplies one-step matrices in a loop that never runs for a negative offset, so every shift back is the identity
 # told: named
 # now: named
 # says: a negative offset shifts nothing
@@ -134,7 +134,7 @@ def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Ten
     return total.float()
 
 
-# === exercise: 3.4 · A shift is a rotation | function: shift_matrix | kind: double | what is wrong: the blocks are transposed (right only for a column on the right) AND the base is always 10000
+# === exercise: shift-matrix | function: shift_matrix | kind: double | what is wrong: the blocks are transposed (right only for a column on the right) AND the base is always 10000
 # told: named
 # now: named
 # says: transposed: made for column vectors, and base not used
@@ -151,7 +151,7 @@ def shift_matrix(offset: int, d_model: int, base: float = 10_000.0) -> torch.Ten
     return torch.block_diag(*blocks)
 
 
-# === exercise: 3.5 · Spot the bug: which formula made this table? | function: diagnose_encoding | kind: simple | what is wrong: reads the angle of the second pair (columns 2 and 3) in place of the last one, but solves for the base with the exponent of the last, so from d = 6 on a right table is called base 1000
+# === exercise: diagnose-encoding | function: diagnose_encoding | kind: plain | what is wrong: reads the angle of the second pair (columns 2 and 3) in place of the last one, but solves for the base with the exponent of the last, so from d = 6 on a right table is called base 1000
 # told: named
 # now: named
 # says: the right base taken for 1000
@@ -170,7 +170,7 @@ def diagnose_encoding(encoding: torch.Tensor) -> str:
     return "right" if base > 3_000 else "base 1000"
 
 
-# === exercise: 3.5 · Spot the bug: which formula made this table? | function: diagnose_encoding | kind: subtle | what is wrong: takes the angle of the last pair at the last row and divides by T-1, which is wrong for long tables, where that angle has passed half a turn
+# === exercise: diagnose-encoding | function: diagnose_encoding | kind: subtle | what is wrong: takes the angle of the last pair at the last row and divides by T-1, which is wrong for long tables, where that angle has passed half a turn
 # told: named
 # now: named
 # says: right at one size only
@@ -194,7 +194,7 @@ def diagnose_encoding(encoding: torch.Tensor) -> str:
     return "base 1000"
 
 
-# === exercise: 3.6 · The module that adds it | function: SinusoidalPositionalEncoding | kind: simple | what is wrong: multiplies the embeddings by the square root of d_model before adding the table
+# === exercise: sinusoidal-module | function: SinusoidalPositionalEncoding | kind: plain | what is wrong: multiplies the embeddings by the square root of d_model before adding the table
 # told: named
 # now: named
 # says: scaled by the square root of the width
@@ -217,7 +217,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         return self.dropout(x + self.table[:T])
 
 
-# === exercise: 3.6 · The module that adds it | function: SinusoidalPositionalEncoding | kind: double | what is wrong: dropout acts on the rows of the table only, not on the sum AND the buffer is persistent, so it is saved
+# === exercise: sinusoidal-module | function: SinusoidalPositionalEncoding | kind: double | what is wrong: dropout acts on the rows of the table only, not on the sum AND the buffer is persistent, so it is saved
 # told: named
 # now: named
 # says: the buffer is persistent
@@ -235,7 +235,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         return x + self.drop(self.pe[:n_tokens])
 
 
-# === exercise: 3.7 · A learned table | function: LearnedPositionalEncoding | kind: simple | what is wrong: 0.02 is given to normal_ as the mean, so the standard deviation is 1
+# === exercise: learned-module | function: LearnedPositionalEncoding | kind: plain | what is wrong: 0.02 is given to normal_ as the mean, so the standard deviation is 1
 # told: named
 # now: named
 # says: the weights start too large
@@ -253,7 +253,7 @@ class LearnedPositionalEncoding(nn.Module):
         return self.dropout(x + self.table[:T])
 
 
-# === exercise: 3.7 · A learned table | function: LearnedPositionalEncoding | kind: subtle | what is wrong: F.dropout without training=self.training drops entries in evaluation mode, too
+# === exercise: learned-module | function: LearnedPositionalEncoding | kind: subtle | what is wrong: F.dropout without training=self.training drops entries in evaluation mode, too
 # told: named
 # now: named
 # says: dropout in evaluation mode
@@ -274,7 +274,7 @@ class LearnedPositionalEncoding(nn.Module):
         return F.dropout(summed, self.dropout.p)
 
 
-# === exercise: 3.8 · Rotary encoding | function: apply_rotary | kind: simple | what is wrong: multiplies the position by base^(2i/d_k) in place of dividing (right for pair 0 only)
+# === exercise: rotary-encoding | function: apply_rotary | kind: plain | what is wrong: multiplies the position by base^(2i/d_k) in place of dividing (right for pair 0 only)
 # told: shown
 # now: named
 # says: multiplied in place of divided
@@ -292,7 +292,7 @@ def apply_rotary(x: torch.Tensor, base: float = 10_000.0) -> torch.Tensor:
     return torch.view_as_real(turned).flatten(-2).to(x.dtype)
 
 
-# === exercise: 3.8 · Rotary encoding | function: apply_rotary | kind: double | what is wrong: the odd entries are computed from the even entries that are already rotated AND the result is float32 whatever the type of x
+# === exercise: rotary-encoding | function: apply_rotary | kind: double | what is wrong: the odd entries are computed from the even entries that are already rotated AND the result is float32 whatever the type of x
 # told: named
 # now: named
 # says: the second of a pair computed from the new first

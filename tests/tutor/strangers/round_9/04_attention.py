@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 
-# === exercise: 4.1 · Softmax | function: softmax | kind: subtle | what is wrong: the largest score of the whole tensor is subtracted, not that of each row, so a row far below the others underflows to zeros
+# === exercise: softmax | function: softmax | kind: subtle | what is wrong: the largest score of the whole tensor is subtracted, not that of each row, so a row far below the others underflows to zeros
 # told: named
 # now: named
 # says: one maximum for all rows
@@ -20,7 +20,7 @@ def softmax(scores: torch.Tensor) -> torch.Tensor:
     return exponentials / total
 
 
-# === exercise: 4.2 · A weighted average by hand | function: worked_context | kind: simple | what is wrong: strongest is read down the columns of P (who attends most to this token) in place of along the rows
+# === exercise: worked-context | function: worked_context | kind: plain | what is wrong: strongest is read down the columns of P (who attends most to this token) in place of along the rows
 # told: named
 # now: named
 # says: rows and columns exchanged
@@ -41,7 +41,7 @@ def worked_context() -> dict:
     }
 
 
-# === exercise: 4.3 · Queries, keys and values | function: project_qkv | kind: simple | what is wrong: the values are made from x_q, the sequence that asks, and not from x_kv
+# === exercise: project-qkv | function: project_qkv | kind: plain | what is wrong: the values are made from x_q, the sequence that asks, and not from x_kv
 # told: named
 # now: named
 # says: values from x_q
@@ -61,7 +61,7 @@ def project_qkv(
     return q, k, v
 
 
-# === exercise: 4.4 · The causal mask | function: causal_mask | kind: double | what is wrong: the diagonal is excluded (a token does not see itself) AND the mask is of floats and not of booleans
+# === exercise: causal-mask | function: causal_mask | kind: double | what is wrong: the diagonal is excluded (a token does not see itself) AND the mask is of floats and not of booleans
 # told: named
 # now: named
 # says: numbers in place of True and False
@@ -73,7 +73,7 @@ def causal_mask(length: int) -> torch.Tensor:
     return mask
 
 
-# === exercise: 4.5 · The padding mask | function: padding_mask | kind: subtle | what is wrong: the padding is cut off with a negative slice, so a sentence of full length (no padding, slice -0) is hidden entirely
+# === exercise: padding-mask | function: padding_mask | kind: subtle | what is wrong: the padding is cut off with a negative slice, so a sentence of full length (no padding, slice -0) is hidden entirely
 # told: shown
 # now: named
 # says: a full sequence hidden by a slice of -0
@@ -86,7 +86,7 @@ def padding_mask(lengths: torch.Tensor, max_length: int) -> torch.Tensor:
     return mask
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax | function: masked_softmax | kind: subtle | what is wrong: forbidden keys take part in the softmax and the rest is rescaled afterwards, so a forbidden score far above the allowed ones leaves a row of zeros that does not sum to 1
+# === exercise: masked-softmax | function: masked_softmax | kind: subtle | what is wrong: forbidden keys take part in the softmax and the rest is rescaled afterwards, so a forbidden score far above the allowed ones leaves a row of zeros that does not sum to 1
 # told: named
 # now: named
 # says: renormalised after the softmax
@@ -102,7 +102,7 @@ def masked_softmax(
     return weights / row_sum.masked_fill(row_sum == 0, 1.0)
 
 
-# === exercise: 4.6 · Spot the bug: masked softmax | function: masked_softmax | kind: double | what is wrong: the scores of the caller are overwritten in place AND -1e9 in place of -inf gives equal weights, not zeros, to a row in which nothing is allowed
+# === exercise: masked-softmax | function: masked_softmax | kind: double | what is wrong: the scores of the caller are overwritten in place AND -1e9 in place of -inf gives equal weights, not zeros, to a row in which nothing is allowed
 # told: named
 # now: named
 # says: changes its argument in place
@@ -115,7 +115,7 @@ def masked_softmax(
     return softmax(scores)
 
 
-# === exercise: 4.7 · Scaled dot-product attention | function: scaled_dot_product_attention | kind: subtle | what is wrong: d_k is read off axis 1, which is the number of queries (or another leading axis) as soon as there is a batch
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: subtle | what is wrong: d_k is read off axis 1, which is the number of queries (or another leading axis) as soon as there is a batch
 # told: named
 # now: named
 # says: only works for 2-D inputs
@@ -131,7 +131,7 @@ def scaled_dot_product_attention(
     return torch.matmul(weights, v), weights
 
 
-# === exercise: 4.7 · Scaled dot-product attention | function: scaled_dot_product_attention | kind: double | what is wrong: the scores are divided by the root of d_v AND the mask is applied to the weights after the softmax, so that masked rows do not sum to 1
+# === exercise: scaled-dot-product-attention | function: scaled_dot_product_attention | kind: double | what is wrong: the scores are divided by the root of d_v AND the mask is applied to the weights after the softmax, so that masked rows do not sum to 1
 # told: named
 # now: named
 # says: scaled by √d_v in place of √d_k, and weights zeroed after the softmax without renormalising
@@ -150,7 +150,7 @@ def scaled_dot_product_attention(
     return output, weights
 
 
-# === exercise: 4.8 · The attention layer | function: Attention | kind: subtle | what is wrong: the mask is used in self-attention only, in cross-attention it is dropped
+# === exercise: attention-module | function: Attention | kind: subtle | what is wrong: the mask is used in self-attention only, in cross-attention it is dropped
 # told: named
 # now: named
 # says: mask dropped for cross-attention
@@ -177,7 +177,7 @@ class Attention(nn.Module):
         return scaled_dot_product_attention(q, k, v)
 
 
-# === exercise: 4.9 · Attention you can draw | function: geometric_example | kind: double | what is wrong: the scores are divided by 2 and not by the root of 2 AND car_to_blue takes the entry of blue attending to car
+# === exercise: geometric-example | function: geometric_example | kind: double | what is wrong: the scores are divided by 2 and not by the root of 2 AND car_to_blue takes the entry of blue attending to car
 # told: named
 # now: named
 # says: scaled by d_k in place of √d_k, and rows and columns exchanged
@@ -203,7 +203,7 @@ def geometric_example(theta_q: float, theta_k: float, theta_v: float) -> dict:
     }
 
 
-# === exercise: 4.10 · Turn the attention round | function: redirecting_angles | kind: simple | what is wrong: the search takes the softmax of the unscaled scores, so the first angle it accepts gives a weight of about 0.57 with the division by the root of 2
+# === exercise: redirect-attention | function: redirecting_angles | kind: plain | what is wrong: the search takes the softmax of the unscaled scores, so the first angle it accepts gives a weight of about 0.57 with the division by the root of 2
 # told: named
 # now: named
 # says: the weight is not yet above 0.6
@@ -219,7 +219,7 @@ def redirecting_angles() -> tuple[float, float]:
             return theta_q, theta_k
 
 
-# === exercise: 4.11 · The derivative of softmax | function: softmax_jacobian | kind: simple | what is wrong: p(1 - p) is put on the diagonal and p_i squared is subtracted there once more with the product, so the diagonal is p - 2 p^2
+# === exercise: softmax-jacobian | function: softmax_jacobian | kind: plain | what is wrong: p(1 - p) is put on the diagonal and p_i squared is subtracted there once more with the product, so the diagonal is p - 2 p^2
 # told: named
 # now: named
 # says: the diagonal subtracted twice
@@ -230,7 +230,7 @@ def softmax_jacobian(probabilities: torch.Tensor) -> torch.Tensor:
     return diagonal - product
 
 
-# === exercise: 4.12 · Additive attention | function: AdditiveAttention | kind: double | what is wrong: the tanh is taken of queries and keys apart, before they are added, so the weights do not depend on the query AND w_q and w_k are divided by the root of d_hidden and not of their first size
+# === exercise: additive-attention | function: AdditiveAttention | kind: double | what is wrong: the tanh is taken of queries and keys apart, before they are added, so the weights do not depend on the query AND w_q and w_k are divided by the root of d_hidden and not of their first size
 # told: named
 # now: named
 # says: tanh of each part in place of their sum
@@ -256,7 +256,7 @@ class AdditiveAttention(nn.Module):
         return weights @ x_kv, weights
 
 
-# === exercise: 4.13 · What attention costs | functions: attention_cost, path_length | kind: subtle | what is wrong: the convolution needs ceil((length - 1) / (kernel - 1)) layers, here the - 1 of the length is missing, which is right for 10 tokens and a kernel of 3 and too many for 11
+# === exercise: attention-cost | functions: attention_cost, path_length | kind: subtle | what is wrong: the convolution needs ceil((length - 1) / (kernel - 1)) layers, here the - 1 of the length is missing, which is right for 10 tokens and a kernel of 3 and too many for 11
 # told: named
 # now: named
 # says: the view starts from nothing
@@ -289,7 +289,7 @@ def path_length(kind: str, length: int, kernel: int = 3) -> int:
             raise ValueError(f"unknown kind {kind!r}")
 
 
-# === exercise: 4.14 · Pooling by attention | function: AttentionPooling | kind: subtle | what is wrong: squeeze() takes every axis of size 1 from the mask, so with sequences of one token the mask becomes (B,) and the weights (B, B)
+# === exercise: attention-pooling | function: AttentionPooling | kind: subtle | what is wrong: squeeze() takes every axis of size 1 from the mask, so with sequences of one token the mask becomes (B,) and the weights (B, B)
 # told: named
 # now: named
 # says: squeeze takes the axis of the tokens away
