@@ -110,7 +110,7 @@ for name, why, answer in (
         ),
     ),
     (
-        "missing the scaling by 1/√d_k",
+        "the scores are not scaled",
         "attend divides the scores by √d_k; project leaves the queries as they are.",
         lambda q, *rest: _attended(q * q.shape[-1] ** 0.5, *rest),
     ),
