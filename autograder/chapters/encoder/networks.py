@@ -201,6 +201,27 @@ def network_alone(student: StudentModule, seed: int = 0) -> None:
     check_feed_forward(student, seed)
 
 
+WORDS = (  # for activations that are none
+    (
+        "an unknown activation is accepted",
+        "A misspelt activation must not be replaced in silence: raise ValueError.",
+        "rleu",
+    ),
+    (
+        "another activation is accepted",
+        "There are two activations here, relu and gelu. Looked up among all that "
+        "PyTorch has, a wrong word may be found: ask for the two names.",
+        "tanh",
+    ),
+    (
+        "a part of a name is accepted",
+        "Of several strings `in` finds one that is equal; in one string it finds every "
+        "part. Is there a comma between the two names?",
+        "elu",
+    ),
+)
+
+
 def check_feed_forward(student: StudentModule, seed: int) -> None:
     """Judge parameters, values, gradients, an unknown activation, and the start."""
     generator = seeded(seed)
@@ -218,29 +239,14 @@ def check_feed_forward(student: StudentModule, seed: int) -> None:
             case = Case(on_this, (x,), given=given, tolerance=DEEP)
             networks.judge(module, case)
         networks.judge_gradient(module, case, normal(generator, *x.shape))
-    expect.raises(
-        "ValueError",
-        lambda: student.build(d, d_ff, "rleu"),
-        on=f"FeedForward({d}, {d_ff}, 'rleu')",
-        why="A misspelt activation must not be replaced in silence: raise ValueError.",
-        mistake="an unknown activation is accepted",
-    )
-    expect.raises(
-        "ValueError",
-        lambda: student.build(d, d_ff, "tanh"),
-        on=f"FeedForward({d}, {d_ff}, 'tanh')",
-        why="There are two activations here, relu and gelu. Looked up among all that "
-        "PyTorch has, a wrong word may be found: ask for the two names.",
-        mistake="another activation is accepted",
-    )
-    expect.raises(
-        "ValueError",
-        lambda: student.build(d, d_ff, "elu"),
-        on=f"FeedForward({d}, {d_ff}, 'elu')",
-        why="Of several strings `in` finds one that is equal; in one string it finds "
-        "every part. Is there a comma between the two names?",
-        mistake="a part of a name is accepted",
-    )
+    for name, why, word in WORDS:
+        expect.raises(
+            "ValueError",
+            lambda word=word: student.build(d, d_ff, word),
+            on=f"FeedForward({d}, {d_ff}, {word!r})",
+            why=why,
+            mistake=name,
+        )
     state = _expect_start(student, "FeedForward", ("w_1", "w_2"))
     expect_biases_of_zero(state, ("b_1", "b_2"), "FeedForward(32, 512)")
 

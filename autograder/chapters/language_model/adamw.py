@@ -268,30 +268,29 @@ def _(parameter, gradient, first, second, step, rate, betas, eps, weight_decay):
     return parameter - rate * ahead / root, first, second
 
 
-@adamw.mistake(
-    "the second moment is corrected outside the root",
-    "Correct the second moment first, then take the root: √(v / (1 − β₂^t)), not √v / "
-    "(1 − β₂^t).",
-)
-def _(parameter, gradient, first, second, step, rate, betas, eps, weight_decay):
-    given = gradient, first, second, step, rate, betas, eps
-    _, first, second = take(parameter, *given)
-    root = second.sqrt() / (1 - betas[1] ** step) + eps
-    moved = rate * first / (1 - betas[0] ** step) / root
-    return _decayed(parameter, rate, weight_decay) - moved, first, second
+for name, why, root in (
+    (
+        "the second moment is corrected outside the root",
+        "Correct the second moment first, then take the root: √(v / (1 − β₂^t)), not "
+        "√v / (1 − β₂^t).",
+        lambda second, left, eps: second.sqrt() / left + eps,
+    ),
+    (
+        "eps is added before the correction",
+        "So some libraries do it, with both corrections in the rate: eps then counts "
+        "more at first. Here the second moment is corrected first: √(v / (1 − β₂^t)) + "
+        "eps.",
+        lambda second, left, eps: (second.sqrt() + eps) / left**0.5,
+    ),
+):
 
-
-@adamw.mistake(
-    "eps is added before the correction",
-    "So some libraries do it, with both corrections in the rate: eps then counts more "
-    "at first. Here the second moment is corrected first: √(v / (1 − β₂^t)) + eps.",
-)
-def _(parameter, gradient, first, second, step, rate, betas, eps, weight_decay):
-    given = gradient, first, second, step, rate, betas, eps
-    _, first, second = take(parameter, *given)
-    root = (second.sqrt() + eps) / (1 - betas[1] ** step) ** 0.5
-    moved = rate * first / (1 - betas[0] ** step) / root
-    return _decayed(parameter, rate, weight_decay) - moved, first, second
+    @adamw.mistake(name, why)
+    def _(parameter, gradient, first, second, step, rate, betas, eps, decay, root=root):
+        given = gradient, first, second, step, rate, betas, eps
+        _, first, second = take(parameter, *given)
+        divisor = root(second, 1 - betas[1] ** step, eps)
+        moved = rate * first / (1 - betas[0] ** step) / divisor
+        return _decayed(parameter, rate, decay) - moved, first, second
 
 
 @adamw.mistake(

@@ -15,6 +15,7 @@ from autograder.expect import refuse, show
 from autograder.interface import StudentFunction
 
 LOOKUP_SIZE = 6
+HEADS = slice(0, 3), slice(3, 6)  # the columns of each
 
 
 Repair = Callable[[State], State]  # gives the weights that are others afterwards
@@ -75,17 +76,16 @@ def _led_on(head: slice) -> Repair:
 
 def _own_marks(w_k: torch.Tensor) -> torch.Tensor:
     """Drop what a head's key takes off for the other mark."""
-    own, other = (torch.cat((w_k[a, :3], w_k[b, 3:])) for a, b in ((0, 1), (1, 0)))
-    kept = other * (own * other > 0)
-    first, second = torch.cat((own[:3], kept[3:])), torch.cat((kept[:3], own[3:]))
-    return torch.cat((torch.stack((first, second)), w_k[2:]))
+    kept = w_k.clone()
+    for head, (own, other) in zip(HEADS, ((0, 1), (1, 0)), strict=True):
+        kept[other, head] *= w_k[own, head] * w_k[other, head] > 0
+    return kept
 
 
 def _questions_turned(factor: float) -> Repair:
     return lambda weights: {"w_q": factor * weights["w_k"], "w_k": weights["w_q"]}
 
 
-HEADS = slice(0, 3), slice(3, 6)
 DEALT = [0, 2, 4, 1, 3, 5]
 SAME = (
     "both heads look up the same token",
