@@ -22,6 +22,7 @@ from workbench.model import models
 from workbench.model.dropout import ByteDropout, drop_by_bytes
 from workbench.model.sizes import use_sizes
 from workbench.model.tied_loss import ROWS, tied_loss
+from workbench.training.agreement import divergence
 from workbench.training import presets
 from workbench.training.optimizers import orthogonal
 from workbench.training.vision import growing_of
@@ -146,6 +147,27 @@ def test_the_loss_of_few_logits_at_a_time_is_that_of_all(smoothing, count) -> No
     labels[:, 1::3] = 0  # padding
     found = tied_loss(hidden, table, labels, 0, smoothing)
     expected = sequence_loss(hidden @ table.mT, labels, 0, smoothing)
+    torch.testing.assert_close(found, expected, rtol=0.01, atol=0.01)
+    pairs = (torch.autograd.grad(loss, (hidden, table)) for loss in (found, expected))
+    for ours, written in zip(*pairs, strict=True):
+        assert (ours - written).norm() < 0.03 * written.norm()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("count", [1, ROWS, 2 * ROWS + 3])
+def test_two_passes_are_drawn_together_a_few_logits_at_a_time(smoothing, count) -> None:
+    """As if all logits were there, up to bfloat16's hundredths."""
+    torch.manual_seed(3)
+    first = torch.randn(1, count, 16)
+    hidden = torch.cat([first, first + torch.randn(first.shape) / 4]).requires_grad_()
+    table = torch.randn(50, 16, requires_grad=True)
+    labels = torch.randint(1, 50, (1, count))
+    labels[:, 1::3] = 0  # padding
+    logits = hidden @ table.mT
+    apart = divergence(*logits.chunk(2), labels != 0)
+    twice = torch.cat([labels, labels])
+    expected = sequence_loss(logits, twice, 0, smoothing) + 5 / 2 * apart
+    found = tied_loss(hidden, table, labels, 0, smoothing, agreement=5.0)
     torch.testing.assert_close(found, expected, rtol=0.01, atol=0.01)
     pairs = (torch.autograd.grad(loss, (hidden, table)) for loss in (found, expected))
     for ours, written in zip(*pairs, strict=True):

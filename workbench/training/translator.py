@@ -200,8 +200,7 @@ def makes_few_logits(run: TranslatorRun, device: torch.device) -> bool:
     """Tell whether ``tied_loss`` is what is faster: on a CPU, in half precision."""
     training = run.training
     fast = training.attention == "fused" and training.precision == "bfloat16"
-    plain = run.tied and not run.r_drop and not training.compile
-    return fast and plain and device.type == "cpu"
+    return fast and run.tied and not training.compile and device.type == "cpu"
 
 
 def training_loss(
@@ -211,7 +210,7 @@ def training_loss(
     smoothing = run.training.smoothing
     if not run.r_drop:
         return translation_loss(parts, smoothing, chunked)
-    return agreeing_loss(parts.sequence_loss, smoothing, run.r_drop)
+    return agreeing_loss(parts.sequence_loss, smoothing, run.r_drop, chunked)
 
 
 def translation_loss(
