@@ -114,7 +114,7 @@ def light_up_a_symbol(visitor):
     page.mouse.move(0, 0)  # what moves under the pointer would light up instead
     for place in (".math", "pre"):
         lit = page.locator(f'{place} .lit[data-lights="V"]')
-        expect(lit.first).to_be_attached()
+        expect(lit.first).to_be_attached(timeout=LONG)
 
 
 def turn_a_query(visitor):
