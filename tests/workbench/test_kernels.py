@@ -22,8 +22,8 @@ from workbench.model import models
 from workbench.model.dropout import ByteDropout, drop_by_bytes
 from workbench.model.sizes import use_sizes
 from workbench.model.tied_loss import ROWS, tied_loss
-from workbench.training.agreement import divergence
 from workbench.training import presets
+from workbench.training.agreement import divergence
 from workbench.training.optimizers import orthogonal
 from workbench.training.vision import growing_of
 
