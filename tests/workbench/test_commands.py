@@ -354,6 +354,19 @@ def test_a_batch_that_is_read_twice_trains_another_model_the_same_each_time(
     assert losses[0] != losses[1] == losses[2]
 
 
+def test_without_dropout_a_batch_that_is_read_twice_is_read_once(
+    tmp_path, sentences, capsys, monkeypatch
+):
+    losses = []
+    for name, alpha in (("once", 0), ("twice", 5)):
+        words = train_translator(sentences, tmp_path / name, "--steps", "4")
+        words += ["--attention", "fused", "--precision", "bfloat16", "--dropout", "0"]
+        assert run(capsys, monkeypatch, *words, "--r-drop", str(alpha))[0] == 0
+        record = records.read(tmp_path / name / "metrics.json")
+        losses.append(record["history_of_training"]["loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=0.01)
+
+
 # --- Clear errors --------------------------------------------------------------------
 
 

@@ -136,10 +136,17 @@ def test_every_dropout_of_a_model_draws_bytes() -> None:
 # --- the loss -------------------------------------------------------------------------
 
 
+def assert_alike(found, expected, leaves) -> None:
+    """Up to bfloat16's hundredths: the value, and the gradients of all leaves."""
+    torch.testing.assert_close(found, expected, rtol=0.01, atol=0.01)
+    pairs = (torch.autograd.grad(loss, leaves) for loss in (found, expected))
+    for ours, written in zip(*pairs, strict=True):
+        assert (ours - written).norm() < 0.03 * written.norm()
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("count", [1, ROWS, 2 * ROWS + 3])
 def test_the_loss_of_few_logits_at_a_time_is_that_of_all(smoothing, count) -> None:
-    """Up to bfloat16's hundredths: the value, and the gradients of both."""
     torch.manual_seed(3)
     hidden = torch.randn(1, count, 16, requires_grad=True)
     table = torch.randn(50, 16, requires_grad=True)
@@ -147,16 +154,12 @@ def test_the_loss_of_few_logits_at_a_time_is_that_of_all(smoothing, count) -> No
     labels[:, 1::3] = 0  # padding
     found = tied_loss(hidden, table, labels, 0, smoothing)
     expected = sequence_loss(hidden @ table.mT, labels, 0, smoothing)
-    torch.testing.assert_close(found, expected, rtol=0.01, atol=0.01)
-    pairs = (torch.autograd.grad(loss, (hidden, table)) for loss in (found, expected))
-    for ours, written in zip(*pairs, strict=True):
-        assert (ours - written).norm() < 0.03 * written.norm()
+    assert_alike(found, expected, (hidden, table))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("count", [1, ROWS, 2 * ROWS + 3])
 def test_two_passes_are_drawn_together_a_few_logits_at_a_time(smoothing, count) -> None:
-    """As if all logits were there, up to bfloat16's hundredths."""
     torch.manual_seed(3)
     first = torch.randn(1, count, 16)
     hidden = torch.cat([first, first + torch.randn(first.shape) / 4]).requires_grad_()
@@ -168,10 +171,7 @@ def test_two_passes_are_drawn_together_a_few_logits_at_a_time(smoothing, count) 
     twice = torch.cat([labels, labels])
     expected = sequence_loss(logits, twice, 0, smoothing) + 5 / 2 * apart
     found = tied_loss(hidden, table, labels, 0, smoothing, agreement=5.0)
-    torch.testing.assert_close(found, expected, rtol=0.01, atol=0.01)
-    pairs = (torch.autograd.grad(loss, (hidden, table)) for loss in (found, expected))
-    for ours, written in zip(*pairs, strict=True):
-        assert (ours - written).norm() < 0.03 * written.norm()
+    assert_alike(found, expected, (hidden, table))
 
 
 def test_without_a_real_label_the_loss_is_zero() -> None:

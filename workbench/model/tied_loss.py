@@ -60,10 +60,9 @@ class TiedLoss(torch.autograd.Function):
             total += (level - (1 - smoothing) * own - smoothing * even).sum()
             change = logits.div_(of_all)
             if agreement:
-                first, second = own_products.chunk(2)
-                log_odds = first.float().sub_(second).sub_(level[: len(first)])
-                log_odds.add_(level[len(first) :])
-                total += agreement * draw_together(change, log_odds, agreement)
+                log_p, log_q = own_products.float().sub_(level).chunk(2)
+                apart = draw_together(change, log_p.sub_(log_q), agreement)
+                total += agreement * apart
             change.sub_(smoothing / words)
             change.scatter_add_(1, wanted, change.new_full(wanted.shape, smoothing - 1))
             own_products.copy_(change)

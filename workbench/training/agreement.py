@@ -8,22 +8,16 @@ too: beside the loss of both, how far their probabilities are apart is made smal
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import nn
 
 from workbench.data.tokenizer import Tokenizer
 from workbench.errors import WorkbenchError
-from workbench.model import models
-from workbench.model.tied_loss import tied_loss
 
 
 def agreeing_loss(
-    sequence_loss: Callable[..., torch.Tensor],
-    smoothing: float,
-    weight: float,
-    chunked: bool = False,
+    sequence_loss: Callable[..., torch.Tensor], smoothing: float, weight: float
 ) -> Callable[[nn.Module, tuple], torch.Tensor]:
     """Make the loss of a batch that is read twice.
 
@@ -32,21 +26,12 @@ def agreeing_loss(
         smoothing: of the labels.
         weight: the paper's α, of a sum that is halved here as a whole: the mean of
             the two losses, and α / 2 times ``divergence``.
-        chunked: the model returns hidden states, see ``models.use_hidden``.
 
     Raises:
         WorkbenchError: the weight is negative.
     """
     if weight < 0:
         raise WorkbenchError(f"--r-drop {weight:g}: the weight cannot be negative")
-
-    def loss_of_hidden(model: nn.Module, batch: tuple) -> torch.Tensor:
-        source, inputs = (torch.cat((part, part)) for part in batch[:2])
-        hidden = model(source, inputs)  # (2B, T, d)
-        table: Any = models.unwrap(model).embedding
-        return tied_loss(
-            hidden, table.weight, batch[2], Tokenizer.PAD, smoothing, weight
-        )
 
     def loss_of(model: nn.Module, batch: tuple) -> torch.Tensor:
         source, inputs, labels = (torch.cat((part, part)) for part in batch)
@@ -56,7 +41,7 @@ def agreeing_loss(
         loss = sequence_loss(logits, labels, Tokenizer.PAD, smoothing)
         return loss + weight / 2 * apart
 
-    return loss_of_hidden if chunked else loss_of
+    return loss_of
 
 
 def divergence(

@@ -210,7 +210,8 @@ def training_loss(
     smoothing = run.training.smoothing
     if not run.r_drop:
         return translation_loss(parts, smoothing, chunked)
-    return agreeing_loss(parts.sequence_loss, smoothing, run.r_drop, chunked)
+    of_all_logits = agreeing_loss(parts.sequence_loss, smoothing, run.r_drop)
+    return loss_of_hidden(smoothing, run.r_drop) if chunked else of_all_logits
 
 
 def translation_loss(
@@ -224,19 +225,37 @@ def translation_loss(
         chunked: the model returns hidden states, see ``models.use_hidden``.
     """
     sequence_loss = parts.sequence_loss
-
-    def loss_of_hidden(model: nn.Module, batch: tuple) -> torch.Tensor:
-        source, inputs, labels = batch
-        hidden = model(source, inputs)  # (B, T, d)
-        table: Any = models.unwrap(model).embedding
-        return tied_loss(hidden, table.weight, labels, Tokenizer.PAD, smoothing)
+    if chunked:
+        return loss_of_hidden(smoothing)
 
     def loss_of(model: nn.Module, batch: tuple) -> torch.Tensor:
         source, inputs, labels = batch
         logits = model(source, inputs)  # (B, T, V)
         return sequence_loss(logits, labels, Tokenizer.PAD, smoothing)
 
-    return loss_of_hidden if chunked else loss_of
+    return loss_of
+
+
+def loss_of_hidden(
+    smoothing: float, agreement: float = 0.0
+) -> Callable[[nn.Module, tuple], torch.Tensor]:
+    """Return the same loss for a model that returns hidden states.
+
+    Args:
+        smoothing: of the labels.
+        agreement: R-Drop's weight; if there is one, the batch is read twice.
+    """
+    passes = 2 if agreement else 1
+
+    def loss_of(model: nn.Module, batch: tuple) -> torch.Tensor:
+        source, inputs, labels = batch
+        hidden = model(source.repeat(passes, 1), inputs.repeat(passes, 1))
+        table: Any = models.unwrap(model).embedding
+        return tied_loss(
+            hidden, table.weight, labels, Tokenizer.PAD, smoothing, agreement
+        )
+
+    return loss_of
 
 
 def count_words(batch: tuple) -> torch.Tensor:
